@@ -1,0 +1,91 @@
+"""FX graphs as data: what can be printed, drawn and saved, beside the live module that runs.
+
+Used for every graph on the way: captured, joint, forward, backward, and before/after each rewrite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from inductor_lab.errors import NotRunnable
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the person's code.  Lines and columns count from 1; `column` 0 means unknown.
+
+    `file` is a path, or a cell (`"cell 3"`); `code` is the text of the line(s) it covers.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    function: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        at = f"{self.line}:{self.column}" if self.column else str(self.line)
+        return f"{self.file}:{at}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """What is known of a tensor before it exists.  Sizes are printed (`"128"`, `"s0"`)."""
+
+    dtype: str
+    shape: tuple[str, ...]
+    stride: tuple[str, ...]
+    device: str
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(self.shape)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class FxNode:
+    """One node.  `came_from` names its ancestors in the graph before this one on the way
+    (forward/backward → joint → captured)."""
+
+    name: str
+    op: str
+    target: str
+    args: str
+    inputs: tuple[str, ...]
+    tensor: TensorFacts | None
+    span: Span | None
+    module_path: str = ""
+    came_from: tuple[str, ...] = ()
+    is_backward: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FxGraph:
+    """One graph: its nodes, its text (runnable Python), and the live module if there is one."""
+
+    name: str
+    nodes: tuple[FxNode, ...]
+    text: str
+    module: Any = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        calls = sum(n.op.startswith("call") for n in self.nodes)
+        return f"FxGraph({self.name}: {calls} ops, {len(self.nodes)} nodes)"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def node(self, name: str) -> FxNode | None:
+        return next((n for n in self.nodes if n.name == name), None)
+
+    def run(self, *inputs: Any) -> Any:
+        """Run the graph with torch, node by node, on real inputs."""
+        if self.module is None:
+            raise NotRunnable(
+                f"the graph {self.name} was loaded from a file and cannot run",
+                todo="compile the function again with lab.inspect to get a live one",
+            )
+        return self.module(*inputs)

@@ -1,0 +1,107 @@
+"""Generated text with its origins: lines, kernels and the host program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import sympy
+import torch
+
+from inductor_lab.codegen.tree import Stmt
+from inductor_lab.ir.expr import NO_ORIGINS, Origins
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of generated text and the FX nodes that it computes.
+
+    `statement` is false for lines that compute nothing of the person's (braces, includes, blank).
+    """
+
+    text: str
+    origins: Origins = NO_ORIGINS
+    statement: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Generated text: a tuple of lines, made while emitting and never parsed again."""
+
+    lines: tuple[Line, ...]
+
+    @staticmethod
+    def of(lines: Iterable[Line]) -> Code:
+        return Code(tuple(lines))
+
+    def __str__(self) -> str:
+        return "\n".join(line.text for line in self.lines) + "\n"
+
+    def lines_of(self, node: str) -> tuple[int, ...]:
+        """1-based numbers of the lines that compute this FX node."""
+        return tuple(n for n, line in enumerate(self.lines, 1) if node in line.origins)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of a kernel: a buffer's address, or the value of a symbol (int64).
+
+    `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).
+    """
+
+    name: str
+    role: Literal["in", "out", "symbol"]
+    buffer: str | None = None
+    dtype: torch.dtype | None = None
+    symbol: sympy.Symbol | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One fused group as text for one language.
+
+    name        `cpp_fused_add_cos_pow_sin_0`, `triton_fused_...`
+    code        this kernel's function alone, with origins
+    parameters  in call order
+    tree        the loop tree the text was printed from
+    launch      for Triton: constants and grid (see `codegen/triton.py`); empty for C++
+    """
+
+    name: str
+    language: Literal["cpp", "triton"]
+    device: str
+    code: Code
+    parameters: tuple[Parameter, ...]
+    tree: tuple[Stmt, ...]
+    launch: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name}: {self.language}, {len(self.code.lines)} lines)"
+
+    def __str__(self) -> str:
+        return str(self.code)
+
+    def ladder(self, target: str) -> dict[str, str | bytes]:
+        """Every rung of Triton's compiler for a named GPU, without a GPU.
+
+        `"cuda:90"` gives ttir, ttgir, llir, ptx, cubin; `"hip:gfx942"` gives amdgcn and hsaco in their
+        place.  Raises UnknownTarget, or NotRunnable for a C++ kernel without a Triton twin.
+        """
+        from inductor_lab.codegen.ladder import ladder
+
+        return ladder(self, target)
+
+
+@dataclass(frozen=True, eq=False)
+class HostProgram:
+    """The Python function that allocates, calls the kernels and frees, in order."""
+
+    code: Code
+    parameters: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"HostProgram({len(self.code.lines)} lines)"
+
+    def __str__(self) -> str:
+        return str(self.code)

@@ -1,0 +1,183 @@
+"""The body of a loop nest: a frozen expression tree over loads, constants and operations.
+
+Printing it, counting it, rendering it as C++ or Triton, interpreting it: each is one `match`.
+Origins (the FX nodes a value came from) ride along and take no part in equality, so that equal
+computations are found to be equal whoever asked for them.
+
+Inductor: the `ops.*` handlers called by `inner_fn` closures (`virtualized.py`, `loop_body.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import torch
+
+from inductor_lab.ir.index import Axis, Gathered, Index, Quotient, Remainder, Size
+
+Origins: TypeAlias = frozenset[str]
+"""Names of FX nodes, in the graph that was lowered."""
+
+NO_ORIGINS: Origins = frozenset()
+
+
+class _Tree:
+    """What every expression can do; subclasses are frozen dataclasses with a `dtype`."""
+
+    __slots__ = ()
+
+    def children(self: Expr) -> tuple[Expr, ...]:
+        match self:
+            case Op(_, args):
+                return args
+            case Masked(mask, body, other):
+                return (mask, body, other)
+            case _:
+                return ()
+
+    def indices(self: Expr) -> tuple[Index, ...]:
+        """The indices of this very node, not of those below it."""
+        match self:
+            case Load(_, index):
+                return index
+            case IndexValue(index):
+                return (index,)
+            case _:
+                return ()
+
+    def walk(self: Expr) -> Iterator[Expr]:
+        """This node and all below it, values inside gathered indices included."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+        for index in self.indices():
+            yield from values_in(index)
+
+    def loads(self: Expr) -> Iterator[Load]:
+        return (node for node in self.walk() if isinstance(node, Load))
+
+    def axes(self: Expr) -> Iterator[Axis]:
+        for node in self.walk():
+            for index in node.indices():
+                yield from index.axes()
+
+    def substitute(self: Expr, axes: Mapping[Axis, Index]) -> Expr:
+        """The same value at another place: every axis replaced by the index given for it."""
+
+        def rebuild(node: Expr) -> Expr:
+            return map_expr(node, rebuild, lambda index: index.substitute(axes, rebuild))
+
+        return rebuild(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Load(_Tree):
+    """`buffer[index]`, one index for each dimension of the buffer."""
+
+    buffer: str
+    index: tuple[Index, ...]
+    dtype: torch.dtype
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Const(_Tree):
+    """A literal.  Equality tells 0.0 from -0.0 and 1 from True, and finds NaN equal to itself."""
+
+    value: int | float | bool
+    dtype: torch.dtype
+    key: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", repr(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Const)
+        return same and (self.key, self.dtype) == (other.key, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class SizeValue(_Tree):
+    """A size of the program used as a number (the N of a mean over N elements)."""
+
+    size: Size
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue(_Tree):
+    """A position used as a number (arange, tril, the bound test of a pad)."""
+
+    index: Index
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Op(_Tree):
+    """One scalar operation; `ir/ops.py` lists the names with their meaning.
+
+    Operands already have the dtype that the operation computes in: promotion is an explicit
+    `convert` (an `Op` with one argument and the target as its dtype).
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: torch.dtype
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(_Tree):
+    """`body` where `mask` holds, otherwise `other`; memory that `body` loads is touched only
+    where `mask` holds, so its indices may be out of range elsewhere."""
+
+    mask: Expr
+    body: Expr
+    other: Expr
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.body.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Temp(_Tree):
+    """A value that was computed before and has a name; only in loop trees (`codegen/tree.py`)."""
+
+    name: str
+    dtype: torch.dtype
+
+
+Expr: TypeAlias = Load | Const | SizeValue | IndexValue | Op | Masked | Temp
+
+
+def map_expr(
+    expr: Expr, on_child: Callable[[Expr], Expr], on_index: Callable[[Index], Index]
+) -> Expr:
+    """Rebuild one node with its children and indices mapped; leaves come back as they are."""
+    match expr:
+        case Load(index=index):
+            return replace(expr, index=tuple(on_index(i) for i in index))
+        case IndexValue(index, dtype):
+            return IndexValue(on_index(index), dtype)
+        case Op(args=args):
+            return replace(expr, args=tuple(on_child(a) for a in args))
+        case Masked(mask, body, other, origins):
+            return Masked(on_child(mask), on_child(body), on_child(other), origins)
+        case _:
+            return expr
+
+
+def values_in(index: Index) -> Iterator[Expr]:
+    """The expressions inside the gathered atoms of an index, walked to their leaves."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Gathered):
+            yield from atom.value.walk()
+        elif isinstance(atom, Quotient | Remainder):
+            yield from values_in(atom.dividend)

@@ -1,0 +1,317 @@
+"""Index arithmetic: where in a buffer an element is, as a function of the loop axes.
+
+An `Index` is a linear combination of atoms plus a constant.  Nearly always the atoms are plain axes
+(`512*i0 + i1`) and all arithmetic is on Python ints; sympy is met only where a size is a symbol.
+`Quotient` and `Remainder` appear when a reshape forces them, `Gathered` for an index that was itself
+loaded from memory (embedding, gather).
+
+Inductor: `torch/utils/_sympy/functions.py` (FloorDiv, ModularIndexing) and `SizeVarAllocator` do
+this with sympy throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import sympy
+
+if TYPE_CHECKING:
+    from inductor_lab.ir.expr import Expr
+
+Size: TypeAlias = "int | sympy.Expr"
+"""A length or stride in elements: an int, or a sympy expression over the symbols of the graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop variable; it runs over 0 <= name < size."""
+
+    name: str
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """floor(dividend / divisor), divisor > 0."""
+
+    dividend: Index
+    divisor: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """dividend mod divisor, in 0 <= r < divisor."""
+
+    dividend: Index
+    divisor: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """An index that is a value of the program, such as a token id.
+
+    `size` is the length of the dimension it indexes.  The value is already wrapped: where the
+    operator allows negative indices, its lowering has added `size` to them.
+    """
+
+    value: Expr
+    size: Size
+
+
+Atom: TypeAlias = "Axis | Quotient | Remainder | Gathered"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`sum(coefficient * atom) + constant`, with terms in a canonical order.
+
+    Build one with `Index.of`, `Index.constant_of` or arithmetic; the constructor does not
+    canonicalize.
+    """
+
+    terms: tuple[tuple[Atom, Size], ...]
+    constant: Size
+
+    @staticmethod
+    def of(atom: Atom) -> Index:
+        """The atom itself; an axis of size 1 is always 0, so it never shows up in an index."""
+        if isinstance(atom, Axis) and is_int(atom.size, 1):
+            return ZERO
+        return Index(((atom, 1),), 0)
+
+    @staticmethod
+    def constant_of(value: Size) -> Index:
+        return Index((), value)
+
+    def __add__(self, other: Index | Size) -> Index:
+        if not isinstance(other, Index):
+            return Index(self.terms, add_sizes(self.constant, other))
+        return linear((*self.terms, *other.terms), add_sizes(self.constant, other.constant))
+
+    def __mul__(self, factor: Size) -> Index:
+        if is_int(factor, 1):
+            return self
+        if is_int(factor, 0):
+            return ZERO
+        terms = tuple((atom, mul_sizes(c, factor)) for atom, c in self.terms)
+        return Index(terms, mul_sizes(self.constant, factor))
+
+    def __sub__(self, other: Index | Size) -> Index:
+        return self + (other * -1)
+
+    def __floordiv__(self, divisor: Size) -> Index:
+        """Exact floor division; multiples of the divisor leave, what cannot reach it vanishes."""
+        if is_int(divisor, 1):
+            return self
+        whole, rest = _split_multiples(self, divisor)
+        if within(rest, divisor):
+            return whole
+        if len(rest.terms) == 1 and is_int(rest.constant, 0) and is_int(rest.terms[0][1], 1):
+            atom = rest.terms[0][0]
+            if isinstance(atom, Quotient):
+                product = mul_sizes(atom.divisor, divisor)
+                return whole + Index.of(Quotient(atom.dividend, product))
+        return whole + Index.of(Quotient(rest, divisor))
+
+    def __mod__(self, divisor: Size) -> Index:
+        if is_int(divisor, 1):
+            return ZERO
+        _, rest = _split_multiples(self, divisor)
+        return rest if within(rest, divisor) else Index.of(Remainder(rest, divisor))
+
+    @property
+    def is_affine(self) -> bool:
+        return all(isinstance(atom, Axis) for atom, _ in self.terms)
+
+    def coefficient(self, axis: Axis) -> Size:
+        """The factor of `axis` among the plain terms; 0 if it is not there."""
+        return next((c for atom, c in self.terms if atom == axis), 0)
+
+    def as_axis(self) -> Axis | None:
+        """The axis, if this index is one plain axis and nothing else."""
+        if len(self.terms) == 1 and is_int(self.constant, 0):
+            atom, c = self.terms[0]
+            if isinstance(atom, Axis) and is_int(c, 1):
+                return atom
+        return None
+
+    def axes(self) -> Iterator[Axis]:
+        """Every axis in it, those inside quotients and gathered values too (repeats possible)."""
+        for atom, _ in self.terms:
+            if isinstance(atom, Axis):
+                yield atom
+            elif isinstance(atom, Gathered):
+                yield from atom.value.axes()
+            else:
+                yield from atom.dividend.axes()
+
+    def substitute(
+        self,
+        axes: Mapping[Axis, Index],
+        value: Callable[[Expr], Expr] | None = None,
+    ) -> Index:
+        """Replace axes by indices; `value` rewrites the expressions inside `Gathered` atoms.
+
+        Without `value` they get the same replacement of axes.
+        """
+        total: list[tuple[Atom, Size]] = []
+        constant = self.constant
+        for atom, c in self.terms:
+            part = _substitute_atom(atom, axes, value) * c
+            total.extend(part.terms)
+            constant = add_sizes(constant, part.constant)
+        return linear(total, constant)
+
+    def bounds(self) -> tuple[Size, Size] | None:
+        """Smallest and largest value (inclusive) over the ranges of the axes; None if unknown."""
+        low: Size = self.constant
+        high: Size = self.constant
+        for atom, c in self.terms:
+            span = _atom_bounds(atom)
+            if span is None:
+                return None
+            first, last = mul_sizes(span[0], c), mul_sizes(span[1], c)
+            if is_negative(c):
+                first, last = last, first
+            low, high = add_sizes(low, first), add_sizes(high, last)
+        return low, high
+
+
+ZERO = Index((), 0)
+
+
+def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
+    """Collect like terms, join `n*(e//n) + e%n` to `e`, and put the terms in canonical order."""
+    collected: dict[Atom, Size] = {}
+    for atom, c in terms:
+        collected[atom] = add_sizes(collected[atom], c) if atom in collected else c
+    collected = {atom: c for atom, c in collected.items() if not is_int(c, 0)}
+    for atom, c in collected.items():
+        if isinstance(atom, Remainder):
+            quotient = Quotient(atom.dividend, atom.divisor)
+            if collected.get(quotient) == mul_sizes(c, atom.divisor):
+                del collected[atom], collected[quotient]
+                return linear(collected.items(), constant) + atom.dividend * c
+    if len(collected) > 1:
+        return Index(tuple(sorted(collected.items(), key=_order)), constant)
+    return Index(tuple(collected.items()), constant)
+
+
+def _order(term: tuple[Atom, Size]) -> tuple[int, str]:
+    atom = term[0]
+    if isinstance(atom, Axis):
+        return 0, atom.name
+    return 1, repr(atom)
+
+
+def _substitute_atom(
+    atom: Atom, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr] | None
+) -> Index:
+    match atom:
+        case Axis():
+            return axes.get(atom) or Index.of(atom)
+        case Quotient(dividend, divisor):
+            return dividend.substitute(axes, value) // divisor
+        case Remainder(dividend, divisor):
+            return dividend.substitute(axes, value) % divisor
+        case Gathered(inner, size):
+            new = value(inner) if value else inner.substitute(axes)
+            return Index.of(Gathered(new, size))
+
+
+def _split_multiples(index: Index, divisor: Size) -> tuple[Index, Index]:
+    """(q, r) with index = q*divisor + r, where r holds the terms that do not divide evenly."""
+    whole: list[tuple[Atom, Size]] = []
+    rest: list[tuple[Atom, Size]] = []
+    for atom, c in index.terms:
+        ratio = exact_ratio(c, divisor)
+        if ratio is None:
+            rest.append((atom, c))
+        else:
+            whole.append((atom, ratio))
+    constant, left = index.constant, index.constant
+    if isinstance(constant, int) and isinstance(divisor, int):
+        quotient, left = divmod(constant, divisor)
+        return Index(tuple(whole), quotient), Index(tuple(rest), left)
+    ratio = exact_ratio(constant, divisor)
+    if ratio is not None:
+        return Index(tuple(whole), ratio), Index(tuple(rest), 0)
+    return Index(tuple(whole), 0), Index(tuple(rest), left)
+
+
+def within(index: Index, size: Size) -> bool:
+    """Is 0 <= index < size sure, from the ranges of the axes alone?"""
+    span = index.bounds()
+    if span is None:
+        return False
+    low, high = span
+    room = add_sizes(size, mul_sizes(high, -1))
+    return is_nonnegative(low) and is_nonnegative(add_sizes(room, -1))
+
+
+def _atom_bounds(atom: Atom) -> tuple[Size, Size] | None:
+    match atom:
+        case Axis(_, size) | Gathered(_, size) | Remainder(_, size):
+            return 0, add_sizes(size, -1)
+        case Quotient(dividend, divisor):
+            span = dividend.bounds()
+            if span is None or not all(isinstance(v, int) for v in (*span, divisor)):
+                return None
+            return span[0] // divisor, span[1] // divisor
+
+
+# ---- sizes: ints stay ints; a symbolic size goes through sympy -------------------------------
+
+
+def is_int(size: Size, value: int) -> bool:
+    return isinstance(size, int) and size == value
+
+
+def simplify_size(size: sympy.Expr) -> Size:
+    """A sympy number becomes an int; anything else is expanded, so that equal sizes compare equal."""
+    expanded = sympy.expand(size)
+    return int(expanded) if expanded.is_Integer else expanded
+
+
+def add_sizes(a: Size, b: Size) -> Size:
+    return a + b if isinstance(a, int) and isinstance(b, int) else simplify_size(a + b)
+
+
+def mul_sizes(a: Size, b: Size) -> Size:
+    return a * b if isinstance(a, int) and isinstance(b, int) else simplify_size(a * b)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of all sizes; 1 for none."""
+    total: Size = 1
+    for size in sizes:
+        total = mul_sizes(total, size)
+    return total
+
+
+def exact_ratio(a: Size, b: Size) -> Size | None:
+    """a / b if b divides a for every value of the symbols, otherwise None."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    if is_int(a, 0):
+        return 0
+    ratio = sympy.cancel(sympy.sympify(a) / sympy.sympify(b))
+    whole = ratio.as_numer_denom()[1] == 1 and ratio.is_integer
+    return simplify_size(ratio) if whole else None
+
+
+def is_nonnegative(size: Size) -> bool:
+    return size >= 0 if isinstance(size, int) else bool(size.is_nonnegative)
+
+
+def is_negative(size: Size) -> bool:
+    return size < 0 if isinstance(size, int) else bool(size.is_negative)
+
+
+def hint(size: Size, assumed: int = 64) -> int:
+    """A number for cost models: symbols are taken to be `assumed`.  Never use it for correctness."""
+    if isinstance(size, int):
+        return size
+    return int(size.subs({symbol: assumed for symbol in size.free_symbols}))

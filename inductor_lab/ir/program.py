@@ -1,0 +1,203 @@
+"""A program of loop nests: what a graph is before anything is fused.
+
+A computed buffer is a function from indices to values: the nest that makes `buf` has one axis for
+each dimension of `buf` and stores at exactly those axes.  So a consumer's `Load("buf", e)` can always
+be replaced by the body of `buf` with its axes set to `e`; that is all that inlining is.
+One op lowers to one nest and a view to none: before fusion a program costs what eager costs.
+
+Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, `ir.ExternKernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins
+from inductor_lab.ir.index import Axis, Size, mul_sizes, product
+
+
+class BufferKind(Enum):
+    """Who fills a buffer."""
+
+    INPUT = "input"
+    CONSTANT = "constant"
+    COMPUTED = "computed"
+    EXTERN = "extern"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Sizes and strides in elements; element `i` is at `offset + sum(i[d] * stride[d])`."""
+
+    size: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    offset: Size = 0
+
+    @staticmethod
+    def contiguous(size: tuple[Size, ...]) -> Layout:
+        strides: list[Size] = []
+        step: Size = 1
+        for length in reversed(size):
+            strides.append(step)
+            step = mul_sizes(step, length)
+        return Layout(size, tuple(reversed(strides)))
+
+    @property
+    def numel(self) -> Size:
+        return product(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Named storage on one device (`"cpu"`, `"cuda:0"`)."""
+
+    name: str
+    kind: BufferKind
+    dtype: torch.dtype
+    device: str
+    layout: Layout
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BufferView:
+    """The strided view `layout` of a buffer's storage, as `torch.as_strided` means it.
+
+    `layout.offset` counts from the start of the buffer's own storage area (a buffer that is an
+    input tensor with a storage offset starts at that tensor's first element).
+    """
+
+    buffer: str
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """`buffer[axes] = body` for all axes."""
+
+    buffer: str
+    axes: tuple[Axis, ...]
+    body: Expr
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """`buffer[axes] = kind over reduce_axes of body`; kinds are `ir.ops.REDUCTIONS`.
+
+    `body.dtype` is what it accumulates in, except for argmax and argmin, whose result is int64.
+    """
+
+    buffer: str
+    axes: tuple[Axis, ...]
+    reduce_axes: tuple[Axis, ...]
+    kind: str
+    body: Expr
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+
+Nest: TypeAlias = Pointwise | Reduction
+
+ExternArg: TypeAlias = Any
+"""BufferView, a tuple of arguments, Size, int, float, bool, str, None, torch.dtype,
+torch.device, torch.layout or torch.memory_format."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternCall:
+    """A call of a library: `outputs = op(*args, **kwargs)`.
+
+    `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` names one buffer for each
+    tensor the op returns; None where the op returns None or nobody uses that result.  `reason` says
+    why no code of ours was generated: `"library"` (matmul, convolution, attention: on purpose) or
+    `"no lowering"` or another short phrase that `c.coverage` shows.
+    """
+
+    outputs: tuple[str | None, ...]
+    op: str
+    args: tuple[ExternArg, ...]
+    kwargs: tuple[tuple[str, ExternArg], ...] = ()
+    reason: str = "library"
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+
+Step: TypeAlias = Pointwise | Reduction | ExternCall
+
+Input: TypeAlias = str | sympy.Symbol
+"""One positional argument of the graph: the name of an INPUT buffer, or a symbol (an int is passed)."""
+
+Output: TypeAlias = BufferView | int | float | bool | sympy.Expr | None
+"""One result of the graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoopProgram:
+    """Steps in an order that respects data flow (each buffer is made before it is loaded).
+
+    `constants` holds the tensors of CONSTANT buffers.  `ignored_inputs` are positions of arguments
+    that nothing uses (their entry in `inputs` still names them).
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    buffers: Mapping[str, Buffer]
+    steps: tuple[Step, ...]
+    outputs: tuple[Output, ...]
+    constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        nests = len(self.nests)
+        calls = len(self.steps) - nests
+        return f"LoopProgram({self.name}: {nests} loop nests, {calls} extern calls)"
+
+    def __str__(self) -> str:
+        from inductor_lab.ir.text import program_text
+
+        return program_text(self)
+
+    @property
+    def nests(self) -> tuple[Nest, ...]:
+        return tuple(step for step in self.steps if not isinstance(step, ExternCall))
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Interpret the program nest by nest with torch on the tensors' own device.
+
+        Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.
+        """
+        from inductor_lab.ir.interpret import run_program
+
+        return run_program(self, inputs)
+
+
+def views_in(argument: ExternArg) -> Iterator[BufferView]:
+    """Every buffer view inside an argument of an extern call."""
+    if isinstance(argument, BufferView):
+        yield argument
+    elif isinstance(argument, tuple):
+        for item in argument:
+            yield from views_in(item)
+
+
+def read_by(step: Step) -> frozenset[str]:
+    """Names of the buffers that a step reads."""
+    if isinstance(step, ExternCall):
+        arguments = (*step.args, *(value for _, value in step.kwargs))
+        return frozenset(view.buffer for a in arguments for view in views_in(a))
+    return frozenset(load.buffer for load in step.body.loads())
+
+
+def written_by(step: Step) -> tuple[str, ...]:
+    """Names of the buffers that a step makes."""
+    if isinstance(step, ExternCall):
+        return tuple(name for name in step.outputs if name is not None)
+    return (step.buffer,)

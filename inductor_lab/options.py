@@ -1,0 +1,92 @@
+"""Everything a person can choose about a compilation: one frozen value, passed down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from inductor_lab.errors import BadOption
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@dataclass(frozen=True)
+class FusionOptions:
+    """What-if switches of the scheduler.
+
+    `off` names rules (`"bytes_saved"`) that are not to be asked; `force` and `forbid` are pairs of
+    buffer names, producer first (`[("buf0", "buf3")]`).  A forced pair still must be legal.
+    """
+
+    enabled: bool = True
+    off: tuple[str, ...] = ()
+    force: tuple[tuple[str, str], ...] = ()
+    forbid: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `lab.compile`, `lab.inspect` and `torch.compile(..., backend="inductor_lab")`.
+
+    mode            one of `MODES`, as torch.compile has them
+    dynamic         None (torch decides), True or False
+    fullgraph       raise on a graph break
+    target          None: the device of the tensors; `"cuda:90"`, `"hip:gfx942"`: compile for it
+                    without running (Triton programs for CPU example tensors)
+    language        None: C++ for CPU tensors and Triton for GPUs; `"triton"` on CPU runs Triton's
+                    interpreter
+    strict          raise MissingLowering where an op would fall back to ATen for lack of a lowering
+    memory_budget   1 saves what the min-cut chooses, 0 recomputes everything recomputable
+    rewrites_off    names of rewrite passes or rules to leave out
+    fusion          `FusionOptions`, or a dict of its fields
+    cache           use the on-disk cache of compiled libraries
+    """
+
+    mode: str = "default"
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    target: str | None = None
+    language: str | None = None
+    strict: bool = False
+    memory_budget: float = 1.0
+    rewrites_off: tuple[str, ...] = ()
+    fusion: FusionOptions = field(default_factory=FusionOptions)
+    cache: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise BadOption("mode", self.mode, f"one of {', '.join(MODES)}")
+        if self.language not in (None, "cpp", "triton"):
+            raise BadOption("language", self.language, "None, 'cpp' or 'triton'")
+        if not 0.0 <= self.memory_budget <= 1.0:
+            raise BadOption("memory_budget", self.memory_budget, "a number from 0 to 1")
+
+    @staticmethod
+    def make(given: Mapping[str, Any] | None = None, **more: Any) -> Options:
+        """Build from the `options=` dict of torch.compile; unknown names raise BadOption."""
+        merged = {**(given or {}), **{k: v for k, v in more.items() if v is not None}}
+        merged = {k: _frozen(v) if k != "fusion" else _fusion(v) for k, v in merged.items()}
+        known = [f.name for f in fields(Options)]
+        for name, value in merged.items():
+            if name not in known:
+                raise BadOption(name, value, f"no such option; there are {', '.join(known)}")
+        return Options(**merged)
+
+
+def _fusion(given: Any) -> FusionOptions:
+    if isinstance(given, FusionOptions):
+        return given
+    if isinstance(given, bool):
+        return FusionOptions(enabled=given)
+    known = [f.name for f in fields(FusionOptions)]
+    for name, value in given.items():
+        if name not in known:
+            raise BadOption(f"fusion.{name}", value, f"there are {', '.join(known)}")
+    return FusionOptions(**{k: _frozen(v) for k, v in given.items()})
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(v) for v in value)
+    return value

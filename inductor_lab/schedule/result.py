@@ -1,0 +1,197 @@
+"""What the scheduler decided: groups in order, every decision with its reasons, and what it costs.
+
+Inductor: `scheduler.py` (FusedSchedulerNode, can_fuse) and `memory.py`; there the reasons are logged,
+here they are returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from inductor_lab.errors import UnknownName
+from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.index import Axis
+from inductor_lab.ir.program import ExternCall, LoopProgram, Nest, Pointwise
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One rule's answer for one pair; `reason` is None where the rule has nothing against it."""
+
+    rule: str
+    kind: Literal["legality", "profit"]
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Were two nests put into one group, and what did every rule say?
+
+    `choice` is "rules", or "forced", "forbidden", "disabled" where `Options.fusion` decided.
+    """
+
+    producer: str
+    consumer: str
+    fused: bool
+    relation: Literal["vertical", "horizontal"]
+    choice: Literal["rules", "forced", "forbidden", "disabled"]
+    verdicts: tuple[Verdict, ...]
+    bytes_saved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """All decisions, in the order they were taken."""
+
+    all: tuple[Decision, ...]
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def about(self, producer: str, consumer: str) -> Decision:
+        """The decision for a pair of buffers; raises UnknownName if the pair was never considered."""
+        for decision in self.all:
+            if (decision.producer, decision.consumer) == (producer, consumer):
+                return decision
+        raise UnknownName(
+            f"the pair {producer}, {consumer} was never considered for fusion",
+            todo="pairs are (producer, consumer), or two nests that read the same buffer",
+        )
+
+    def explain(self, producer: str, consumer: str) -> str:
+        """Every rule with its verdict and reason, as text."""
+        from inductor_lab.schedule.text import decision_text
+
+        return decision_text(self.about(producer, consumer))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Memory traffic in bytes, arithmetic in flops, launches, and passes over memory.
+
+    A pass is one buffer read or written once by one kernel.  Symbolic sizes count with a hint.
+    """
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    flops: int = 0
+    kernels: int = 0
+    passes: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+            self.flops + other.flops,
+            self.kernels + other.kernels,
+            self.passes + other.passes,
+        )
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nests that become one kernel.
+
+    All nests share the outer `axes` (the very same Axis values; none of size 1): each stored nest
+    and each reduction visits every point of `axes`, and at one point of them it reads of the group's
+    other nests only what belongs to that same point.  So the points of `axes` are independent, and a kernel
+    runs them in parallel.  Axes of a nest that are not in `axes` are inner: a nest's own loop per point.
+
+    nests     in data-flow order: reductions, and the pointwise nests that are stored
+    stored    buffers that reach memory; a reduction that is not here lives in a register per point
+    inlined   pointwise producers that exist only as expressions: a load of one at any index means
+              its body with its axes replaced; their own axes are theirs alone
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    nests: tuple[Nest, ...]
+    stored: frozenset[str]
+    inlined: Mapping[str, Pointwise]
+    cost: Cost
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Group({self.name}: {len(self.nests)} nests, {len(self.inlined)} inlined)"
+
+
+ScheduleStep: TypeAlias = Group | ExternCall
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A buffer is made by step `first` and last used by step `last` (positions in the schedule).
+
+    Outputs of the graph live to `len(steps)`.
+    """
+
+    buffer: str
+    nbytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Which intermediate takes over whose storage.
+
+    reuse     buffer → the dead buffer whose storage it takes (same device, dtype and byte size)
+    in_place  the subset of `reuse` where one kernel reads the old and writes the new element by
+              element at the same places
+    freed     step position → buffers that are dead after it
+    peak_before, peak_after   bytes of live intermediates and outputs without and with the plan
+    """
+
+    lifetimes: tuple[Lifetime, ...]
+    reuse: Mapping[str, str]
+    in_place: frozenset[str]
+    freed: Mapping[int, tuple[str, ...]]
+    peak_before: int
+    peak_after: int
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Groups and extern calls in the order they run."""
+
+    program: LoopProgram
+    steps: tuple[ScheduleStep, ...]
+    decisions: Decisions
+    memory: MemoryPlan
+    before: Cost
+    after: Cost
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Group))
+
+    @property
+    def saved(self) -> float:
+        """Share of the memory traffic that fusion removed, 0 to 1."""
+        return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"Schedule({self.before.kernels} -> {self.after.kernels} kernels, "
+            f"{self.before.passes} -> {self.after.passes} memory passes, {self.saved:.1%} saved)"
+        )
+
+    def __str__(self) -> str:
+        from inductor_lab.schedule.text import schedule_text
+
+        return schedule_text(self)
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Interpret group by group with torch: what the kernels are meant to compute."""
+        from inductor_lab.schedule.interpret import run_schedule
+
+        return run_schedule(self, inputs)
