@@ -11,6 +11,8 @@ import torch
 
 from inductor_lab.codegen.tree import Stmt
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Kernel:
     code        this kernel's function alone, with origins
     parameters  in call order
     tree        the loop tree the text was printed from
+    group, buffers   what it was made from, so that the same group can be rendered in the other language
     launch      for Triton: constants and grid (see `codegen/triton.py`); empty for C++
     """
 
@@ -74,6 +77,8 @@ class Kernel:
     code: Code
     parameters: tuple[Parameter, ...]
     tree: tuple[Stmt, ...]
+    group: Group
+    buffers: Mapping[str, Buffer]
     launch: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -86,7 +91,8 @@ class Kernel:
         """Every rung of Triton's compiler for a named GPU, without a GPU.
 
         `"cuda:90"` gives ttir, ttgir, llir, ptx, cubin; `"hip:gfx942"` gives amdgcn and hsaco in their
-        place.  Raises UnknownTarget, or NotRunnable for a C++ kernel without a Triton twin.
+        place.  Raises UnknownTarget, or CompileFailed.  A C++ kernel is
+        rendered as Triton first.
         """
         from inductor_lab.codegen.ladder import ladder
 
