@@ -1,0 +1,47 @@
+# make demo    set up .venv if needed, then compile, run and check the example programs
+# make test    the same set-up, then every check and test
+# Others: lint, clean.
+#
+# PYTHON=python3.12        another interpreter for .venv (3.11 or newer)
+# TORCH_INDEX=URL          where the torch build comes from; empty: from the default index, which on
+#                          Linux means the CUDA build
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+HAS_NVIDIA := $(shell command -v nvidia-smi 2>/dev/null)
+TORCH_INDEX ?= $(if $(HAS_NVIDIA),,https://download.pytorch.org/whl/cpu)
+INSTALLED := $(VENV)/.installed
+TORCH := $(shell grep '^torch==' constraints.txt)
+TESTS ?= tests
+
+.PHONY: demo test lint clean install
+demo: $(INSTALLED)
+	$(BIN)/inductor-lab demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+install: $(INSTALLED)
+
+# torch first and by itself: its index has the small CPU build, and nothing else that is needed.
+# Where that index cannot be reached, the next line takes torch from the default index.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+ifneq ($(TORCH_INDEX),)
+	@echo "installing $(TORCH) (CPU build)"
+	@$(BIN)/python -m pip install -q --retries 0 --no-deps --index-url $(TORCH_INDEX) $(TORCH) \
+		2>/dev/null || echo "$(TORCH_INDEX) did not answer; taking torch from the default index"
+endif
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
+	touch $@
+
+clean:
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache *.egg-info reports
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

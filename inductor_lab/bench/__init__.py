@@ -1,0 +1,1 @@
+"""Timing that can be trusted."""
