@@ -1,0 +1,149 @@
+"""The one door to torch's private modules: when a torch release moves something, this file changes.
+
+Written against torch 2.11 to 2.13.  What differs between them is looked up by name, never by version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch._dynamo.config as dynamo_config
+import torch._functorch.config as functorch_config
+from torch._dynamo.backends.common import aot_autograd as _aot_autograd
+from torch._functorch import partitioners as _partitioners
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._guards import CompileContext
+from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
+from torch.fx.graph import magic_methods as INFIX
+from torch.fx.node import _get_qualified_name
+from torch.utils._dtype_abbrs import dtype_abbrs as DTYPE_NAMES
+from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
+
+GraphModule = torch.fx.GraphModule
+Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]
+
+TRACE_LOGGER = logging.getLogger("torch.__trace")
+INFIX_TEXT: dict[str, str] = dict(INFIX)
+
+
+def aot_autograd(
+    *,
+    fw_compiler: Compiler,
+    bw_compiler: Compiler | None = None,
+    inference_compiler: Compiler | None = None,
+    partition_fn: PartitionFn | None = None,
+    decompositions: dict[Any, Callable[..., Any]] | None = None,
+    keep_inference_input_mutations: bool = False,
+) -> Compiler:
+    """A torch.compile backend that functionalizes, differentiates, partitions and calls compilers.
+
+    Each compiler takes a GraphModule of ATen ops and fake example inputs, and returns a *boxed*
+    function (see `boxed`).  The backward compiler is called at the first `.backward()`, unless a
+    dynamic-shape graph makes AOTAutograd compile it ahead.
+    """
+    given = {
+        "bw_compiler": bw_compiler,
+        "inference_compiler": inference_compiler,
+        "partition_fn": partition_fn,
+        "decompositions": decompositions,
+    }
+    return _aot_autograd(
+        fw_compiler=fw_compiler,
+        keep_inference_input_mutations=keep_inference_input_mutations,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `f(*args)` as `g(list_of_args)`, which empties the list so that inputs can die early."""
+    return make_boxed_func(function)
+
+
+def mark_boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Declare that `function` already takes one list of arguments."""
+    function._boxed_call = True  # type: ignore[attr-defined]
+    return function
+
+
+def compile_id() -> str:
+    """Dynamo's id of the compilation in progress, such as `"0/1"` (frame / attempt); "" outside."""
+    current = CompileContext.current_compile_id()
+    return "" if current is None else str(current)
+
+
+def reset() -> None:
+    """Forget every compiled function, so that the next call compiles again."""
+    torch._dynamo.reset()
+
+
+@contextlib.contextmanager
+def compile_afresh() -> Iterator[None]:
+    """Switch off torch's own caches that would answer without calling our backend."""
+    with contextlib.ExitStack() as stack:
+        for config, name in (
+            (functorch_config, "enable_autograd_cache"),
+            (functorch_config, "enable_remote_autograd_cache"),
+            (functorch_config, "strict_autograd_cache"),
+            (dynamo_config, "caching_precompile"),
+        ):
+            if hasattr(config, name):
+                stack.enter_context(config.patch({name: False}))
+        yield
+
+
+def size_hint(size: Any, fallback: int = 4096) -> int:
+    """A concrete number for a size, without adding a guard; `fallback` if nobody knows one."""
+    if isinstance(size, int):
+        return size
+    node = size.node
+    known = node.maybe_as_int()
+    hint = known if known is not None else getattr(node, "_hint", None)
+    if hint is None and node.has_hint():
+        hint = node.hint
+    return fallback if hint is None else int(hint)
+
+
+def nbytes_hint(value: Any) -> int:
+    """Bytes of a (fake) tensor, of tensors in a tuple or list, or 8 for a symbolic number."""
+    if isinstance(value, torch.Tensor):
+        numel = 1
+        for size in value.shape:
+            numel *= size_hint(size)
+        return numel * value.dtype.itemsize
+    if isinstance(value, list | tuple):
+        return sum(nbytes_hint(item) for item in value)
+    return 8 if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else 0
+
+
+def qualified_name(function: Callable[..., Any]) -> str:
+    """The importable name of a function in an FX graph, such as `torch.ops.aten.sin.default`."""
+    return _get_qualified_name(function)
+
+
+def extract_modules(
+    joint: GraphModule,
+    saved_tensors: list[torch.fx.Node],
+    saved_sizes: list[torch.fx.Node],
+    *,
+    num_fwd_outputs: int,
+    static_lifetime_input_nodes: Any = None,
+) -> tuple[GraphModule, GraphModule]:
+    """Cut a joint graph in two at the saved values, in AOTAutograd's calling convention."""
+    extract = _partitioners._extract_fwd_bwd_modules
+    optional = {"static_lifetime_input_nodes": static_lifetime_input_nodes}
+    accepted = inspect.signature(extract).parameters
+    return extract(
+        joint,
+        saved_tensors,
+        saved_sym_nodes=saved_sizes,
+        num_fwd_outputs=num_fwd_outputs,
+        **{name: value for name, value in optional.items() if name in accepted},
+    )
