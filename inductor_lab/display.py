@@ -1,0 +1,32 @@
+"""How the compiler's values show themselves in a notebook: by asking the widgets, when asked.
+
+The compiler imports nothing that draws.  `Shown` reaches `inductor_lab.widgets` only at the moment
+a notebook wants a picture, so that compiling never pays for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+
+class Shown:
+    """Mixin of every station value: a picture and a page for notebooks, `str` for terminals."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        return _widgets("show").html(self)
+
+    def _repr_svg_(self) -> str | None:
+        return _widgets("show").svg(self)
+
+
+def write_report(compilation: Any, path: Path) -> Path:
+    """Write the self-contained HTML page of a compilation; raises CannotWrite."""
+    return _widgets("report").write_report(compilation, path)
+
+
+def _widgets(module: str) -> Any:
+    return importlib.import_module(f"inductor_lab.widgets.{module}")

@@ -1,0 +1,146 @@
+"""Places boxes and arrows in layers, top to bottom, so that arrows point down.
+
+The layering, crossing reduction and coordinates are Sugiyama's, from the pure-Python library
+grandalf; the result is plain numbers that `svg.py` and the explorer draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grandalf.graphs import Edge, Graph, Vertex
+from grandalf.layouts import SugiyamaLayout
+
+GAP_X = 18.0
+GAP_Y = 30.0
+SWEEPS = 4
+ROW_WIDTH = 900.0
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle in pixels; `x`, `y` is its top left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An arrow: it leaves `source` at the first point and reaches `target` at the last."""
+
+    source: str
+    target: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Boxes by name, arrows, and the size of the whole picture in pixels."""
+
+    boxes: Mapping[str, Box]
+    routes: tuple[Route, ...]
+    width: float
+    height: float
+
+
+class _View:
+    """What grandalf asks of a vertex or an edge: its size, and a place to put the answer."""
+
+    def __init__(self, width: float = 0.0, height: float = 0.0) -> None:
+        self.w, self.h, self.xy = width, height, (0.0, 0.0)
+        self.path: list[Point] = []
+
+    def setpath(self, points: list[Point]) -> None:
+        self.path = [(float(x), float(y)) for x, y in points]
+
+
+def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str, str]]) -> Layout:
+    """Lay out boxes of the given (width, height); edges between names, cycles allowed.
+
+    Connected parts stand side by side; boxes without any edge are put in rows below them.
+    """
+    vertices = {name: Vertex(name) for name in sizes}
+    for name, (width, height) in sizes.items():
+        vertices[name].view = _View(width, height)
+    pairs = [(a, b) for a, b in dict.fromkeys(edges) if a != b]
+    joined = {name for pair in pairs for name in pair}
+    links = [Edge(vertices[a], vertices[b]) for a, b in pairs]
+    for link in links:
+        link.view = _View()
+    graph = Graph([vertices[name] for name in sizes if name in joined], links)
+
+    boxes: dict[str, Box] = {}
+    routes: list[Route] = []
+    left = 0.0
+    for component in graph.C:
+        width = _place(component, left, boxes, routes)
+        left += width + 2 * GAP_X
+    below = max((box.y + box.height + GAP_Y for box in boxes.values()), default=0.0)
+    _place_loose({n: s for n, s in sizes.items() if n not in joined}, below, left, boxes)
+    width = max((box.x + box.width for box in boxes.values()), default=0.0)
+    width = max([width, *(x for route in routes for x, _ in route.points)])
+    height = max((box.y + box.height for box in boxes.values()), default=0.0)
+    return Layout({name: boxes[name] for name in sizes}, tuple(routes), width, height)
+
+
+def _place(component: Any, left: float, boxes: dict[str, Box], routes: list[Route]) -> float:
+    """Lay out one connected part at x >= `left`; returns its width."""
+    sugiyama = SugiyamaLayout(component)
+    sugiyama.xspace, sugiyama.yspace = GAP_X, GAP_Y
+    sugiyama.route_edge = lambda edge, points: None
+    roots = [v for v in component.sV if not v.e_in()] or [next(iter(component.sV))]
+    sugiyama.init_all(roots=roots)
+    sugiyama.draw(SWEEPS)
+
+    placed = {v.data: _box_of(v.view) for v in component.sV}
+    paths = [(e, _path_of(e)) for e in component.sE]
+    xs = [box.x for box in placed.values()] + [x for _, path in paths for x, _ in path]
+    shift_x = left - min(xs)
+    shift_y = -min(box.y for box in placed.values())
+    for name, box in placed.items():
+        boxes[name] = Box(box.x + shift_x, box.y + shift_y, box.width, box.height)
+    for edge, path in paths:
+        inner = [(x + shift_x, y + shift_y) for x, y in path]
+        source, target = edge.v[0].data, edge.v[1].data
+        routes.append(Route(source, target, _arrow(boxes[source], boxes[target], inner)))
+    right = max(box.x + box.width for name, box in boxes.items() if name in placed)
+    return max([right, *(x + shift_x for _, path in paths for x, _ in path)]) - left
+
+
+def _box_of(view: _View) -> Box:
+    x, y = view.xy
+    return Box(x - view.w / 2, y - view.h / 2, view.w, view.h)
+
+
+def _path_of(edge: Any) -> list[Point]:
+    """The bends between the two ends, in the edge's own direction."""
+    path = edge.view.path
+    if path and path[0] == tuple(map(float, edge.v[1].view.xy)):
+        path = path[::-1]
+    return path[1:-1]
+
+
+def _arrow(source: Box, target: Box, bends: list[Point]) -> tuple[Point, ...]:
+    upward = target.y < source.y
+    start = (source.x + source.width / 2, source.y + (0.0 if upward else source.height))
+    end = (target.x + target.width / 2, target.y + (target.height if upward else 0.0))
+    return (start, *bends, end)
+
+
+def _place_loose(
+    sizes: Mapping[str, tuple[float, float]], top: float, wide: float, boxes: dict[str, Box]
+) -> None:
+    """Boxes that nothing points to or from, in rows."""
+    x, y, row = 0.0, top, 0.0
+    for name, (width, height) in sizes.items():
+        if x > 0 and x + width > max(wide, ROW_WIDTH):
+            x, y, row = 0.0, y + row + GAP_X, 0.0
+        boxes[name] = Box(x, y, width, height)
+        x, row = x + width + GAP_X, max(row, height)
