@@ -57,7 +57,7 @@ CHEAP_UNARY = """
     bitcast     the same bits as another dtype of the same width
     neg         -a, integers wrap
     abs         |a|
-    sign        -1, 0 or 1; NaN stays NaN
+    sign        -1, 0 or 1; 0 for NaN, as torch.sign has it
     logical_not not a, on bool
     bitwise_not ~a
     isnan       is it NaN

@@ -1,0 +1,319 @@
+"""Run loop nests with torch: what a program means, without generating any code.
+
+An axis becomes a dimension: every value has one dimension for each axis of the nest, of length 1
+where it does not depend on that axis.  A load at affine indices is a strided view of the buffer, so it
+costs nothing; other loads gather.
+
+Inductor: `ir.py` has no interpreter; the nearest is `LoopBody.__call__` with a handler installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import sympy
+import torch
+
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
+from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
+from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternArg,
+    ExternCall,
+    LoopProgram,
+    Nest,
+    Output,
+)
+
+Symbols = Mapping[sympy.Symbol, int]
+"""The value of each symbol of the graph in this run."""
+
+Env = Mapping[str, torch.Tensor]
+"""Buffers by name, each with its logical sizes (strides are free)."""
+
+
+def concrete(size: Size, symbols: Symbols) -> int:
+    """The number that a size is in this run."""
+    if isinstance(size, int):
+        return size
+    return int(size.subs(symbols))
+
+
+class _Place:
+    """Where a body is evaluated: the axes, what they range over, and the buffers to read.
+
+    `seen` maps the identity of a subtree to its value, so that a shared subtree is computed once.
+    """
+
+    def __init__(
+        self, axes: Sequence[Axis], env: Env, symbols: Symbols, device: torch.device
+    ) -> None:
+        self.env, self.symbols, self.device = env, symbols, device
+        self.position = {axis: d for d, axis in enumerate(axes)}
+        self.sizes = [concrete(axis.size, symbols) for axis in axes]
+        self.seen: dict[tuple[int, bool], torch.Tensor] = {}
+
+    def value(self, expr: Expr, masked: bool = False) -> torch.Tensor:
+        """The values of `expr`; under a mask, places out of range read something instead of failing."""
+        key = (id(expr), masked)
+        if key not in self.seen:
+            self.seen[key] = self._compute(expr, masked)
+        return self.seen[key]
+
+    def _compute(self, expr: Expr, masked: bool) -> torch.Tensor:
+        match expr:
+            case Load(buffer, index):
+                return self._load(self.env[buffer], index, masked)
+            case Const(value, dtype):
+                return self._scalar(value, dtype)
+            case SizeValue(size, dtype):
+                return self._scalar(concrete(size, self.symbols), dtype)
+            case IndexValue(index, dtype):
+                place = self._index(index, masked)
+                return self._scalar(place, dtype) if isinstance(place, int) else place.to(dtype)
+            case Op(name, args, dtype):
+                values = [self.value(arg, masked) for arg in args]
+                if masked:
+                    values = nonzero_divisor(name, values)
+                return OPERATIONS[name](dtype, *values)
+            case Masked(mask, body, other):
+                where = self.value(mask, masked)
+                return torch.where(where, self.value(body, True), self.value(other, masked))
+            case Temp(name):
+                return self.env[name]
+
+    def _scalar(self, value: float, dtype: torch.dtype) -> torch.Tensor:
+        wide = torch.int64 if isinstance(value, int) and not dtype.is_floating_point else None
+        tensor = torch.tensor(value, dtype=wide or dtype, device=self.device)
+        return tensor.to(dtype).reshape([1] * len(self.sizes))
+
+    def _load(
+        self, tensor: torch.Tensor, index: tuple[Index, ...], masked: bool
+    ) -> torch.Tensor:
+        view = self._strided(tensor, index)
+        if view is not None:
+            return view
+        places = [self._index(i, masked) for i in index]
+        shape = [1] * len(self.sizes)
+        found = []
+        for place, length in zip(places, tensor.shape, strict=True):
+            at = place if isinstance(place, torch.Tensor) else self._scalar(place, torch.int64)
+            at = at.to(tensor.device)
+            if masked:
+                at = at.clamp(0, max(length - 1, 0))
+            elif at.numel() and (int(at.min()) < 0 or int(at.max()) >= length):
+                raise IndexError(f"index out of range in a dimension of size {length}")
+            found.append(at)
+            shape = list(torch.broadcast_shapes(shape, at.shape))
+        if masked and tensor.numel() == 0:
+            return torch.zeros(shape, dtype=tensor.dtype, device=self.device)
+        return tensor[tuple(found)].to(self.device)
+
+    def _strided(self, tensor: torch.Tensor, index: tuple[Index, ...]) -> torch.Tensor | None:
+        """A view, if every index is affine, in range, and no axis runs backwards."""
+        strides = [0] * len(self.sizes)
+        offset = tensor.storage_offset()
+        for i, length, stride in zip(index, tensor.shape, tensor.stride(), strict=True):
+            low = high = concrete(i.constant, self.symbols)
+            offset += low * stride
+            for atom, factor in i.terms:
+                if not isinstance(atom, Axis):
+                    return None
+                step, d = concrete(factor, self.symbols), self.position[atom]
+                strides[d] += step * stride
+                reach = step * (self.sizes[d] - 1)
+                low, high = low + min(reach, 0), high + max(reach, 0)
+            if low < 0 or high >= length:
+                return None
+        if any(stride < 0 for stride in strides) or 0 in self.sizes:
+            return None
+        sizes = [n if s else 1 for n, s in zip(self.sizes, strides, strict=True)]
+        return tensor.as_strided(sizes, strides, offset).to(self.device)
+
+    def _index(self, index: Index, masked: bool) -> int | torch.Tensor:
+        total: int | torch.Tensor = concrete(index.constant, self.symbols)
+        for atom, factor in index.terms:
+            total = total + self._atom(atom, masked) * concrete(factor, self.symbols)
+        return total
+
+    def _atom(self, atom: Atom, masked: bool) -> int | torch.Tensor:
+        if isinstance(atom, Axis):
+            d = self.position[atom]
+            shape = [1] * len(self.sizes)
+            shape[d] = self.sizes[d]
+            return torch.arange(self.sizes[d], device=self.device).reshape(shape)
+        if isinstance(atom, Gathered):
+            return self.value(atom.value, masked).to(torch.int64)
+        divisor = concrete(atom.divisor, self.symbols)
+        dividend = self._index(atom.dividend, masked)
+        return dividend // divisor if isinstance(atom, Quotient) else dividend % divisor
+
+
+def evaluate(
+    expr: Expr,
+    axes: Sequence[Axis],
+    env: Env,
+    symbols: Symbols | None = None,
+    device: torch.device | str | None = None,
+) -> torch.Tensor:
+    """The values of `expr` over all points of `axes`.
+
+    The result has one dimension for each axis, of length 1 where the value does not depend on it.
+    `env` holds the buffers that are loaded; `device` is needed where nothing is.
+    """
+    place = torch.device(device) if device is not None else _device_of(expr, env)
+    with torch.no_grad():
+        return _Place(axes, env, symbols or {}, place).value(expr)
+
+
+def _device_of(expr: Expr, env: Env) -> torch.device:
+    """Where a body's data is; a CPU scalar among GPU tensors goes to the GPU."""
+    found = [env[load.buffer] for load in expr.loads() if load.buffer in env]
+    found.sort(key=lambda tensor: (tensor.device.type == "cpu", -tensor.dim()))
+    return found[0].device if found else torch.device("cpu")
+
+
+def run_nest(
+    nest: Nest,
+    env: Env,
+    symbols: Symbols | None = None,
+    device: torch.device | str | None = None,
+) -> torch.Tensor:
+    """All elements of the nest's buffer, in the dtype of its body (int64 for argmax, argmin).
+
+    Storing them in the buffer's dtype and strides is `stored`.
+    """
+    symbols = symbols or {}
+    axes = (*nest.axes, *nest.reduce_axes)
+    values = evaluate(nest.body, axes, env, symbols, device)
+    sizes = [concrete(axis.size, symbols) for axis in axes]
+    rank = len(nest.axes)
+    if hasattr(nest, "kind"):
+        along = prod(sizes[rank:])
+        spread = values.expand([*values.shape[:rank], *sizes[rank:]])
+        values = REDUCERS[nest.kind](spread.reshape([*values.shape[:rank], along]))
+    return values.expand(sizes[:rank])
+
+
+def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None) -> torch.Tensor:
+    """The values as they lie in the buffer: its dtype, its sizes and its strides."""
+    symbols = symbols or {}
+    size = [concrete(s, symbols) for s in buffer.layout.size]
+    stride = [concrete(s, symbols) for s in buffer.layout.stride]
+    offset = concrete(buffer.layout.offset, symbols)
+    reach = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    room = offset + reach + 1 if prod(size) else offset
+    memory = torch.empty(room, dtype=buffer.dtype, device=values.device)
+    return memory.as_strided(size, stride, offset).copy_(values)
+
+
+def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
+    """The tensor itself if it already lies as the buffer says, otherwise a copy that does."""
+    planned = [concrete(s, symbols) for s in buffer.layout.stride]
+    relevant = [d for d, n in enumerate(values.shape) if n > 1]
+    same = all(values.stride(d) == planned[d] for d in relevant) or values.numel() == 0
+    if same and values.dtype == buffer.dtype:
+        return values
+    return stored(values, buffer, symbols)
+
+
+def view_of(view: BufferView, tensor: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
+    """The strided view of a buffer's storage that `view` describes."""
+    size = [concrete(s, symbols) for s in view.layout.size]
+    stride = [concrete(s, symbols) for s in view.layout.stride]
+    start = tensor.storage_offset() - concrete(buffer.layout.offset, symbols)
+    return tensor.as_strided(size, stride, start + concrete(view.layout.offset, symbols))
+
+
+def bind_symbols(program: LoopProgram, inputs: Sequence[Any]) -> dict[sympy.Symbol, int]:
+    """The values of the program's symbols, from int arguments and from sizes of tensors."""
+    if len(inputs) != len(program.inputs):
+        raise TypeError(
+            f"{program.name} takes {len(program.inputs)} inputs, {len(inputs)} were given"
+        )
+    symbols: dict[sympy.Symbol, int] = {}
+    for declared, given in zip(program.inputs, inputs, strict=True):
+        if isinstance(declared, sympy.Symbol):
+            symbols[declared] = int(given)
+        elif isinstance(declared, str) and isinstance(given, torch.Tensor):
+            for size, length in zip(program.buffers[declared].layout.size, given.shape, strict=True):
+                if isinstance(size, sympy.Symbol):
+                    symbols.setdefault(size, int(length))
+    return symbols
+
+
+class _Run:
+    """One run of a program: the buffers that exist so far, and where each planned device is."""
+
+    def __init__(self, program: LoopProgram, inputs: Sequence[Any]) -> None:
+        self.program = program
+        self.symbols = bind_symbols(program, inputs)
+        self.env: dict[str, torch.Tensor] = {}
+        self.devices: dict[str, torch.device] = {}
+        for declared, given in zip(program.inputs, inputs, strict=True):
+            if isinstance(declared, str):
+                buffer = program.buffers[declared]
+                self.devices.setdefault(buffer.device, given.device)
+                self.env[declared] = _laid_out(given.detach(), buffer, self.symbols)
+        for name, tensor in program.constants.items():
+            self.env[name] = tensor.detach().to(self.device(program.buffers[name].device))
+
+    def device(self, planned: str) -> torch.device:
+        """The device to run on: the planned one, unless the inputs it was given say otherwise."""
+        return self.devices.get(planned) or torch.device(planned)
+
+    def call(self, call: ExternCall) -> None:
+        operator = find_operator(call.op)
+        kwargs = {name: self.argument(value) for name, value in call.kwargs}
+        results = operator(*(self.argument(a) for a in call.args), **kwargs)
+        if isinstance(results, torch.Tensor) or results is None:
+            results = (results,)
+        for name, result in zip(call.outputs, results, strict=True):
+            if name is not None:
+                buffer = self.program.buffers[name]
+                self.env[name] = _laid_out(result, buffer, self.symbols)
+
+    def argument(self, argument: ExternArg) -> Any:
+        match argument:
+            case BufferView(name):
+                return view_of(
+                    argument, self.env[name], self.program.buffers[name], self.symbols
+                )
+            case tuple():
+                return [self.argument(item) for item in argument]
+            case sympy.Expr():
+                return concrete(argument, self.symbols)
+            case torch.device():
+                return self.device(str(argument))
+            case _:
+                return argument
+
+    def output(self, output: Output) -> Any:
+        return self.argument(output)
+
+
+def find_operator(name: str) -> Any:
+    """The torch operator with this qualified name: `"aten.mm.default"`."""
+    found: Any = torch.ops
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def run_program(program: LoopProgram, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Run the nests and calls in order on real tensors; see `LoopProgram.run`."""
+    with torch.no_grad():
+        run = _Run(program, inputs)
+        for step in program.steps:
+            if isinstance(step, ExternCall):
+                run.call(step)
+            else:
+                buffer = program.buffers[step.buffer]
+                values = run_nest(step, run.env, run.symbols, run.device(buffer.device))
+                run.env[step.buffer] = stored(values, buffer, run.symbols)
+        return tuple(run.output(output) for output in program.outputs)

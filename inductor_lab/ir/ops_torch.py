@@ -1,0 +1,167 @@
+"""What every operation of `ir/ops.py` means: the torch function that computes it.
+
+`OPERATIONS[name](dtype, *operands)` and `REDUCERS[kind](values)`, which reduces the last dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.ops import OPS, REDUCTIONS
+
+Operation = Callable[..., torch.Tensor]
+"""Takes the dtype of the node, then the operands; gives the result."""
+
+_WORD = 0xFFFFFFFF
+
+
+def _plain(function: Callable[..., torch.Tensor], **fixed: Any) -> Operation:
+    """For torch functions whose result dtype follows from the operands."""
+    return lambda dtype, *operands: function(*operands, **fixed)
+
+
+def _floordiv(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.div(a, b, rounding_mode="floor")
+
+
+def _truncdiv(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.div(a, b, rounding_mode="trunc")
+
+
+def _fma(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    """One rounding for float32 (the product of two is exact in float64)."""
+    if dtype is torch.float32:
+        return (a.double() * b.double() + c.double()).to(dtype)
+    return a * b + c
+
+
+def philox(seed: torch.Tensor, offset: torch.Tensor) -> list[torch.Tensor]:
+    """Four words of Philox4x32-10, each int64 in [0, 2**32).
+
+    The counter is the 64-bit offset, the key the 64-bit seed, low words first
+    (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011).
+    """
+    key = [seed & _WORD, (seed >> 32) & _WORD]
+    zero = torch.zeros_like(offset)
+    counter = [offset & _WORD, (offset >> 32) & _WORD, zero, zero]
+    for _ in range(10):
+        low = counter[0] * 0xD2511F53
+        high = counter[2] * 0xCD9E8D57
+        counter = [
+            ((high >> 32) & _WORD) ^ counter[1] ^ key[0],
+            high & _WORD,
+            ((low >> 32) & _WORD) ^ counter[3] ^ key[1],
+            low & _WORD,
+        ]
+        key = [(key[0] + 0x9E3779B9) & _WORD, (key[1] + 0xBB67AE85) & _WORD]
+    return counter
+
+
+def _uniform(word: torch.Tensor) -> torch.Tensor:
+    """A word as float32 in [0, 1): its sign is folded away, then it is scaled by almost 2**-31."""
+    signed = torch.where(word >= 1 << 31, word - (1 << 32), word)
+    folded = torch.where(signed < 0, -signed - 1, signed)
+    return folded.to(torch.float32) * torch.tensor(4.6566127342e-10, dtype=torch.float32)
+
+
+def _philox_uniform(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
+    return _uniform(philox(seed, offset)[0])
+
+
+def _philox_normal(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
+    first, second = (_uniform(word) for word in philox(seed, offset)[:2])
+    radius = torch.sqrt(-2.0 * torch.log(first.clamp(min=1.0e-7)))
+    return radius * torch.cos(2 * math.pi * second)
+
+
+def _philox_bits(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
+    return philox(seed, offset)[0]
+
+
+_SAME_NAME = """
+    add sub mul minimum maximum bitwise_and bitwise_or bitwise_xor logical_and logical_or
+    logical_xor eq ne lt le gt ge copysign neg abs sign logical_not bitwise_not isnan isinf signbit
+    ceil floor trunc round square relu remainder fmod exp exp2 expm1 log log2 log10 log1p sin cos
+    tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid
+    reciprocal sqrt rsqrt pow atan2 hypot where
+""".split()
+
+OPERATIONS: Mapping[str, Operation] = {
+    **{name: _plain(getattr(torch, name)) for name in _SAME_NAME},
+    "convert": lambda dtype, a: a.to(dtype),
+    "bitcast": lambda dtype, a: a.view(dtype),
+    "shift_left": _plain(torch.bitwise_left_shift),
+    "shift_right": _plain(torch.bitwise_right_shift),
+    "truediv": _plain(torch.true_divide),
+    "floordiv": _floordiv,
+    "truncdiv": _truncdiv,
+    "fma": _fma,
+    "philox_uniform": _philox_uniform,
+    "philox_normal": _philox_normal,
+    "philox_bits": _philox_bits,
+}
+
+_DIVIDES = frozenset({"floordiv", "truncdiv", "remainder", "fmod"})
+
+
+def nonzero_divisor(name: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Replace integer divisors of 0 by 1, for places where a mask hides the result.
+
+    torch raises ZeroDivisionError for one anywhere, even where nobody looks.
+    """
+    if name not in _DIVIDES or operands[1].is_floating_point():
+        return operands
+    dividend, divisor = operands
+    return [dividend, torch.where(divisor == 0, torch.ones_like(divisor), divisor)]
+
+
+def _lowest(dtype: torch.dtype) -> float:
+    if dtype is torch.bool:
+        return False
+    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def _highest(dtype: torch.dtype) -> float:
+    if dtype is torch.bool:
+        return True
+    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+def _max(values: torch.Tensor) -> torch.Tensor:
+    if values.shape[-1] == 0:
+        return values.new_full(values.shape[:-1], _lowest(values.dtype))
+    return values.amax(-1)
+
+
+def _min(values: torch.Tensor) -> torch.Tensor:
+    if values.shape[-1] == 0:
+        return values.new_full(values.shape[:-1], _highest(values.dtype))
+    return values.amin(-1)
+
+
+def _position(find: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    def reducer(values: torch.Tensor) -> torch.Tensor:
+        if values.shape[-1] == 0:
+            return values.new_zeros(values.shape[:-1], dtype=torch.int64)
+        return find(values.to(torch.uint8) if values.dtype is torch.bool else values, -1)
+
+    return reducer
+
+
+REDUCERS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sum": lambda values: values.sum(-1, dtype=values.dtype),
+    "prod": lambda values: values.prod(-1, dtype=values.dtype),
+    "max": _max,
+    "min": _min,
+    "any": lambda values: values.any(-1),
+    "all": lambda values: values.all(-1),
+    "argmax": _position(torch.argmax),
+    "argmin": _position(torch.argmin),
+}
+
+assert OPERATIONS.keys() == OPS.keys(), "every operation needs a meaning"
+assert REDUCERS.keys() == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
