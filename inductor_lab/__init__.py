@@ -1,1 +1,36 @@
-"""A deep-learning compiler with the shape of torch.compile, built to be looked into."""
+"""inductor_lab: a deep-learning compiler that is built to be looked into.
+
+    import inductor_lab as lab
+
+    c = lab.inspect(f, x)              # compile f, run it once, keep every stage
+    fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "compile": "backend",
+    "inspect": "backend",
+    "Compilation": "compilation",
+    "load": "compilation",
+    "LabError": "errors",
+    "Observer": "observer",
+    "FusionOptions": "options",
+    "Options": "options",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module when it is first asked for: `import` stays quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext inductor_lab` in a notebook: adds `%%compile`."""
+    importlib.import_module(f"{__name__}.magic").register(shell)

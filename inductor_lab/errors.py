@@ -63,3 +63,7 @@ class UnknownTarget(LabError):
 
 class UnknownName(LabError):
     """A buffer, kernel or pass that was asked for by name is not there."""
+
+
+class BadArguments(LabError):
+    """A command or a magic was given something that it cannot use."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ import torch._dynamo
 import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 from torch._dynamo.backends.common import aot_autograd as _aot_autograd
+from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
@@ -35,31 +36,31 @@ INFIX_TEXT: dict[str, str] = dict(INFIX)
 
 
 def aot_autograd(
+    module: GraphModule,
+    inputs: Sequence[Any],
     *,
     fw_compiler: Compiler,
-    bw_compiler: Compiler | None = None,
+    bw_compiler: Compiler,
+    partition_fn: PartitionFn,
+    decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     inference_compiler: Compiler | None = None,
-    partition_fn: PartitionFn | None = None,
-    decompositions: dict[Any, Callable[..., Any]] | None = None,
-    keep_inference_input_mutations: bool = False,
-) -> Compiler:
-    """A torch.compile backend that functionalizes, differentiates, partitions and calls compilers.
+) -> Callable[..., Any]:
+    """Functionalize and differentiate a captured graph, partition it, and call the compilers.
 
     Each compiler takes a GraphModule of ATen ops and fake example inputs, and returns a *boxed*
-    function (see `boxed`).  The backward compiler is called at the first `.backward()`, unless a
-    dynamic-shape graph makes AOTAutograd compile it ahead.
+    function (see `boxed`).  Without gradients only the inference compiler runs (default: the
+    forward's).  The backward compiler is called ahead, right after the forward's, for graphs with
+    symbolic sizes, and otherwise at the first `.backward()`.
     """
-    given = {
-        "bw_compiler": bw_compiler,
-        "inference_compiler": inference_compiler,
-        "partition_fn": partition_fn,
-        "decompositions": decompositions,
-    }
-    return _aot_autograd(
+    backend = _aot_autograd(
         fw_compiler=fw_compiler,
-        keep_inference_input_mutations=keep_inference_input_mutations,
-        **{name: value for name, value in given.items() if value is not None},
+        bw_compiler=bw_compiler,
+        inference_compiler=inference_compiler or fw_compiler,
+        partition_fn=partition_fn,
+        decompositions=dict(decompositions or {}),
+        keep_inference_input_mutations=False,
     )
+    return backend(module, list(inputs))
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,7 +86,7 @@ def reset() -> None:
 
 
 @contextlib.contextmanager
-def compile_afresh() -> Iterator[None]:
+def fresh_compile() -> Iterator[None]:
     """Switch off torch's own caches that would answer without calling our backend."""
     with contextlib.ExitStack() as stack:
         for config, name in (

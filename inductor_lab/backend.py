@@ -1,0 +1,119 @@
+"""The ways in: `lab.compile`, `lab.inspect`, and the backend that `torch.compile` finds by name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.capture.record import recording
+from inductor_lab.capture.source import function_source
+from inductor_lab.compilation import Compilation
+from inductor_lab.errors import LabError
+from inductor_lab.observer import Observer, Stopwatch
+from inductor_lab.options import Options
+from inductor_lab.pipeline import GraphCompiler
+
+
+def inductor_lab(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """The backend of `torch.compile(f, backend="inductor_lab")`.
+
+    `mode` and `options` are those given to torch.compile; see `Options`.
+    """
+    chosen = Options.make(options, mode=mode)
+    return GraphCompiler(chosen).compile(module, inputs, "graph")
+
+
+def compile(
+    fn: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """`torch.compile` with our backend; the signature is torch's, so `backend` is all that changes.
+
+    Returns the compiled function or module (or a decorator, without `fn`).  Raises BadOption at once
+    if an option does not exist.
+    """
+    if fn is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options, disable=disable
+        )
+    chosen = Options.make(options, mode=mode)
+
+    def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return GraphCompiler(chosen).compile(module, inputs, "graph")
+
+    return torch.compile(
+        fn, backend=backend, fullgraph=fullgraph, dynamic=dynamic, disable=disable
+    )
+
+
+def inspect(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    options: Options | dict[str, Any] | None = None,
+    target: str | None = None,
+    observer: Observer | None = None,
+    **kwargs: Any,
+) -> Compilation:
+    """Compile `fn`, run it once with these arguments, and keep every station of the way.
+
+    target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for that machine; the call itself then
+               runs uncompiled, on the tensors as they are
+    observer   is told when each phase starts and ends
+
+    An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
+    """
+    chosen = options if isinstance(options, Options) else Options.make(options, target=target)
+    watch = Stopwatch(also=observer)
+    compilers: list[GraphCompiler] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        compilers.append(GraphCompiler(chosen, watch, keep=True))
+        with watch.phase("graph"):
+            return compilers[-1].compile(module, inputs, f"graph{len(compilers) - 1}")
+
+    compiled = torch.compile(
+        fn, backend=backend, fullgraph=chosen.fullgraph, dynamic=chosen.dynamic
+    )
+    with recording() as record, torch_api.compile_afresh(), _our_own_errors():
+        with watch.phase("total"):
+            result = compiled(*args, **kwargs)
+    graphs = tuple(compiler.result() for compiler in compilers)
+    return Compilation(
+        name=getattr(fn, "__name__", type(fn).__name__),
+        source=function_source(fn),
+        capture=record.capture(tuple(graph.captured for graph in graphs)),
+        graphs=graphs,
+        seconds=dict(watch.seconds),
+        target=chosen.target,
+        result=result,
+        compiled=compiled,
+    )
+
+
+@contextmanager
+def _our_own_errors() -> Iterator[None]:
+    """Let a LabError out of the wrapper that TorchDynamo puts around a backend's exceptions."""
+    try:
+        yield
+    except torch_api.BackendCompilerFailed as failed:
+        inner = failed.inner_exception
+        if isinstance(inner, LabError):
+            raise inner from None
+        raise

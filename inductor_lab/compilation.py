@@ -1,0 +1,204 @@
+"""What a person holds after a compile: every station of the way, as values.
+
+`Compilation` keeps them in the order of the way.  Everything but the fields marked live is plain
+data: it can be saved, loaded on another machine, printed and drawn there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from inductor_lab import saving
+from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.result import Capture
+from inductor_lab.capture.source import SourceFile
+from inductor_lab.codegen.kernel import HostProgram, Kernel
+from inductor_lab.display import Shown
+from inductor_lab.ir.program import ExternCall, LoopProgram
+from inductor_lab.rewrite.record import Decomposed
+from inductor_lab.rewrite.result import Rewrites
+from inductor_lab.runtime.executable import Executable
+from inductor_lab.schedule.result import Cost, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPart(Shown):
+    """One direction of one graph, from ATen ops to running code.
+
+    `name` is "forward" (also when no gradient is needed) or "backward".
+    """
+
+    name: str
+    graph: FxGraph
+    decompositions: tuple[Decomposed, ...]
+    rewrites: Rewrites
+    loops: LoopProgram
+    schedule: Schedule
+    kernels: tuple[Kernel, ...]
+    host: HostProgram
+    executable: Executable | None = field(default=None, metadata={"live": True})
+
+    def __repr__(self) -> str:
+        return f"CompiledPart({self.name}: {self.schedule!r})"
+
+    def __str__(self) -> str:
+        kernels = "\n".join(str(kernel) for kernel in self.kernels)
+        return f"{self.loops}\n{self.schedule}\n{kernels}\n{self.host}"
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledGraph(Shown):
+    """One captured graph with all that became of it.
+
+    `joint`, `partition` and `backward` are None where no gradient was asked for.
+    """
+
+    captured: FxGraph
+    joint: JointGraph | None
+    partition: Partition | None
+    forward: CompiledPart
+    backward: CompiledPart | None = None
+
+    @property
+    def parts(self) -> tuple[CompiledPart, ...]:
+        return (self.forward,) if self.backward is None else (self.forward, self.backward)
+
+    def __repr__(self) -> str:
+        kinds = " + ".join(part.name for part in self.parts)
+        return f"CompiledGraph({self.captured.name}: {kinds})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"# {part.name}\n{part}" for part in self.parts)
+
+
+@dataclass(frozen=True)
+class ExternUse:
+    """An op that was left to a library: how often, and why no code of ours was made for it."""
+
+    op: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the work is generated code: loop nests against calls into a library."""
+
+    generated: int
+    extern: tuple[ExternUse, ...]
+
+    @property
+    def calls(self) -> int:
+        return sum(use.count for use in self.extern)
+
+    @property
+    def share(self) -> float:
+        """Generated steps over all steps, 0 to 1."""
+        total = self.generated + self.calls
+        return self.generated / total if total else 1.0
+
+    def __str__(self) -> str:
+        lines = [f"{self.share:.0%} generated: {self.generated} loop nests, {self.calls} extern calls"]
+        lines += [f"  {use.count:4d} x {use.op}  ({use.reason})" for use in self.extern]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation(Shown):
+    """One call of one function, compiled and looked into.
+
+    name      of the function
+    source    its text, with line numbers
+    capture   what TorchDynamo saw: graphs, guards, breaks, bytecode, symbols
+    graphs    one entry for each captured graph, in the order they were compiled
+    seconds   compile time by phase (`"forward.lower"`); see also `capture.seconds`
+    target    None, or the machine it was compiled for without running
+    result    what the inspected call returned (live)
+    compiled  the compiled function, to call again (live)
+    """
+
+    name: str
+    source: SourceFile
+    capture: Capture
+    graphs: tuple[CompiledGraph, ...]
+    seconds: Mapping[str, float]
+    target: str | None = None
+    result: Any = field(default=None, metadata={"live": True})
+    compiled: Callable[..., Any] | None = field(default=None, metadata={"live": True})
+
+    @property
+    def parts(self) -> tuple[CompiledPart, ...]:
+        return tuple(part for graph in self.graphs for part in graph.parts)
+
+    @property
+    def coverage(self) -> Coverage:
+        steps = [step for part in self.parts for step in part.loops.steps]
+        uses = Counter((s.op, s.reason) for s in steps if isinstance(s, ExternCall))
+        extern = tuple(ExternUse(op, why, n) for (op, why), n in uses.most_common())
+        return Coverage(len(steps) - sum(uses.values()), extern)
+
+    @property
+    def before(self) -> Cost:
+        """What all graphs cost with one kernel for each op."""
+        return sum((part.schedule.before for part in self.parts), Cost())
+
+    @property
+    def after(self) -> Cost:
+        """What they cost as they were compiled."""
+        return sum((part.schedule.after for part in self.parts), Cost())
+
+    @property
+    def saved(self) -> float:
+        """Share of the memory traffic that fusion removed, 0 to 1."""
+        return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
+
+    @property
+    def total_seconds(self) -> float:
+        """Compile time of the whole call, capture included."""
+        return self.seconds.get("total", 0.0)
+
+    def __repr__(self) -> str:
+        return (
+            f"Compilation({self.name}: {len(self.graphs)} graphs, "
+            f"{self.before.kernels} -> {self.after.kernels} kernels, {self.saved:.1%} saved)"
+        )
+
+    def __str__(self) -> str:
+        breaks = len(self.capture.breaks)
+        lines = [
+            f"{self.name}: {_count(len(self.graphs), 'graph')}, {_count(breaks, 'graph break')}",
+            f"  kernels        {self.before.kernels} -> {self.after.kernels}",
+            f"  memory passes  {self.before.passes} -> {self.after.passes}  "
+            f"({self.saved:.1%} of the traffic saved)",
+            f"  compile time   {self.total_seconds:.2f} s",
+            f"  coverage       {self.coverage}",
+        ]
+        return "\n".join(lines)
+
+    def save(self, path: str | Path) -> Path:
+        """Write all data (JSON, no pickle) to `path`; raises CannotWrite."""
+        return saving.save(Path(path), self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
+        from inductor_lab.display import write_report
+
+        return write_report(self, Path(path))
+
+
+def load(path: str | Path) -> Compilation:
+    """Read what `Compilation.save` wrote.
+
+    Live parts (running code, results) are gone; raises UnreadableFile if the file is not ours, is
+    damaged, or was written by a newer version.
+    """
+    return saving.load(Path(path), Compilation)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

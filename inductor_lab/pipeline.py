@@ -1,0 +1,129 @@
+"""The table of contents of the compiler: the phases as named steps, in order.
+
+Inductor: `compile_fx.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.autograd.joint import joint_graph
+from inductor_lab.autograd.partition import partition
+from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.codegen.generate import generate_kernels
+from inductor_lab.codegen.host import host_program
+from inductor_lab.compilation import CompiledGraph, CompiledPart
+from inductor_lab.lower.graph import lower_graph
+from inductor_lab.observer import Observer
+from inductor_lab.options import Options
+from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.rewrite.passes import rewrite
+from inductor_lab.rewrite.record import decompositions_of
+from inductor_lab.runtime.executable import build_executable
+from inductor_lab.schedule.fuse import schedule_program
+
+T = TypeVar("T")
+
+
+@dataclass
+class GraphCompiler:
+    """Compiles one captured graph; AOTAutograd calls its methods as partitioner and compilers.
+
+    With `keep`, every station is kept as data for `result()`; without, only running code is made.
+    """
+
+    options: Options
+    observer: Observer = field(default_factory=Observer)
+    keep: bool = False
+    captured: FxGraph | None = None
+    joint: JointGraph | None = None
+    split: Partition | None = None
+    parts: dict[str, CompiledPart] = field(default_factory=dict)
+
+    def compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], name: str) -> Any:
+        """A callable with the graph's signature: the whole way, from captured graph to running code."""
+        if self.keep:
+            self.captured = fx_graph(module, name)
+        compiler = torch_api.aot_autograd(
+            fw_compiler=lambda m, i: self.compile_part(m, "forward"),
+            bw_compiler=lambda m, i: self.compile_part(m, "backward"),
+            partition_fn=self.partition,
+            decompositions=decomposition_table(),
+        )
+        return compiler(module, inputs)
+
+    def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
+        """AOTAutograd's partition_fn: cut the joint graph in two."""
+        if self.keep:
+            self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
+        forward, backward, self.split = self._phase(
+            "partition",
+            lambda: partition(
+                module,
+                inputs,
+                num_fwd_outputs=num_fwd_outputs,
+                memory_budget=self.options.memory_budget,
+                **more,
+            ),
+        )
+        return forward, backward
+
+    def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
+        """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
+        options = self.options
+        rewrites = self._phase(f"{name}.rewrite", lambda: rewrite(module, name, options))
+        loops = self._phase(f"{name}.lower", lambda: lower_graph(rewrites.module, name, options))
+        schedule = self._phase(
+            f"{name}.schedule", lambda: schedule_program(loops, options.fusion)
+        )
+        kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
+        host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels))
+        if options.target is None:
+            executable = self._phase(
+                f"{name}.load", lambda: build_executable(schedule, kernels, host, options)
+            )
+        else:
+            executable = None
+        if self.keep:
+            self.parts[name] = CompiledPart(
+                name=name,
+                graph=fx_graph(module, name, earlier=self._before(name)),
+                decompositions=decompositions_of(module),
+                rewrites=rewrites,
+                loops=loops,
+                schedule=schedule,
+                kernels=kernels,
+                host=host,
+                executable=executable,
+            )
+        return executable or torch_api.boxed(module.forward)
+
+    def result(self) -> CompiledGraph:
+        """Everything that was kept."""
+        assert self.captured is not None, "result() needs keep=True and a finished compile()"
+        return CompiledGraph(
+            captured=self.captured,
+            joint=self.joint,
+            partition=self.split,
+            forward=self.parts["forward"],
+            backward=self.parts.get("backward"),
+        )
+
+    def _before(self, name: str) -> FxGraph | None:
+        return self.joint.graph if self.joint is not None else self.captured
+
+    def _phase(self, name: str, run: Callable[[], T]) -> T:
+        self.observer.entered(name)
+        result = None
+        try:
+            result = run()
+            return result
+        finally:
+            self.observer.left(name, result)
