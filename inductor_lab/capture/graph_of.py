@@ -1,0 +1,165 @@
+"""A live GraphModule → `FxGraph`: facts, spans, module paths and ancestry, read from node metadata.
+
+Nothing here is on the compiler's hot path: the pipeline calls it for compilations that somebody
+looks at.  A graph of 1,000 nodes takes some tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
+from inductor_lab.capture.span import innermost
+from inductor_lab.capture.text import arguments_text, graph_text, node_value, target_text
+from inductor_lab.torch_api import DTYPE_NAMES, nbytes_hint
+
+_FIRST_NAME = re.compile(r"^[LG]\['(\w+)'\]")
+_ITEM = re.compile(r"\['?(\w+)'?\]")
+
+
+def fx_graph(
+    module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None = None
+) -> FxGraph:
+    """Read a GraphModule as data; `earlier` is the graph before it on the way, for `came_from`."""
+    spans: dict[str, Span | None] = {}
+    ancestors = _ancestors(module.graph, earlier)
+    nodes = tuple(_fx_node(node, spans, ancestors) for node in module.graph.nodes)
+    return FxGraph(name, nodes, graph_text(name, module.graph, nodes), module)
+
+
+def _fx_node(
+    node: torch.fx.Node,
+    spans: dict[str, Span | None],
+    ancestors: Mapping[str, tuple[str, ...]],
+) -> FxNode:
+    trace = node.meta.get("stack_trace") or ""
+    if trace not in spans:
+        spans[trace] = innermost(trace)
+    is_input = node.op == "placeholder"
+    return FxNode(
+        name=node.name,
+        op=node.op,
+        target=target_text(node.target),
+        args=arguments_text(node),
+        inputs=tuple(n.name for n in node.all_input_nodes),
+        tensor=tensor_facts(node_value(node)),
+        span=None if is_input else spans[trace],
+        module_path=module_path(node),
+        came_from=ancestors.get(node.name, ()),
+        is_backward=is_backward(node),
+    )
+
+
+def is_backward(node: torch.fx.Node) -> bool:
+    """Does this node compute a gradient?"""
+    tag = node.meta.get("partitioner_tag", "")
+    return tag in ("is_backward", "must_be_in_backward") or bool(
+        node.meta.get("autograd_backward")
+    )
+
+
+def tensor_facts(value: Any) -> TensorFacts | None:
+    """Facts of a (fake) tensor; None for anything else."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    strided = value.layout == torch.strided
+    return TensorFacts(
+        dtype=DTYPE_NAMES[value.dtype],
+        shape=tuple(str(size) for size in value.shape),
+        stride=tuple(str(step) for step in value.stride()) if strided else (),
+        device=str(value.device),
+        nbytes=nbytes_hint(value),
+    )
+
+
+def module_path(node: torch.fx.Node) -> str:
+    """The layer a node belongs to, such as `encoder.layer.3.attention`; "" outside of modules."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    first = _FIRST_NAME.match(path)
+    if first:
+        rest = path[first.end() :].lstrip(".")
+        path = rest if path.startswith("L") else f"{first[1]}.{rest}".rstrip(".")
+    path = _ITEM.sub(r".\1", path)
+    return re.sub(r"\b_modules\.|\.?__wrapped__", "", path).strip(".")
+
+
+def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tuple[str, ...]]:
+    """For each node, the names in `earlier` it came from, by the best evidence that there is.
+
+    1. `lab_from`, which our rewrites set; 2. the same name and target (our partitioner and passes
+    keep names); 3. `from_node`, the chain that FX keeps; 4. an argument's position;
+    5. `source_fn_stack`; 6. for gradients, the forward nodes with the same autograd sequence number,
+    and for a sum of gradients the ancestors of what it adds up.
+    """
+    if earlier is None:
+        return {}
+    known = {node.name: node for node in earlier.nodes}
+    inputs = [node.name for node in earlier.nodes if node.op == "placeholder"]
+    rules = (
+        partial(_by_rewrite, known),
+        partial(_by_name, known),
+        partial(_by_from_node, known),
+        partial(_by_position, inputs),
+        partial(_by_source_fn, known),
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    by_sequence: dict[int, dict[str, None]] = defaultdict(dict)
+    for node in graph.nodes:
+        names = next((names for rule in rules if (names := rule(node))), ())
+        sequence = node.meta.get("seq_nr")
+        if names and not is_backward(node) and sequence is not None:
+            by_sequence[sequence].update(dict.fromkeys(names))
+        if not names and node.meta.get("is_gradient_acc"):
+            names = tuple(dict.fromkeys(a for n in node.all_input_nodes for a in found.get(n.name, ())))
+        elif not names and is_backward(node):
+            names = tuple(by_sequence.get(sequence, ()))
+        if names:
+            found[node.name] = names
+    return found
+
+
+def _by_rewrite(known: Mapping[str, FxNode], node: torch.fx.Node) -> tuple[str, ...]:
+    return _only_known(known, node.meta.get("lab_from", ()))
+
+
+def _by_name(known: Mapping[str, FxNode], node: torch.fx.Node) -> tuple[str, ...]:
+    same = known.get(node.name)
+    if same is None or node.op == "output":
+        return ()
+    is_saved_value = node.op == "placeholder"
+    return (node.name,) if is_saved_value or same.target == target_text(node.target) else ()
+
+
+def _by_from_node(known: Mapping[str, FxNode], node: torch.fx.Node) -> tuple[str, ...]:
+    level = list(node.meta.get("from_node") or ())
+    while level:
+        names = _only_known(known, (source.name for source in level))
+        if names:
+            return names
+        level = [deeper for source in level for deeper in source.from_node]
+    return ()
+
+
+def _by_position(inputs: list[str], node: torch.fx.Node) -> tuple[str, ...]:
+    position = getattr(node.meta.get("desc"), "idx", None)
+    if node.op != "placeholder" or position is None or position >= len(inputs):
+        return ()
+    return (inputs[position],)
+
+
+def _by_source_fn(known: Mapping[str, FxNode], node: torch.fx.Node) -> tuple[str, ...]:
+    stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack") or ()
+    return _only_known(known, (name for name, _ in reversed(stack)))[:1]
+
+
+def _only_known(known: Mapping[str, FxNode], names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name in known))

@@ -1,0 +1,86 @@
+"""Where in the person's code: spans read from the stack traces that FX nodes carry."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+
+import torch
+
+from inductor_lab.capture.graph import Span
+
+_FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
+_CARETS = re.compile(r"^\s*[~^]+\s*$")
+_IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
+_TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
+
+
+def shown_file(file: str) -> str:
+    """How a file is named to a person: `cell 3`, a path relative to where they are, or the path."""
+    cell = _cell_name(file)
+    if cell:
+        return cell
+    if file.startswith("<") or not os.path.isabs(file):
+        return file
+    relative = os.path.relpath(file)
+    return file if relative.startswith("..") else relative
+
+
+def _cell_name(file: str) -> str:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    numbers = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    if file in numbers:
+        return f"cell {numbers[file]}"
+    match = _IPYTHON_INPUT.match(file)
+    if match:
+        return f"cell {match[1]}"
+    in_kernel = os.path.basename(os.path.dirname(file)).startswith("ipykernel_")
+    return "cell" if in_kernel else ""
+
+
+def spans_in(stack_trace: str) -> tuple[Span, ...]:
+    """Every frame of a printed stack trace, outermost first.
+
+    `  File "m.py", line 12, in forward` / `    return x.sin()` / `           ^^^^^^^`
+    → `Span("m.py", 12, column=..., function="forward", code="return x.sin()")`.  Columns count in
+    the file's own line, so indentation is added back; without a `^^^` line the column is 0.
+    """
+    lines = stack_trace.splitlines()
+    starts = [(i, m) for i, line in enumerate(lines) if (m := _FRAME.match(line))]
+    ends = [i for i, _ in starts[1:]] + [len(lines)]
+    return tuple(
+        _span(match, lines[i + 1 : end]) for (i, match), end in zip(starts, ends, strict=True)
+    )
+
+
+def _span(frame: re.Match[str], below: list[str]) -> Span:
+    file, line = frame["file"], int(frame["line"])
+    code = below[0].strip() if below else ""
+    column = end_column = 0
+    if len(below) > 1 and _CARETS.match(below[1]):
+        source = linecache.getline(file, line)
+        indent = len(source) - len(source.lstrip())
+        code_at = len(below[0]) - len(below[0].lstrip())
+        marks = below[1].rstrip()
+        column = len(marks) - len(marks.lstrip()) - code_at + indent + 1
+        end_column = len(marks) - code_at + indent + 1
+    return Span(shown_file(file), line, column, line, end_column, frame["function"], code)
+
+
+def innermost(stack_trace: str) -> Span | None:
+    """The deepest frame that is not inside torch itself; the deepest of all if there is no other."""
+    frames = [line for line in stack_trace.splitlines() if _FRAME.match(line)]
+    if not frames:
+        return None
+    outside = [
+        i for i, line in enumerate(frames) if not _file_of(line).startswith(_TORCH_FOLDER)
+    ]
+    return spans_in(stack_trace)[outside[-1] if outside else -1]
+
+
+def _file_of(frame_line: str) -> str:
+    match = _FRAME.match(frame_line)
+    return match["file"] if match else ""
+
