@@ -1,6 +1,6 @@
-"""The one door to torch's private modules: when a torch release moves something, this file changes.
+"""The one door to torch's private modules: when a torch release moves something, only this changes.
 
-Written against torch 2.11 to 2.13.  What differs between them is looked up by name, never by version.
+Written against torch 2.11 to 2.13; what differs between them is looked up by name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
-from torch.fx.graph import magic_methods as INFIX
+from torch.fx.graph import magic_methods as _infix
 from torch.fx.node import _get_qualified_name
-from torch.utils._dtype_abbrs import dtype_abbrs as DTYPE_NAMES
+from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
 
 GraphModule = torch.fx.GraphModule
@@ -32,7 +32,10 @@ Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]
 
 TRACE_LOGGER = logging.getLogger("torch.__trace")
-INFIX_TEXT: dict[str, str] = dict(INFIX)
+INFIX_TEXT: dict[str, str] = dict(_infix)
+"""Function name in `operator` → Python, such as `"add": "{} + {}"`."""
+DTYPE_NAMES: dict[torch.dtype, str] = dict(_dtype_abbrs)
+"""Short names, such as `f32`."""
 
 
 def aot_autograd(

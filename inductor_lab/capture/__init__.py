@@ -1,0 +1,1 @@
+"""From a Python function to FX graphs: what TorchDynamo captured, and how it got there."""

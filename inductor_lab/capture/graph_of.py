@@ -97,8 +97,8 @@ def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tupl
 
     1. `lab_from`, which our rewrites set; 2. the same name and target (our partitioner and passes
     keep names); 3. `from_node`, the chain that FX keeps; 4. an argument's position;
-    5. `source_fn_stack`; 6. for gradients, the forward nodes with the same autograd sequence number,
-    and for a sum of gradients the ancestors of what it adds up.
+    5. `source_fn_stack`; 6. for gradients, the forward nodes with the same autograd sequence
+    number, and for a sum of gradients the ancestors of what it adds up.
     """
     if earlier is None:
         return {}
@@ -119,7 +119,8 @@ def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tupl
         if names and not is_backward(node) and sequence is not None:
             by_sequence[sequence].update(dict.fromkeys(names))
         if not names and node.meta.get("is_gradient_acc"):
-            names = tuple(dict.fromkeys(a for n in node.all_input_nodes for a in found.get(n.name, ())))
+            summands = (found.get(n.name, ()) for n in node.all_input_nodes)
+            names = tuple(dict.fromkeys(ancestor for a in summands for ancestor in a))
         elif not names and is_backward(node):
             names = tuple(by_sequence.get(sequence, ()))
         if names:

@@ -70,7 +70,7 @@ def _span(frame: re.Match[str], below: list[str]) -> Span:
 
 
 def innermost(stack_trace: str) -> Span | None:
-    """The deepest frame that is not inside torch itself; the deepest of all if there is no other."""
+    """The deepest frame outside of torch itself; the deepest of all if there is no other."""
     frames = [line for line in stack_trace.splitlines() if _FRAME.match(line)]
     if not frames:
         return None

@@ -54,7 +54,7 @@ def value_text(value: Any) -> str:
 
 
 def target_text(target: str | Callable[..., Any]) -> str:
-    """What a node calls: `torch.ops.aten.sin.default`, `torch.sin`, a method's or attribute's name."""
+    """What a node calls: `torch.ops.aten.sin.default`, or a method's or attribute's name."""
     if isinstance(target, str):
         return target
     try:
