@@ -2,7 +2,8 @@
 
 Printing it, counting it, rendering it as C++ or Triton, interpreting it: each is one `match`.
 Origins (the FX nodes a value came from) ride along and take no part in equality, so that equal
-computations are found to be equal whoever asked for them.
+computations are found to be equal whoever asked for them.  Inner nodes keep their hash (`hashed`):
+trees share subtrees, and hashing one from the leaves each time would take exponential time.
 
 Inductor: the `ops.*` handlers called by `inner_fn` closures (`virtualized.py`, `loop_body.py`).
 """
@@ -10,8 +11,8 @@ Inductor: the `ops.*` handlers called by `inner_fn` closures (`virtualized.py`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
 
 import torch
 
@@ -28,7 +29,7 @@ class _Tree:
 
     __slots__ = ()
 
-    def children(self: Expr) -> tuple[Expr, ...]:
+    def children(self) -> tuple[Expr, ...]:
         match self:
             case Op(_, args):
                 return args
@@ -37,7 +38,7 @@ class _Tree:
             case _:
                 return ()
 
-    def indices(self: Expr) -> tuple[Index, ...]:
+    def indices(self) -> tuple[Index, ...]:
         """The indices of this very node, not of those below it."""
         match self:
             case Load(_, index):
@@ -47,29 +48,42 @@ class _Tree:
             case _:
                 return ()
 
-    def walk(self: Expr) -> Iterator[Expr]:
-        """This node and all below it, values inside gathered indices included."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
-        for index in self.indices():
-            yield from values_in(index)
+    def walk(self) -> Iterator[Expr]:
+        """This node and all below it, values inside gathered indices included.
 
-    def loads(self: Expr) -> Iterator[Load]:
+        A subtree that several nodes share (the very same object) is visited once.
+        """
+        seen: set[int] = set()
+        waiting = [cast("Expr", self)]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            yield node
+            below = list(node.children())
+            for index in node.indices():
+                below.extend(values_in(index))
+            waiting.extend(reversed(below))
+
+    def loads(self) -> Iterator[Load]:
         return (node for node in self.walk() if isinstance(node, Load))
 
-    def axes(self: Expr) -> Iterator[Axis]:
+    def axes(self) -> Iterator[Axis]:
         for node in self.walk():
             for index in node.indices():
                 yield from index.axes()
 
-    def substitute(self: Expr, axes: Mapping[Axis, Index]) -> Expr:
+    def substitute(self, axes: Mapping[Axis, Index]) -> Expr:
         """The same value at another place: every axis replaced by the index given for it."""
+        done: dict[int, Expr] = {}
 
         def rebuild(node: Expr) -> Expr:
-            return map_expr(node, rebuild, lambda index: index.substitute(axes, rebuild))
+            if id(node) not in done:
+                done[id(node)] = map_expr(node, rebuild, lambda i: i.substitute(axes, rebuild))
+            return done[id(node)]
 
-        return rebuild(self)
+        return rebuild(cast("Expr", self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,13 @@ class Load(_Tree):
     index: tuple[Index, ...]
     dtype: torch.dtype
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hashed", hash((self.buffer, self.index, self.dtype)))
+
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +115,9 @@ class Const(_Tree):
         object.__setattr__(self, "key", repr(self.value))
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Const)
-        return same and (self.key, self.dtype) == (other.key, other.dtype)
+        if not isinstance(other, Const):
+            return False
+        return (self.key, self.dtype) == (other.key, other.dtype)
 
     def __hash__(self) -> int:
         return hash((self.key, self.dtype))
@@ -129,6 +151,13 @@ class Op(_Tree):
     args: tuple[Expr, ...]
     dtype: torch.dtype
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hashed", hash((self.name, self.args, self.dtype)))
+
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +169,13 @@ class Masked(_Tree):
     body: Expr
     other: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    hashed: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hashed", hash((self.mask, self.body, self.other)))
+
+    def __hash__(self) -> int:
+        return self.hashed
 
     @property
     def dtype(self) -> torch.dtype:
@@ -160,24 +196,35 @@ Expr: TypeAlias = Load | Const | SizeValue | IndexValue | Op | Masked | Temp
 def map_expr(
     expr: Expr, on_child: Callable[[Expr], Expr], on_index: Callable[[Index], Index]
 ) -> Expr:
-    """Rebuild one node with its children and indices mapped; leaves come back as they are."""
+    """Rebuild one node with its children and indices mapped.
+
+    A node of which nothing changed comes back as it is, so that sharing survives.
+    """
     match expr:
-        case Load(index=index):
-            return replace(expr, index=tuple(on_index(i) for i in index))
-        case IndexValue(index, dtype):
-            return IndexValue(on_index(index), dtype)
-        case Op(args=args):
-            return replace(expr, args=tuple(on_child(a) for a in args))
+        case Load(buffer, index, dtype, origins):
+            places = tuple(map(on_index, index))
+            return expr if _same(places, index) else Load(buffer, places, dtype, origins)
+        case IndexValue(place, dtype):
+            moved = on_index(place)
+            return expr if moved is place else IndexValue(moved, dtype)
+        case Op(name, args, dtype, origins):
+            values = tuple(map(on_child, args))
+            return expr if _same(values, args) else Op(name, values, dtype, origins)
         case Masked(mask, body, other, origins):
-            return Masked(on_child(mask), on_child(body), on_child(other), origins)
+            parts = (on_child(mask), on_child(body), on_child(other))
+            return expr if _same(parts, (mask, body, other)) else Masked(*parts, origins)
         case _:
             return expr
 
 
+def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))
+
+
 def values_in(index: Index) -> Iterator[Expr]:
-    """The expressions inside the gathered atoms of an index, walked to their leaves."""
+    """The topmost expressions inside the gathered atoms of an index."""
     for atom, _ in index.terms:
         if isinstance(atom, Gathered):
-            yield from atom.value.walk()
+            yield atom.value
         elif isinstance(atom, Quotient | Remainder):
             yield from values_in(atom.dividend)

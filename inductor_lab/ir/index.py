@@ -1,9 +1,9 @@
 """Index arithmetic: where in a buffer an element is, as a function of the loop axes.
 
-An `Index` is a linear combination of atoms plus a constant.  Nearly always the atoms are plain axes
-(`512*i0 + i1`) and all arithmetic is on Python ints; sympy is met only where a size is a symbol.
-`Quotient` and `Remainder` appear when a reshape forces them, `Gathered` for an index that was itself
-loaded from memory (embedding, gather).
+An `Index` is a linear combination of atoms plus a constant.  Nearly always the atoms are plain
+axes (`512*i0 + i1`) and all arithmetic is on Python ints; sympy is met only where a size is a
+symbol.  `Quotient` and `Remainder` appear when a reshape forces them, `Gathered` for an index that
+was itself loaded from memory (embedding, gather).
 
 Inductor: `torch/utils/_sympy/functions.py` (FloorDiv, ModularIndexing) and `SizeVarAllocator` do
 this with sympy throughout.
@@ -190,8 +190,9 @@ def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
     collected = {atom: c for atom, c in collected.items() if not is_int(c, 0)}
     for atom, c in collected.items():
         if isinstance(atom, Remainder):
-            quotient = Quotient(atom.dividend, atom.divisor)
-            if collected.get(quotient) == mul_sizes(c, atom.divisor):
+            whole = (atom.dividend // atom.divisor).terms
+            quotient = whole[0][0] if len(whole) == 1 and is_int(whole[0][1], 1) else None
+            if quotient and collected.get(quotient) == mul_sizes(c, atom.divisor):
                 del collected[atom], collected[quotient]
                 return linear(collected.items(), constant) + atom.dividend * c
     if len(collected) > 1:
@@ -270,7 +271,7 @@ def is_int(size: Size, value: int) -> bool:
 
 
 def simplify_size(size: sympy.Expr) -> Size:
-    """A sympy number becomes an int; anything else is expanded, so that equal sizes compare equal."""
+    """A sympy number becomes an int; the rest is expanded, so that equal sizes compare equal."""
     expanded = sympy.expand(size)
     return int(expanded) if expanded.is_Integer else expanded
 
@@ -292,7 +293,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def exact_ratio(a: Size, b: Size) -> Size | None:
-    """a / b if b divides a for every value of the symbols, otherwise None."""
+    """The quotient a / b if b divides a for every value of the symbols, otherwise None."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b if b and a % b == 0 else None
     if is_int(a, 0):
@@ -311,7 +312,7 @@ def is_negative(size: Size) -> bool:
 
 
 def hint(size: Size, assumed: int = 64) -> int:
-    """A number for cost models: symbols are taken to be `assumed`.  Never use it for correctness."""
+    """A number for cost models: symbols count as `assumed`.  Never use it for correctness."""
     if isinstance(size, int):
         return size
     return int(size.subs({symbol: assumed for symbol in size.free_symbols}))

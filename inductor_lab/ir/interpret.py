@@ -1,8 +1,8 @@
 """Run loop nests with torch: what a program means, without generating any code.
 
 An axis becomes a dimension: every value has one dimension for each axis of the nest, of length 1
-where it does not depend on that axis.  A load at affine indices is a strided view of the buffer, so it
-costs nothing; other loads gather.
+where it does not depend on that axis.  A load at affine indices is a strided view of the buffer, so
+it costs nothing; other loads gather.
 
 Inductor: `ir.py` has no interpreter; the nearest is `LoopBody.__call__` with a handler installed.
 """
@@ -21,13 +21,13 @@ from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
 from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor
 from inductor_lab.ir.program import (
     Buffer,
-    BufferKind,
     BufferView,
     ExternArg,
     ExternCall,
     LoopProgram,
     Nest,
     Output,
+    Reduction,
 )
 
 Symbols = Mapping[sympy.Symbol, int]
@@ -59,7 +59,7 @@ class _Place:
         self.seen: dict[tuple[int, bool], torch.Tensor] = {}
 
     def value(self, expr: Expr, masked: bool = False) -> torch.Tensor:
-        """The values of `expr`; under a mask, places out of range read something instead of failing."""
+        """The values of `expr`; under a mask, an index out of range reads something, no error."""
         key = (id(expr), masked)
         if key not in self.seen:
             self.seen[key] = self._compute(expr, masked)
@@ -92,14 +92,11 @@ class _Place:
         tensor = torch.tensor(value, dtype=wide or dtype, device=self.device)
         return tensor.to(dtype).reshape([1] * len(self.sizes))
 
-    def _load(
-        self, tensor: torch.Tensor, index: tuple[Index, ...], masked: bool
-    ) -> torch.Tensor:
+    def _load(self, tensor: torch.Tensor, index: tuple[Index, ...], masked: bool) -> torch.Tensor:
         view = self._strided(tensor, index)
         if view is not None:
             return view
         places = [self._index(i, masked) for i in index]
-        shape = [1] * len(self.sizes)
         found = []
         for place, length in zip(places, tensor.shape, strict=True):
             at = place if isinstance(place, torch.Tensor) else self._scalar(place, torch.int64)
@@ -109,9 +106,8 @@ class _Place:
             elif at.numel() and (int(at.min()) < 0 or int(at.max()) >= length):
                 raise IndexError(f"index out of range in a dimension of size {length}")
             found.append(at)
-            shape = list(torch.broadcast_shapes(shape, at.shape))
         if masked and tensor.numel() == 0:
-            return torch.zeros(shape, dtype=tensor.dtype, device=self.device)
+            return tensor.new_zeros([1] * len(self.sizes)).to(self.device)
         return tensor[tuple(found)].to(self.device)
 
     def _strided(self, tensor: torch.Tensor, index: tuple[Index, ...]) -> torch.Tensor | None:
@@ -193,7 +189,7 @@ def run_nest(
     values = evaluate(nest.body, axes, env, symbols, device)
     sizes = [concrete(axis.size, symbols) for axis in axes]
     rank = len(nest.axes)
-    if hasattr(nest, "kind"):
+    if isinstance(nest, Reduction):
         along = prod(sizes[rank:])
         spread = values.expand([*values.shape[:rank], *sizes[rank:]])
         values = REDUCERS[nest.kind](spread.reshape([*values.shape[:rank], along]))
@@ -222,7 +218,9 @@ def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.T
     return stored(values, buffer, symbols)
 
 
-def view_of(view: BufferView, tensor: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
+def view_of(
+    view: BufferView, tensor: torch.Tensor, buffer: Buffer, symbols: Symbols
+) -> torch.Tensor:
     """The strided view of a buffer's storage that `view` describes."""
     size = [concrete(s, symbols) for s in view.layout.size]
     stride = [concrete(s, symbols) for s in view.layout.stride]
@@ -241,7 +239,8 @@ def bind_symbols(program: LoopProgram, inputs: Sequence[Any]) -> dict[sympy.Symb
         if isinstance(declared, sympy.Symbol):
             symbols[declared] = int(given)
         elif isinstance(declared, str) and isinstance(given, torch.Tensor):
-            for size, length in zip(program.buffers[declared].layout.size, given.shape, strict=True):
+            sizes = program.buffers[declared].layout.size
+            for size, length in zip(sizes, given.shape, strict=True):
                 if isinstance(size, sympy.Symbol):
                     symbols.setdefault(size, int(length))
     return symbols
@@ -281,9 +280,7 @@ class _Run:
     def argument(self, argument: ExternArg) -> Any:
         match argument:
             case BufferView(name):
-                return view_of(
-                    argument, self.env[name], self.program.buffers[name], self.symbols
-                )
+                return view_of(argument, self.env[name], self.program.buffers[name], self.symbols)
             case tuple():
                 return [self.argument(item) for item in argument]
             case sympy.Expr():

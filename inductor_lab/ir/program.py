@@ -1,8 +1,8 @@
 """A program of loop nests: what a graph is before anything is fused.
 
 A computed buffer is a function from indices to values: the nest that makes `buf` has one axis for
-each dimension of `buf` and stores at exactly those axes.  So a consumer's `Load("buf", e)` can always
-be replaced by the body of `buf` with its axes set to `e`; that is all that inlining is.
+each dimension of `buf` and stores at exactly those axes.  So a consumer's `Load("buf", e)` can
+always be replaced by the body of `buf` with its axes set to `e`; that is all that inlining is.
 One op lowers to one nest and a view to none: before fusion a program costs what eager costs.
 
 Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, `ir.ExternKernel`.
@@ -117,8 +117,8 @@ torch.device, torch.layout or torch.memory_format."""
 class ExternCall:
     """A call of a library: `outputs = op(*args, **kwargs)`.
 
-    `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` names one buffer for each
-    tensor the op returns; None where the op returns None or nobody uses that result.  `reason` says
+    `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` names one buffer for
+    each tensor the op returns; None where it returns None or nobody uses the result.  `reason` says
     why no code of ours was generated: `"library"` (matmul, convolution, attention: on purpose) or
     `"no lowering"` or another short phrase that `c.coverage` shows.
     """
@@ -134,7 +134,7 @@ class ExternCall:
 Step: TypeAlias = Pointwise | Reduction | ExternCall
 
 Input: TypeAlias = str | sympy.Symbol
-"""One positional argument of the graph: the name of an INPUT buffer, or a symbol (an int is passed)."""
+"""One positional argument of the graph: the name of an INPUT buffer, or a symbol (an int)."""
 
 Output: TypeAlias = BufferView | int | float | bool | sympy.Expr | None
 """One result of the graph."""

@@ -41,6 +41,7 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Nest,
     Output,
+    Reduction,
     Step,
     read_by,
 )
@@ -197,11 +198,8 @@ def origins_text(origins: Origins) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _digits(name)]
-
-
-def _digits(name: str) -> list[str]:
-    return re.split(r"(\d+)", name)
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
 
 def nest_lines(nest: Nest, buffer: Buffer | None = None) -> tuple[TextLine, ...]:
@@ -214,8 +212,8 @@ def nest_lines(nest: Nest, buffer: Buffer | None = None) -> tuple[TextLine, ...]
         if buffer.layout.stride != Layout.contiguous(buffer.layout.size).stride:
             head += f"  stride {sizes_text(buffer.layout.stride)}"
     body = expr_text(nest.body)
-    if nest.reduce_axes:
-        body = f"{nest.kind} over {axes_text(nest.reduce_axes)} of {body}"  # type: ignore[union-attr]
+    if isinstance(nest, Reduction):
+        body = f"{nest.kind} over {axes_text(nest.reduce_axes)} of {body}"
     return (head + _comment(head, nest), nest.origins), (f"  = {body}", nest.origins)
 
 
