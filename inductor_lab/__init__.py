@@ -1,9 +1,9 @@
 """inductor_lab: a deep-learning compiler that is built to be looked into.
 
-    import inductor_lab as lab
+import inductor_lab as lab
 
-    c = lab.inspect(f, x)              # compile f, run it once, keep every stage
-    fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
+c = lab.inspect(f, x)              # compile f, run it once, keep every stage
+fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
 """
 
 import importlib

@@ -45,21 +45,24 @@ def compile(
 ) -> Any:
     """`torch.compile` with our backend; the signature is torch's, so `backend` is all that changes.
 
-    Returns the compiled function or module (or a decorator, without `fn`).  Raises BadOption at once
-    if an option does not exist.
+    Returns the compiled function or module (or a decorator, without `fn`).  Raises BadOption at
+    once if an option does not exist.
     """
     if fn is None:
         return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options, disable=disable
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            mode=mode,
+            options=options,
+            disable=disable,
         )
     chosen = Options.make(options, mode=mode)
 
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return GraphCompiler(chosen).compile(module, inputs, "graph")
 
-    return torch.compile(
-        fn, backend=backend, fullgraph=fullgraph, dynamic=dynamic, disable=disable
-    )
+    return torch.compile(fn, backend=backend, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
 
 
 def inspect(

@@ -103,7 +103,9 @@ class Coverage:
         return self.generated / total if total else 1.0
 
     def __str__(self) -> str:
-        lines = [f"{self.share:.0%} generated: {self.generated} loop nests, {self.calls} extern calls"]
+        lines = [
+            f"{self.share:.0%} generated: {self.generated} loop nests, {self.calls} extern calls"
+        ]
         lines += [f"  {use.count:4d} x {use.op}  ({use.reason})" for use in self.extern]
         return "\n".join(lines)
 

@@ -18,16 +18,14 @@ CALL = "__lab_call__"
 
 def register(shell: Any) -> None:
     """Add the magics to an IPython shell."""
-    shell.register_magic_function(
-        lambda line, cell: compile_cell(shell, cell), "cell", "compile"
-    )
+    shell.register_magic_function(lambda line, cell: compile_cell(shell, cell), "cell", "compile")
 
 
 def compile_cell(shell: Any, cell: str) -> Compilation | None:
     """Run the cell; if its last statement is a call, inspect that call, display and return it.
 
-    The compilation is kept in the notebook's variable `_lab`.  A cell that does not end in a call of a
-    Python function or a module just runs, and says so.
+    The compilation is kept in the notebook's variable `_lab`.  A cell that does not end in a call
+    of a Python function or a module just runs, and says so.
     """
     filename = shell.compile.cache(cell, shell.execution_count)
     tree = ast.parse(cell, filename)

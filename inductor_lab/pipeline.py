@@ -80,9 +80,7 @@ class GraphCompiler:
         options = self.options
         rewrites = self._phase(f"{name}.rewrite", lambda: rewrite(module, name, options))
         loops = self._phase(f"{name}.lower", lambda: lower_graph(rewrites.module, name, options))
-        schedule = self._phase(
-            f"{name}.schedule", lambda: schedule_program(loops, options.fusion)
-        )
+        schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, options.fusion))
         kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
         host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels))
         if options.target is None:

@@ -94,9 +94,7 @@ def resnet18() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     from transformers import ResNetConfig, ResNetForImageClassification
 
     torch.manual_seed(0)
-    config = ResNetConfig(
-        layer_type="basic", depths=[2, 2, 2, 2], hidden_sizes=[64, 128, 256, 512]
-    )
+    config = ResNetConfig(layer_type="basic", depths=[2, 2, 2, 2], hidden_sizes=[64, 128, 256, 512])
     model = ResNetForImageClassification(config).eval()
 
     def classify(images: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ from inductor_lab.demo.programs import Program, small_gpt2
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demo prints for one program; times in milliseconds, `error` relative to 1 + |eager|."""
+    """What the demo prints for one program: times in milliseconds, `error` over 1 + |eager|."""
 
     program: Program
     compilation: lab.Compilation
@@ -62,7 +62,7 @@ def run_program(
 def compare_training(steps: int) -> tuple[float, str]:
     """Train two equal models with AdamW, eager and compiled.
 
-    Returns the largest relative difference of their losses (inf if they do not go down), and a note.
+    Returns the largest relative difference of their losses (inf if they do not go down) and a note.
     """
     reference, tokens = small_gpt2()
     model = copy.deepcopy(reference)
@@ -87,7 +87,9 @@ def _train(
     return losses
 
 
-def _job(fn: Callable[..., Any], args: tuple[Any, ...], program: Program) -> Callable[[], list[Any]]:
+def _job(
+    fn: Callable[..., Any], args: tuple[Any, ...], program: Program
+) -> Callable[[], list[Any]]:
     """What is timed and compared: the call, and the gradient where the program has one."""
     model = getattr(fn, "model", None) or getattr(
         getattr(fn, "_torchdynamo_orig_callable", None), "model", None
