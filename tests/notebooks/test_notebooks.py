@@ -1,0 +1,32 @@
+"""The notebooks run from top to bottom, in a real kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    outputs = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
+    assert any("text/html" in out.get("data", {}) for out in outputs), "nothing was displayed"
+
+
+def test_the_first_look_says_what_it_claims() -> None:
+    notebook = nbformat.read(NOTEBOOKS[0], as_version=4)
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    last = notebook.cells[-1].outputs[0]["data"]["text/plain"]
+    assert float(last) < 1e-6
+
+
+def test_saved_notebooks_carry_no_output() -> None:
+    for path in NOTEBOOKS:
+        cells = nbformat.read(path, as_version=4).cells
+        assert not any(cell.get("outputs") for cell in cells), f"{path.name}: clear its outputs"
