@@ -20,6 +20,8 @@ from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
+from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.graph import magic_methods as _infix
