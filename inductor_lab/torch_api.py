@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import torch
@@ -16,18 +17,21 @@ import torch._dynamo
 import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 from torch._dynamo.backends.common import aot_autograd as _aot_autograd
+from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
+from torch._logging import structured as _structured
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.graph import magic_methods as _infix
 from torch.fx.node import _get_qualified_name
 from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
+from torch.utils._sympy.printers import PythonPrinter as _PythonPrinter
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
+from torch.utils.hooks import RemovableHandle
 
 GraphModule = torch.fx.GraphModule
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
@@ -38,6 +42,16 @@ INFIX_TEXT: dict[str, str] = dict(_infix)
 """Function name in `operator` → Python, such as `"add": "{} + {}"`."""
 DTYPE_NAMES: dict[torch.dtype, str] = dict(_dtype_abbrs)
 """Short names, such as `f32`."""
+
+reinterpret: Callable[..., torch.Tensor] = torch._C._dynamo.guards._reinterpret_tensor
+"""`reinterpret(tensor, size, stride, offset=0)`: the same storage seen through another layout.
+
+`offset` counts from the tensor's first element; autograd does not see it.  (`torch.as_strided` takes
+twice as long and counts from the start of the storage.)
+"""
+
+empty_strided_cpu: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cpu
+"""`empty_strided_cpu(size, stride, dtype)`: `torch.empty_strided` in half the time."""
 
 
 def aot_autograd(
@@ -88,6 +102,22 @@ def compile_id() -> str:
 def reset() -> None:
     """Forget every compiled function, so that the next call compiles again."""
     torch._dynamo.reset()
+
+
+def on_bytecode(hook: Callable[[CodeType, CodeType], None]) -> RemovableHandle:
+    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`."""
+    return register_bytecode_hook(hook)
+
+
+def traced_files() -> tuple[str, ...]:
+    """Every file name that the structured trace log has mentioned."""
+    return tuple(_structured.INTERN_TABLE)
+
+
+def traced_file(number: int) -> str:
+    """The file name behind a number in the structured trace log; "" if there is none."""
+    numbers = {index: name for name, index in _structured.INTERN_TABLE.items()}
+    return numbers.get(number, "")
 
 
 @contextlib.contextmanager
@@ -153,3 +183,8 @@ def extract_modules(
         num_fwd_outputs=num_fwd_outputs,
         **{name: value for name, value in optional.items() if name in accepted},
     )
+
+
+def size_text(size: Any) -> str:
+    """A sympy size as a Python expression over its symbols: `FloorDiv(s0, 2)` is `s0 // 2`."""
+    return _PythonPrinter().doprint(size)

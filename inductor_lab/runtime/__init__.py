@@ -1,0 +1,1 @@
+"""Compile, load, call: toolchain, cache, executable."""

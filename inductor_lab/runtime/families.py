@@ -1,0 +1,96 @@
+"""What to say to each C++ compiler: one table of flags per family, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Compilers that take the same flags.
+
+    compile     flags of every build
+    openmp      flags that switch `#pragma omp` on
+    no_openmp   flags instead of those where no OpenMP runtime can be linked
+    output      how the name of the result is given; `{}` stands for the path
+    joins       our libraries may use the OpenMP runtime that torch has loaded (see `openmp.py`)
+    """
+
+    name: str
+    compile: tuple[str, ...]
+    openmp: tuple[str, ...]
+    no_openmp: tuple[str, ...]
+    output: tuple[str, ...]
+    joins: bool
+
+
+# Results must not depend on what the optimizer can prove: a*b+c is not contracted, sums are not
+# reordered.  What eager does not promise either (errno, traps) is given up for vector code.
+_GNU = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-Wno-unknown-pragmas",
+    "-Wno-psabi",
+)
+_MICROSOFT = ("/nologo", "/LD", "/std:c++17", "/O2", "/fp:precise", "/EHsc", "/utf-8")
+_SIMD_ONLY = ("-fopenmp-simd",)
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family("gcc", _GNU, ("-fopenmp",), _SIMD_ONLY, ("-o", "{}"), joins=True),
+        Family("clang", _GNU, ("-fopenmp",), _SIMD_ONLY, ("-o", "{}"), joins=False),
+        Family(
+            "apple-clang",
+            _GNU,
+            ("-Xpreprocessor", "-fopenmp", "-undefined", "dynamic_lookup"),
+            (),
+            ("-o", "{}"),
+            joins=True,
+        ),
+        Family("icx", _GNU, ("-qopenmp",), _SIMD_ONLY, ("-o", "{}"), joins=False),
+        Family("zig", _GNU, (), _SIMD_ONLY, ("-o", "{}"), joins=False),
+        Family("msvc", _MICROSOFT, ("/openmp:experimental",), (), ("/Fe:{}",), joins=False),
+        Family("clang-cl", _MICROSOFT, ("/openmp",), (), ("/Fe:{}",), joins=False),
+        Family("icx-cl", _MICROSOFT, ("/Qopenmp",), (), ("/Fe:{}",), joins=False),
+    )
+}
+
+POSIX_COMPILERS = ("c++", "g++", "clang++", "icpx")
+WINDOWS_COMPILERS = ("cl", "clang-cl", "icx-cl")
+
+WHAT_TO_INSTALL = {
+    "linux": "install one: apt install g++, dnf install gcc-c++, or pip install ziglang "
+    "(slower: one thread); or set CXX to a compiler",
+    "darwin": "install Apple's: xcode-select --install; or set CXX to a compiler",
+    "win32": 'install "Desktop development with C++" of Visual Studio Build Tools and start from '
+    'its "x64 Native Tools" prompt, or pip install ziglang; or set CXX to a compiler',
+}
+
+
+def family_of(command: str, banner: str) -> str:
+    """The family of a compiler, from how it was called and what it says about itself.
+
+    >>> family_of("c++", "c++ (Debian) 12.2.0, (C) 2022 Free Software Foundation, Inc.")
+    'gcc'
+    """
+    stem = command.replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe")
+    if "zig" in command:
+        return "zig"
+    if stem in ("clang-cl", "icx-cl"):
+        return stem
+    marks = (
+        ("Apple clang", "apple-clang"),
+        ("Intel", "icx"),
+        ("clang", "clang"),
+        ("Free Software", "gcc"),
+        ("Microsoft", "msvc"),
+    )
+    return next((family for mark, family in marks if mark in banner), "gcc")
