@@ -1,0 +1,86 @@
+"""Which loops a kernel has: the order of the axes, and which neighbours are one loop.
+
+    for i0 < 64:                            for i0 < 8192:
+      for i1 < 128:               →           out[i0] = in[i0]
+        out[128*i0 + i1] = in[128*i0 + i1]
+
+Inductor: `SIMDScheduling.select_tiling`, `simplify_and_reorder`, `_simplify_loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from inductor_lab.codegen.flat import Access
+from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, Size, hint, mul_sizes, product
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The loops chosen for some axes: `loops`, outermost first, and each old axis in terms of them."""
+
+    loops: tuple[Axis, ...]
+    mapping: Mapping[Axis, Index]
+
+
+def loop_space(
+    axes: Sequence[Axis], seen: Sequence[Access], letter: str, *, keep_order: bool = False
+) -> Space:
+    """Order `axes` by memory stride, join what is contiguous in every access, name them `letter`0.. .
+
+    `keep_order` is for loops whose order is part of the meaning (the first maximum of argmax).
+    """
+    ordered = list(axes) if keep_order else _by_stride(axes, seen)
+    runs: list[list[Axis]] = []
+    for axis in ordered:
+        if runs and all(_joins(access.flat, runs[-1][-1], axis) for access in seen):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    loops = tuple(
+        Axis(f"{letter}{k}", product(a.size for a in run)) for k, run in enumerate(runs)
+    )
+    mapping: dict[Axis, Index] = {}
+    for loop, run in zip(loops, runs, strict=True):
+        mapping.update(_split(loop, run))
+    return Space(loops, mapping)
+
+
+def _by_stride(axes: Sequence[Axis], seen: Sequence[Access]) -> list[Axis]:
+    """Largest stride outermost; stored buffers decide, and loads where nothing is stored."""
+    stores = [a.flat for a in seen if a.store and any(axis in axes for axis in a.flat.axes())]
+    deciding = stores or [a.flat for a in seen if a.buffer is not None]
+
+    def key(position: int) -> tuple[int, int]:
+        strides = [abs(hint(flat.coefficient(axes[position]))) for flat in deciding]
+        return -max(strides, default=0), position
+
+    return [axes[p] for p in sorted(range(len(axes)), key=key)]
+
+
+def _joins(index: Index, outer: Axis, inner: Axis) -> bool:
+    """Does the pair only occur as `outer * inner.size + inner`, inside divisions too?
+
+    Values inside gathered indices are accesses of their own and are judged there.
+    """
+    if index.coefficient(outer) != mul_sizes(index.coefficient(inner), inner.size):
+        return False
+    return all(
+        _joins(atom.dividend, outer, inner)
+        for atom, _ in index.terms
+        if isinstance(atom, Quotient | Remainder)
+    )
+
+
+def _split(loop: Axis, run: Iterable[Axis]) -> dict[Axis, Index]:
+    """Each joined axis as a part of the loop that runs over all of them; sums of parts fold back."""
+    mapping: dict[Axis, Index] = {}
+    rest = Index.of(loop)
+    below: Size = 1
+    members = list(run)
+    for position, axis in reversed(list(enumerate(members))):
+        part = rest // below
+        mapping[axis] = part % axis.size if position else part
+        below = mul_sizes(below, axis.size)
+    return mapping

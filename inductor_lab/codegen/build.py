@@ -1,0 +1,173 @@
+"""Groups to loop trees: the steps that both code generators share.
+
+    stages_of    which nest runs in which loop
+    loop_space   which loops there are
+    Elaborator   what is computed in them
+    tidy         which temps deserve a name
+
+Inductor: `CppScheduling`/`SIMDScheduling.codegen_node` and `codegen/loop_body`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+
+from inductor_lab.codegen.axes import Space, loop_space
+from inductor_lab.codegen.elaborate import Elaborator
+from inductor_lab.codegen.flat import Access, accesses, flat_index
+from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
+from inductor_lab.codegen.tidy import tidy
+from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
+from inductor_lab.ir.expr import Expr, Temp
+from inductor_lab.ir.index import ZERO, Axis, Index, Size, mul_sizes
+from inductor_lab.ir.program import Buffer, Nest, Pointwise, Reduction
+from inductor_lab.schedule.result import Group
+
+
+def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+    """The loop tree of a group: the group's axes as nested loops, stages inside them.
+
+    The group's loops are PARALLEL, the innermost one VECTOR if nothing loops inside it.  A loop per
+    point is REDUCE if it feeds an accumulator, SERIAL otherwise.  In every body all loads come
+    before the stores of that body, so a kernel may write in place.
+    """
+    return _Builder(group, buffers).tree()
+
+
+class _Builder:
+    def __init__(self, group: Group, buffers: Mapping[str, Buffer]) -> None:
+        self.group = group
+        self.buffers = buffers
+        self.stages = stages_of(group)
+        self.at = Elaborator(group, buffers)
+        self.outer, self.inner = self._spaces()
+
+    def tree(self) -> tuple[Stmt, ...]:
+        self.at.open()
+        for axis in self.outer.loops:
+            self.at.open(axis)
+        for stage in self.stages:
+            self._stage(stage)
+        loops_inside = any(stage.loops for stage in self.stages)
+        kind = LoopKind.PARALLEL if loops_inside else LoopKind.VECTOR
+        self._wrap(self.outer.loops[-1:], kind)
+        self._wrap(self.outer.loops[:-1], LoopKind.PARALLEL)
+        return tidy(self.at.close())
+
+    # ---- loops -------------------------------------------------------------------------------
+
+    def _spaces(self) -> tuple[Space, dict[LoopShape, tuple[Space, ...]]]:
+        """The loops for the group's axes, and those for each shape of inner loop.
+
+        Inner loops of one shape are equal in every stage, so that one can take over what another
+        computed.
+        """
+        everything: list[Access] = []
+        by_shape: dict[LoopShape, list[Access]] = {}
+        levels: dict[LoopShape, tuple[tuple[Axis, ...], ...]] = {}
+        in_order: set[LoopShape] = set()
+        for placed in self._placed():
+            seen = [
+                Access(a.buffer, a.flat.substitute(placed.renaming), a.store)
+                for a in accesses(self.group, self.buffers, placed.nest)
+            ]
+            everything.extend(seen)
+            by_shape.setdefault(placed.shape, []).extend(seen)
+            levels[placed.shape] = placed.levels
+            if _is_arg(placed.nest):
+                in_order.add(placed.shape)
+        inner = {
+            shape: tuple(
+                loop_space(axes, by_shape[shape], letter, keep_order=shape in in_order)
+                for axes, letter in zip(levels[shape], "jk", strict=False)
+            )
+            for shape in by_shape
+        }
+        return loop_space(self.group.axes, everything, "i"), inner
+
+    def _placed(self) -> Iterator[Placed]:
+        for stage in self.stages:
+            yield from stage.scalars
+            for together in stage.loops:
+                yield from together
+
+    def _mapping(self, placed: Placed) -> dict[Axis, Index]:
+        """Every axis of a nest in terms of the loops."""
+        inner: dict[Axis, Index] = {}
+        for space in self.inner[placed.shape]:
+            inner.update(space.mapping)
+        own = {old: new.substitute(inner) for old, new in placed.renaming.items()}
+        return {**self.outer.mapping, **own}
+
+    # ---- statements --------------------------------------------------------------------------
+
+    def _stage(self, stage: Stage) -> None:
+        for placed in stage.scalars:
+            self._together((placed,), ())
+        for together in stage.loops:
+            spaces = self.inner[together[0].shape]
+            serial = spaces[0].loops if len(spaces) == 2 else ()
+            for axis in serial:
+                self.at.open(axis)
+            self._together(together, spaces[-1].loops)
+            self._wrap(serial, LoopKind.SERIAL)
+
+    def _together(self, nests: tuple[Placed, ...], loops: tuple[Axis, ...]) -> None:
+        """The nests of one loop: start accumulators, loop, then store what was accumulated."""
+        reductions = [(p, p.nest) for p in nests if isinstance(p.nest, Reduction)]
+        names = {nest.buffer: self._init(nest) for _, nest in reductions}
+        for axis in loops:
+            self.at.open(axis)
+        values = [self.at.value(self._mapped_body(p), p.nest.origins) for p in nests]
+        for placed, value in zip(nests, values, strict=True):
+            nest = placed.nest
+            if isinstance(nest, Reduction):
+                name = names[nest.buffer]
+                position = self._position(placed) if _is_arg(nest) else None
+                self.at.emit(Accumulate(name, nest.kind, value, position, nest.origins))
+        for placed, value in zip(nests, values, strict=True):
+            if isinstance(placed.nest, Pointwise):
+                self._store(placed, value)
+        self._wrap(loops, LoopKind.REDUCE if reductions else LoopKind.SERIAL)
+        for placed, nest in reductions:
+            dtype = torch.int64 if _is_arg(nest) else nest.body.dtype
+            result = Temp(names[nest.buffer], dtype)
+            if len(placed.levels) < 2:
+                self.at.bind_register(nest.buffer, result)
+            self._store(placed, result)
+
+    def _wrap(self, loops: tuple[Axis, ...], kind: LoopKind) -> None:
+        for axis in reversed(loops):
+            body = self.at.close()
+            self.at.emit(Loop(axis, kind, body))
+
+    def _init(self, nest: Reduction) -> str:
+        temp = self.at.fresh(nest.body.dtype, "acc")
+        self.at.emit(Init(temp.name, nest.kind, nest.body.dtype, nest.origins))
+        return temp.name
+
+    def _mapped_body(self, placed: Placed) -> Expr:
+        return placed.nest.body.substitute(self._mapping(placed))
+
+    def _store(self, placed: Placed, value: Expr) -> None:
+        nest = placed.nest
+        if nest.buffer in self.group.stored:
+            mapping = self._mapping(placed)
+            own = tuple(Index.of(axis).substitute(mapping) for axis in nest.axes)
+            flat = flat_index(self.buffers[nest.buffer].layout, own)
+            self.at.emit(Store(nest.buffer, flat, value, nest.origins))
+
+    def _position(self, placed: Placed) -> Index:
+        """Row-major position among the reduced axes: what argmax and argmin return."""
+        position = ZERO
+        below: Size = 1
+        for axis in reversed(placed.nest.reduce_axes):
+            position = position + Index.of(axis) * below
+            below = mul_sizes(below, axis.size)
+        return position.substitute(self._mapping(placed))
+
+
+def _is_arg(nest: Nest) -> bool:
+    return isinstance(nest, Reduction) and nest.kind in ("argmax", "argmin")

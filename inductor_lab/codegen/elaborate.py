@@ -1,0 +1,244 @@
+"""From what a nest means to statements: values pulled on demand, each computed once and in the
+outermost loop where it can be.
+
+A `Load` of an inlined producer is that producer's body at the index; the memo by (buffer, index)
+and the table of equal operations make the result a sequence of small `Let`s and not a tree that
+doubles at every use.
+
+Inductor: `CSEProxy` and `CSE` in `codegen/common.py`; hoisting is left to the C++ compiler there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from inductor_lab.codegen.flat import body_at, flat_index, recomputable
+from inductor_lab.codegen.tree import Let, Stmt, When
+from inductor_lab.ir.expr import (
+    NO_ORIGINS,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Masked,
+    Op,
+    Origins,
+    SizeValue,
+    Temp,
+)
+from inductor_lab.ir.index import Axis, Gathered, Index
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+
+MAY_TRAP = frozenset({"floordiv", "truncdiv", "remainder", "fmod"})
+"""On integers a zero divisor traps, so these stay under the mask that guards them."""
+
+
+@dataclass
+class Scope:
+    """One body under construction.  `guard` marks the body of a When: its loads must stay in it."""
+
+    axes: tuple[Axis, ...]
+    guard: bool = False
+    body: list[Stmt] = field(default_factory=list)
+    memo: dict[Hashable, Expr] = field(default_factory=dict)
+
+
+class Elaborator:
+    """Turns expressions over buffers into temps, with the statements that compute them."""
+
+    def __init__(self, group: Group, buffers: Mapping[str, Buffer]) -> None:
+        self.group = group
+        self.buffers = buffers
+        self.recomputed = recomputable(group)
+        self.scopes: list[Scope] = []
+        self.registers: dict[str, Temp] = {}
+        self._depth: dict[str, int] = {}
+        self._count = 0
+
+    # ---- scopes ------------------------------------------------------------------------------
+
+    def open(self, *axes: Axis, guard: bool = False) -> None:
+        self.scopes.append(Scope(axes, guard))
+
+    def close(self) -> tuple[Stmt, ...]:
+        return tuple(self.scopes.pop().body)
+
+    def emit(self, stmt: Stmt) -> None:
+        self.scopes[-1].body.append(stmt)
+
+    def fresh(self, dtype: torch.dtype, prefix: str = "t") -> Temp:
+        self._count += 1
+        return Temp(f"{prefix}{self._count - 1}", dtype)
+
+    def bind_register(self, buffer: str, temp: Temp) -> None:
+        """The value of reduction `buffer` at this point is `temp`, from here on in this scope."""
+        self.registers[buffer] = temp
+        self._depth[temp.name] = len(self.scopes) - 1
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def value(self, expr: Expr, origins: Origins = NO_ORIGINS) -> Expr:
+        """An atom (temp, constant, size, plain position) that holds the value of `expr`.
+
+        `origins` are those of the nest that `expr` belongs to, for operations that carry none.
+        """
+        match expr:
+            case Const() | SizeValue() | Temp():
+                return expr
+            case Load(buffer, index):
+                return self._load(expr, buffer, index, origins)
+            case IndexValue(index, dtype):
+                place = self._resolved(index, origins)
+                if place.is_affine:
+                    return IndexValue(place, dtype)
+                return self._bind(IndexValue(place, dtype), self._index_depth(place), origins)
+            case Op():
+                return self._find(("op", expr)) or self._op(expr, expr.origins or origins)
+            case Masked():
+                return self._masked(expr, expr.origins or origins)
+
+    def _op(self, expr: Op, origins: Origins) -> Expr:
+        atoms = tuple(self.value(a, origins) for a in expr.args)
+        depth = max(map(self._atom_depth, atoms), default=0)
+        if expr.name in MAY_TRAP and not expr.dtype.is_floating_point:
+            depth = max(depth, self._guard_depth())
+        atom = self._bind(Op(expr.name, atoms, expr.dtype, origins), depth, origins)
+        self.scopes[depth].memo["op", expr] = atom
+        return atom
+
+    def value_at(self, buffer: str, index: tuple[Index, ...]) -> Expr:
+        """The value of a recomputable producer at `index`.
+
+        What it reads is computed first, with a stack of our own: a chain of a thousand
+        operations must not meet Python's recursion limit.
+        """
+        stack = [(buffer, index)]
+        bodies: dict[tuple[str, tuple[Index, ...]], Expr] = {}
+        while stack:
+            key = stack[-1]
+            if self._find(key) is not None:
+                stack.pop()
+                continue
+            producer = self.recomputed[key[0]]
+            first_visit = key not in bodies
+            if first_visit:
+                bodies[key] = body_at(producer, key[1])
+                missing = [k for k in self._unmasked_reads(bodies[key]) if self._find(k) is None]
+                stack.extend(reversed(missing))
+                if missing:
+                    continue
+            atom = self.value(bodies[key], producer.origins)
+            self.scopes[self._atom_depth(atom)].memo[key] = atom
+            stack.pop()
+        found = self._find((buffer, index))
+        assert found is not None, f"{buffer} has no value"
+        return found
+
+    def _unmasked_reads(self, expr: Expr) -> list[tuple[str, tuple[Index, ...]]]:
+        """Recomputable values that `expr` reads wherever it is evaluated."""
+        found: list[tuple[str, tuple[Index, ...]]] = []
+        waiting = [expr]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Load) and node.buffer in self.recomputed:
+                found.append((node.buffer, node.index))
+            if isinstance(node, Masked):
+                waiting.extend((node.mask, node.other))
+            else:
+                waiting.extend(node.children())
+        return found
+
+    def _load(
+        self, load: Load, buffer: str, index: tuple[Index, ...], origins: Origins
+    ) -> Expr:
+        if buffer in self.registers:
+            return self.registers[buffer]
+        if buffer in self.recomputed:
+            return self.value_at(buffer, index)
+        flat = flat_index(self.buffers[buffer].layout, index)
+        place = self._resolved(flat, origins)
+        depth = max(self._index_depth(place), self._guard_depth())
+        own = load.origins or self.buffers[buffer].origins
+        return self._bind(Load(buffer, (place,), load.dtype, own), depth, own)
+
+    def _masked(self, expr: Masked, origins: Origins) -> Expr:
+        mask = self.value(expr.mask, origins)
+        other = self.value(expr.other, origins)
+        if mask == Const(True, torch.bool):
+            return self.value(expr.body, origins)
+        known = self._find(("masked", mask, expr.body, other))
+        if known is not None:
+            return known
+        self.open(guard=True)
+        value = self.value(expr.body, origins)
+        body = self.close()
+        if not body:
+            chosen = Op("where", (mask, value, other), expr.dtype, origins)
+            depth = max(map(self._atom_depth, chosen.args))
+            return self._bind(chosen, depth, origins)
+        result = self.fresh(expr.dtype)
+        self._depth[result.name] = len(self.scopes) - 1
+        self.emit(When(mask, body, result, value, other, origins))
+        self.scopes[-1].memo["masked", mask, expr.body, other] = result
+        return result
+
+    def _resolved(self, index: Index, origins: Origins) -> Index:
+        """The index with the values inside its gathered atoms computed."""
+        if index.is_affine:
+            return index
+        return index.substitute({}, lambda inner: self.value(inner, origins))
+
+    # ---- where a value can live --------------------------------------------------------------
+
+    def _bind(self, value: Expr, depth: int, origins: Origins) -> Expr:
+        known = self._find(value)
+        if known is not None:
+            return known
+        temp = self.fresh(value.dtype)
+        self._depth[temp.name] = depth
+        self.scopes[depth].body.append(Let(temp, value, origins))
+        self.scopes[depth].memo[value] = temp
+        return temp
+
+    def _find(self, key: Hashable) -> Expr | None:
+        for scope in reversed(self.scopes):
+            if key in scope.memo:
+                return scope.memo[key]
+        return None
+
+    def _guard_depth(self) -> int:
+        return max((d for d, scope in enumerate(self.scopes) if scope.guard), default=0)
+
+    def _atom_depth(self, atom: Expr) -> int:
+        match atom:
+            case Temp(name):
+                return self._depth[name]
+            case IndexValue(index):
+                return self._index_depth(index)
+            case _:
+                return 0
+
+    def _index_depth(self, index: Index) -> int:
+        depths = [self._axis_depth(axis) for axis in index.axes()]
+        depths.extend(map(self._atom_depth, _gathered_values(index)))
+        return max(depths, default=0)
+
+    def _axis_depth(self, axis: Axis) -> int:
+        for depth, scope in enumerate(self.scopes):
+            if axis in scope.axes:
+                return depth
+        raise AssertionError(f"axis {axis.name} is used outside of its loop")
+
+
+def _gathered_values(index: Index) -> list[Expr]:
+    found = []
+    for atom, _ in index.terms:
+        if isinstance(atom, Gathered):
+            found.append(atom.value)
+        elif not isinstance(atom, Axis):
+            found.extend(_gathered_values(atom.dividend))
+    return found

@@ -1,0 +1,83 @@
+"""Flat offsets: where a nest reads and writes, once layouts and inlined producers are gone.
+
+Inductor: `Layout.make_indexer` and the `MemoryDep`s of `dependencies.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from inductor_lab.ir.expr import Expr, IndexValue, Load
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise
+from inductor_lab.schedule.result import Group
+
+
+def flat_index(layout: Layout, index: tuple[Index, ...]) -> Index:
+    """Offset in elements of `buffer[index]`: `offset + sum(index[d] * stride[d])`."""
+    total = Index.constant_of(layout.offset)
+    for position, stride in zip(index, layout.stride, strict=True):
+        total = total + position * stride
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One place in a body where the axes matter.
+
+    `buffer` is None for a position used as a number; `flat` is in the axes of the nest.
+    """
+
+    buffer: str | None
+    flat: Index
+    store: bool = False
+
+
+def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Access]:
+    """What one nest of the group reads, writes and counts, through all inlined producers."""
+    recomputed = recomputable(group)
+    found: dict[Access, None] = {}
+    if nest.buffer in group.stored:
+        own = tuple(Index.of(axis) for axis in nest.axes)
+        found[Access(nest.buffer, flat_index(buffers[nest.buffer].layout, own), store=True)] = None
+    waiting: list[Expr] = [nest.body]
+    visited: set[tuple[str, tuple[Index, ...]]] = set()
+    while waiting:
+        for part in waiting.pop().walk():
+            if isinstance(part, IndexValue):
+                found[Access(None, part.index)] = None
+            elif isinstance(part, Load):
+                producer = recomputed.get(part.buffer)
+                if producer is None:
+                    if part.buffer in buffers and not is_register(group, part.buffer):
+                        flat = flat_index(buffers[part.buffer].layout, part.index)
+                        found[Access(part.buffer, flat)] = None
+                elif (part.buffer, part.index) not in visited:
+                    visited.add((part.buffer, part.index))
+                    waiting.append(body_at(producer, part.index))
+    return list(found)
+
+
+def recomputable(group: Group) -> dict[str, Pointwise]:
+    """Producers whose value at any index is an expression: inlined ones and stored pointwise ones."""
+    own = {nest.buffer: nest for nest in group.nests if isinstance(nest, Pointwise)}
+    return {**own, **group.inlined}
+
+
+def is_register(group: Group, buffer: str) -> bool:
+    """Is it a reduction of the group with one value per point, which other nests read as a scalar?"""
+    return any(
+        nest.buffer == buffer and not isinstance(nest, Pointwise) and not inner_axes(group, nest)
+        for nest in group.nests
+    )
+
+
+def inner_axes(group: Group, nest: Nest) -> tuple[Axis, ...]:
+    """The axes of a nest's result that are not the group's: its own loop per point."""
+    return tuple(a for a in nest.axes if a not in group.axes and a.size != 1)
+
+
+def body_at(producer: Pointwise, index: tuple[Index, ...]) -> Expr:
+    """The value of `producer[index]`: its body with its axes replaced."""
+    return producer.body.substitute(dict(zip(producer.axes, index, strict=True)))

@@ -1,0 +1,71 @@
+"""The arguments of a kernel: what it reads, what it writes, and the symbols in its loops.
+
+Inductor: `KernelArgs` in `codegen/common.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import sympy
+
+from inductor_lab.codegen.kernel import Parameter
+from inductor_lab.codegen.tidy import expressions, places, walk
+from inductor_lab.codegen.tree import Loop, Stmt, Store
+from inductor_lab.ir.expr import Load, SizeValue
+from inductor_lab.ir.index import Axis, Gathered, Index, Size
+from inductor_lab.ir.program import Buffer
+
+
+def kernel_parameters(
+    tree: tuple[Stmt, ...], buffers: Mapping[str, Buffer]
+) -> tuple[Parameter, ...]:
+    """`in0, in1, ..` in the order of first use, then `out0, ..`, then `ks0, ..` by symbol name.
+
+    A buffer that the kernel writes and reads back is an output.
+    """
+    written = {s.buffer: None for s in walk(tree) if isinstance(s, Store)}
+    read = {load.buffer: None for load in _loads(tree) if load.buffer not in written}
+    ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
+    outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
+    symbols = sorted(
+        {s for size in _sizes(tree) if isinstance(size, sympy.Expr) for s in size.free_symbols},
+        key=str,
+    )
+    sizes = [Parameter(f"ks{k}", "symbol", symbol=s) for k, s in enumerate(symbols)]
+    return (*ins, *outs, *sizes)
+
+
+def _loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
+    for stmt in walk(tree):
+        for value in expressions(stmt):
+            yield from value.loads()
+
+
+def _sizes(tree: tuple[Stmt, ...]) -> Iterator[Size]:
+    """Every size that the text will spell out."""
+    for stmt in walk(tree):
+        if isinstance(stmt, Loop):
+            yield stmt.axis.size
+        for index in places(stmt):
+            yield from _sizes_in(index)
+        for value in expressions(stmt):
+            for node in value.walk():
+                if isinstance(node, SizeValue):
+                    yield node.size
+                for index in node.indices():
+                    yield from _sizes_in(index)
+
+
+def _sizes_in(index: Index) -> Iterator[Size]:
+    yield index.constant
+    for atom, factor in index.terms:
+        yield factor
+        match atom:
+            case Axis():
+                pass
+            case Gathered(_, size):
+                yield size
+            case _:
+                yield atom.divisor
+                yield from _sizes_in(atom.dividend)

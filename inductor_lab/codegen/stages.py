@@ -1,0 +1,116 @@
+"""In which loop of a kernel each nest runs.
+
+A reduction's result exists only after its loop, so what reads it comes one stage later:
+
+    stage 0   max of the row          for j: m = max(m, x[j])
+    stage 1   sum of exponentials     for j: s += exp(x[j] - m)
+    stage 2   the stored result       for j: out[j] = exp(x[j] - m) / s
+
+Nests of one stage with the same extents share a loop; those without extents need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from inductor_lab.codegen.flat import inner_axes, recomputable
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Axis, Index, Size
+from inductor_lab.ir.program import Nest
+from inductor_lab.schedule.result import Group
+
+LoopShape: TypeAlias = tuple[tuple[Size, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A nest with its inner axes renamed, so that nests of equal extents speak of the same axes.
+
+    `serial` are inner axes of the result, `reduced` those that are summed away.
+    """
+
+    nest: Nest
+    serial: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    renaming: Mapping[Axis, Index]
+
+    @property
+    def extents(self) -> tuple[Size, ...]:
+        return tuple(axis.size for axis in (*self.serial, *self.reduced))
+
+    @property
+    def levels(self) -> tuple[tuple[Axis, ...], ...]:
+        """The inner axes, in one block of loops, or in two where a vector per point is reduced."""
+        return tuple(axes for axes in (self.serial, self.reduced) if axes)
+
+    @property
+    def shape(self) -> LoopShape:
+        """What nests must have in common to share a loop."""
+        return tuple(tuple(axis.size for axis in axes) for axes in self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`scalars` run per point without a loop; each entry of `loops` is the nests of one loop."""
+
+    scalars: tuple[Placed, ...]
+    loops: tuple[tuple[Placed, ...], ...]
+
+
+def stages_of(group: Group) -> tuple[Stage, ...]:
+    """The nests of a group by stage, and within a stage by loop."""
+    level: dict[str, int] = {}
+    reads = _reads_within(group)
+    by_level: dict[int, list[Placed]] = {}
+    for nest in group.nests:
+        after = (level[r] + (r not in recomputable(group)) for r in reads[nest.buffer])
+        level[nest.buffer] = max(after, default=0)
+        by_level.setdefault(level[nest.buffer], []).append(_place(group, nest))
+    return tuple(_stage(by_level[number]) for number in sorted(by_level))
+
+
+def _stage(placed: list[Placed]) -> Stage:
+    scalars = [p for p in placed if not p.extents]
+    loops: dict[LoopShape, list[Placed]] = {}
+    for p in placed:
+        if p.extents:
+            loops.setdefault(p.shape, []).append(p)
+    return Stage(tuple(scalars), tuple(map(tuple, loops.values())))
+
+
+def _place(group: Group, nest: Nest) -> Placed:
+    own = inner_axes(group, nest)
+    away = tuple(a for a in nest.reduce_axes if a.size != 1)
+    new = tuple(Axis(f"inner{k}", a.size) for k, a in enumerate((*own, *away)))
+    renaming = {old: Index.of(axis) for old, axis in zip((*own, *away), new, strict=True)}
+    return Placed(nest, new[: len(own)], new[len(own) :], renaming)
+
+
+def _reads_within(group: Group) -> dict[str, set[str]]:
+    """For each nest the group's nests that it reads, directly or through inlined producers."""
+    own = {nest.buffer for nest in group.nests}
+    through: dict[str, set[str]] = {}
+
+    def direct(body: Expr) -> set[str]:
+        return {load.buffer for load in body.loads()}
+
+    def closure(body: Expr) -> set[str]:
+        found: set[str] = set()
+        waiting = list(direct(body))
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in own:
+                found.add(name)
+            elif name in group.inlined:
+                if name not in through:
+                    through[name] = direct(group.inlined[name].body)
+                waiting.extend(through[name])
+        return found
+
+    return {nest.buffer: closure(nest.body) for nest in group.nests}
