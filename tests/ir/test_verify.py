@@ -1,0 +1,237 @@
+"""Every rule of the verifier accepts a legal program and refuses the one that breaks just it."""
+
+import pytest
+import sympy
+import torch
+
+from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, Temp
+from inductor_lab.ir.index import ZERO, Axis, Index
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    Pointwise,
+    Reduction,
+)
+from inductor_lab.ir.verify import (
+    EXPR_RULES,
+    PROGRAM_RULES,
+    STEP_RULES,
+    InvalidProgram,
+    verify,
+    violations,
+)
+
+f32, f16, i64, b8 = torch.float32, torch.float16, torch.int64, torch.bool
+i, j, r = Axis("i0", 4), Axis("i1", 8), Axis("r0", 8)
+I, J, R = Index.of(i), Index.of(j), Index.of(r)
+n = sympy.Symbol("s0", integer=True, positive=True)
+x = Load("x", (I, J), f32)
+
+
+def buffer(name, kind="computed", size=(4, 8), dtype=f32):
+    return Buffer(name, BufferKind(kind), dtype, "cpu", Layout.contiguous(size))
+
+
+def program(*steps, buffers=(), inputs=("x",), outputs=(), constants=None):
+    """`x` is a float input of 4 x 8, `y` an int64 one of 4; results are buffers as given."""
+    given = [buffer("x", "input"), *buffers]
+    return LoopProgram("p", inputs, {b.name: b for b in given}, steps, outputs, constants or {})
+
+
+def pointwise(body, dtype=None, size=(4, 8)):
+    """A program of one nest over `size` with this body."""
+    axes = (i, j)[: len(size)]
+    out = buffer("out", size=size, dtype=dtype or body.dtype)
+    return program(Pointwise("out", axes, body), buffers=(out,))
+
+
+def reduction(kind="sum", body=None, dtype=f32):
+    body = body or Load("x", (I, R), f32)
+    out = buffer("out", size=(4,), dtype=dtype)
+    return program(Reduction("out", (i,), (r,), kind, body), buffers=(out,))
+
+
+def extern(kind="extern"):
+    view = BufferView("x", Layout.contiguous((4, 8)))
+    call = ExternCall(("out",), "aten.clone.default", (view,))
+    return program(call, buffers=(buffer("out", kind),))
+
+
+def op(name, *args, dtype=None):
+    return Op(name, args, dtype or args[0].dtype)
+
+
+one = Const(1.0, f32)
+nest = Pointwise("out", (i, j), x)
+out = buffer("out")
+half = Op("convert", (x,), f16)
+positive = op("gt", x, Const(0.0, f32), dtype=b8)
+shifted = Load("x", (I, J + 1), f32)
+inside = op("lt", IndexValue(J, i64), Const(7, i64), dtype=b8)
+constant = buffer("c", "constant", (2,))
+symbolic = buffer("x", "input", (n, 8))
+
+CASES = {
+    "inputs_exist": (
+        pointwise(x),
+        program(inputs=("x", "y")),
+        "the input y is not an INPUT buffer",
+    ),
+    "made_once": (
+        pointwise(x),
+        program(nest, nest, buffers=(out,)),
+        "the buffer out is there twice",
+    ),
+    "all_made": (pointwise(x), program(buffers=(out,)), "nobody makes out"),
+    "named_by_key": (
+        pointwise(x),
+        LoopProgram("p", (), {"z": buffer("x", "input")}, (), ()),
+        "the buffer under z calls itself x",
+    ),
+    "constants_present": (
+        program(buffers=(constant,), constants={"c": torch.zeros(2)}),
+        program(buffers=(constant,), constants={"c": torch.zeros(3)}),
+        "the constant c is torch.float32[3]",
+    ),
+    "outputs_exist": (
+        program(outputs=(BufferView("x", Layout.contiguous((4, 8))), None, 3)),
+        program(outputs=(BufferView("z", Layout.contiguous((4, 8))),)),
+        "the output z is not a buffer",
+    ),
+    "symbols_bound": (
+        LoopProgram("p", ("x",), {"x": symbolic}, (), ()),
+        LoopProgram("p", ("x",), {"x": buffer("x", "input", (2 * n, 8))}, (), ()),
+        "no input gives s0",
+    ),
+    "reads_are_made": (
+        pointwise(x),
+        pointwise(Load("late", (I, J), f32)),
+        "reads late, which nobody made before",
+    ),
+    "writes_its_kind": (extern(), extern("computed"), "makes out, which is COMPUTED"),
+    "visits_its_buffer": (
+        pointwise(x),
+        program(Pointwise("out", (i,), one), buffers=(out,)),
+        "loops over [4], but the buffer is [4, 8]",
+    ),
+    "axes_distinct": (
+        reduction(),
+        program(
+            Reduction("out", (i,), (Axis("i0", 8),), "sum", one),
+            buffers=(buffer("out", size=(4,)),),
+        ),
+        "the axis i0 is there twice",
+    ),
+    "reduction_known": (reduction("max"), reduction("median"), "there is no reduction median"),
+    "stores_its_dtype": (
+        reduction("sum", dtype=f16),
+        pointwise(x, dtype=f16),
+        "computes torch.float32, but the buffer is torch.float16",
+    ),
+    "load_fits_buffer": (
+        pointwise(x),
+        pointwise(Load("x", (I,), f32)),
+        "x[i0] has 1 indices, the buffer has 2 dimensions",
+    ),
+    "axes_are_own": (
+        pointwise(x),
+        pointwise(Load("x", (I, R), f32)),
+        "uses the axis r0<8, which is no loop of this nest",
+    ),
+    "in_bounds": (
+        pointwise(Masked(inside, shifted, one)),
+        pointwise(shifted),
+        "the index i1 + 1 of x leaves 0..8",
+    ),
+    "op_known": (
+        pointwise(op("add", x, one)),
+        pointwise(op("add", x)),
+        "add takes 2 operands, not 1",
+    ),
+    "operands_agree": (
+        pointwise(op("where", positive, x, one, dtype=f32)),
+        pointwise(op("add", x, Const(1, i64))),
+        "the operands of add are torch.float32, torch.int64",
+    ),
+    "result_follows": (
+        pointwise(positive),
+        pointwise(op("gt", x, one, dtype=f32)),
+        "gt gives torch.bool, not torch.float32",
+    ),
+    "no_half_arithmetic": (
+        pointwise(half),
+        pointwise(op("neg", half)),
+        "neg computes in torch.float16",
+    ),
+    "mask_is_bool": (
+        pointwise(Masked(positive, x, one)),
+        pointwise(Masked(x, x, one)),
+        "the mask x[i0, i1] is torch.float32",
+    ),
+    "const_fits": (
+        pointwise(Const(255, torch.uint8)),
+        pointwise(Const(256, torch.uint8)),
+        "the constant 256 is no torch.uint8",
+    ),
+    "no_temps": (pointwise(x), pointwise(Temp("tmp0", f32)), "uses the temporary tmp0"),
+    "position_is_number": (
+        pointwise(IndexValue(J, i64)),
+        pointwise(IndexValue(J, b8)),
+        "the position i1 is used as bool",
+    ),
+}
+
+
+def test_every_rule_has_an_example():
+    assert CASES.keys() == {*PROGRAM_RULES, *STEP_RULES, *EXPR_RULES}
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_accepts(rule):
+    verify(CASES[rule][0])
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_refuses(rule):
+    _, illegal, reason = CASES[rule]
+    assert (rule, reason) in [(v.rule, v.reason) for v in violations(illegal)]
+
+
+def test_all_violations_are_listed():
+    with pytest.raises(InvalidProgram) as caught:
+        verify(pointwise(op("frobnicate", Load("late", (ZERO, J), f32))))
+    assert {v.rule for v in caught.value.violations} == {"reads_are_made", "op_known"}
+    assert "out: there is no operation frobnicate  [op_known]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (op("sin", Const(1, i64)), "sin is not defined on torch.int64"),
+        (op("shift_left", one, one), "shift_left is not defined on torch.float32"),
+        (op("bitwise_and", one, one), "bitwise_and is not defined on torch.float32"),
+        (op("logical_not", one, dtype=b8), "logical_not is not defined on torch.float32"),
+        (op("philox_uniform", one, one), "philox_uniform is not defined on torch.float32"),
+        (op("where", one, x, x, dtype=f32), "the condition of where is torch.float32"),
+        (
+            op("bitcast", x, dtype=i64),
+            "bitcast from torch.float32 to torch.int64 changes the width",
+        ),
+        (
+            op("philox_uniform", Const(1, i64), Const(1, i64)),
+            "philox_uniform gives torch.float32, not torch.int64",
+        ),
+        (
+            Masked(positive, x, Const(0, i64)),
+            "masked gives torch.float32 here and torch.int64 there",
+        ),
+        (Load("x", (I * -1 + 3, J - 1), f32), "the index i1 - 1 of x leaves 0..8"),
+        (Const(0.5, i64), "the constant 0.5 is no torch.int64"),
+    ],
+)
+def test_other_refusals(body, reason):
+    assert reason in [v.reason for v in violations(pointwise(body))]
