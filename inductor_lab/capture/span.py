@@ -40,7 +40,12 @@ def _cell_name(file: str) -> str:
     return "cell" if in_kernel else ""
 
 
-def spans_in(stack_trace: str) -> tuple[Span, ...]:
+def outside_torch(file: str) -> bool:
+    """Is this file somebody's own code, and not torch's?"""
+    return not file.startswith(_TORCH_FOLDER)
+
+
+def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:
     """Every frame of a printed stack trace, outermost first.
 
     `  File "m.py", line 12, in forward` / `    return x.sin()` / `           ^^^^^^^`
@@ -49,9 +54,11 @@ def spans_in(stack_trace: str) -> tuple[Span, ...]:
     """
     lines = stack_trace.splitlines()
     starts = [(i, m) for i, line in enumerate(lines) if (m := _FRAME.match(line))]
-    ends = [i for i, _ in starts[1:]] + [len(lines)]
+    ends = [*(i for i, _ in starts), len(lines)][1:]
     return tuple(
-        _span(match, lines[i + 1 : end]) for (i, match), end in zip(starts, ends, strict=True)
+        _span(match, lines[i + 1 : end])
+        for (i, match), end in zip(starts, ends, strict=True)
+        if not skip_torch or outside_torch(match["file"])
     )
 
 
@@ -71,16 +78,5 @@ def _span(frame: re.Match[str], below: list[str]) -> Span:
 
 def innermost(stack_trace: str) -> Span | None:
     """The deepest frame outside of torch itself; the deepest of all if there is no other."""
-    frames = [line for line in stack_trace.splitlines() if _FRAME.match(line)]
-    if not frames:
-        return None
-    outside = [
-        i for i, line in enumerate(frames) if not _file_of(line).startswith(_TORCH_FOLDER)
-    ]
-    return spans_in(stack_trace)[outside[-1] if outside else -1]
-
-
-def _file_of(frame_line: str) -> str:
-    match = _FRAME.match(frame_line)
-    return match["file"] if match else ""
-
+    spans = spans_in(stack_trace, skip_torch=True) or spans_in(stack_trace)
+    return spans[-1] if spans else None

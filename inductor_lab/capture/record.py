@@ -1,0 +1,91 @@
+"""Listen to what TorchDynamo reports while it compiles.
+
+Torch has a structured trace log, made for tools (`TORCH_TRACE`, tlparse).  A handler on that logger
+gets guards, graph breaks, symbols, recompile reasons and timings in this process, as dictionaries;
+nothing is printed, no file is written, and Dynamo is not patched.  Bytecode comes from Dynamo's
+bytecode hook, since the log has it for some frames only.
+"""
+
+from __future__ import annotations
+
+import dis
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from inductor_lab import torch_api
+from inductor_lab.capture import events
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.result import Bytecode, Capture
+
+
+@dataclass
+class Record:
+    """What was heard, in order; `capture` turns it into a value."""
+
+    events: list[events.Event] = field(default_factory=list)
+    bytecode: list[tuple[str, CodeType, CodeType]] = field(default_factory=list)
+
+    def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
+        """Everything heard, beside the graphs that the backend was given (in that order)."""
+        files = {code.co_filename for _, code, _ in self.bytecode}
+        read = events.Reader(files | set(torch_api.traced_files()))
+        return Capture(
+            graphs=graphs,
+            guards=tuple(read.guards(self.events)),
+            breaks=tuple(read.breaks(self.events)),
+            bytecode=tuple(_bytecode(*entry) for entry in self.bytecode),
+            symbols=tuple(read.symbols(self.events)),
+            recompiles=tuple(read.recompiles(self.events)),
+            compile_ids=tuple(events.compile_ids(self.events)),
+            seconds=events.seconds_by_phase(self.events),
+        )
+
+
+def _bytecode(compile_id: str, original: CodeType, rewritten: CodeType) -> Bytecode:
+    before, after = (dis.Bytecode(code).dis() for code in (original, rewritten))
+    return Bytecode(compile_id, original.co_name, before, after)
+
+
+class _Listener(logging.Handler):
+    """Keeps the structured records of one thread."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(logging.DEBUG)
+        self.record = record
+        self.thread_id = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata: dict[str, Any] = getattr(record, "metadata", None) or {}
+        if record.thread in (None, self.thread_id) and events.is_wanted(metadata):
+            payload = getattr(record, "payload", None)
+            self.record.events.append(events.Event(metadata, payload))
+
+
+@contextmanager
+def recording() -> Iterator[Record]:
+    """Record every compilation of this thread inside the block; may be nested.
+
+    The logger's handlers and level are put back afterwards, also if the person has tracing on.
+    """
+    record = Record()
+    listener = _Listener(record)
+    logger = torch_api.TRACE_LOGGER
+    level, handlers = logger.level, list(logger.handlers)
+
+    def keep_bytecode(original: CodeType, rewritten: CodeType) -> None:
+        record.bytecode.append((torch_api.compile_id(), original, rewritten))
+
+    hook = torch_api.on_bytecode(keep_bytecode)
+    logger.addHandler(listener)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield record
+    finally:
+        hook.remove()
+        logger.setLevel(level)
+        logger.handlers[:] = handlers

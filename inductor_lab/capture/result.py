@@ -1,0 +1,158 @@
+"""What TorchDynamo did in one call: graphs, guards, graph breaks, bytecode, symbols, recompiles.
+
+`compile_id` is Dynamo's name of one compilation, `"frame/attempt"`: `"0/0"` is the first frame's
+first, `"0/1"` a recompilation of it, `"1/0"` another frame's, such as what follows a graph break.
+The same ids appear in torch's logs and in tlparse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inductor_lab.capture.graph import FxGraph, Span
+from inductor_lab.errors import NotRunnable
+
+_LOCAL_OR_GLOBAL = re.compile(r"[LG]\['(\w+)'\]")
+
+
+def readable_source(source: str) -> str:
+    """`L['x'].size()[0]` → `x.size()[0]`."""
+    return _LOCAL_OR_GLOBAL.sub(r"\1", source)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition that is checked before compiled code may be used again.
+
+    kind     Dynamo's type of guard (`TENSOR_MATCH`, `EQUALS_MATCH`, `SHAPE`)
+    code     the condition
+    source   what it is about (`L['x']` is the local x, `G['K']` the global K); "" for torch's state
+    span     the person's line that made Dynamo ask, if there is one
+    """
+
+    kind: str
+    code: str
+    source: str
+    span: Span | None
+    compile_id: str
+
+    def __str__(self) -> str:
+        what = f"{self.kind}: {readable_source(self.code)}"
+        return f"{what}    {self.span}  {self.span.code}" if self.span else what
+
+
+@dataclass(frozen=True)
+class GraphBreak:
+    """Where capture stopped, why, and what could be done; `user_stack` has the outermost first."""
+
+    reason: str
+    explanation: str
+    hints: tuple[str, ...]
+    span: Span | None
+    user_stack: tuple[Span, ...]
+    compile_id: str
+
+    def __str__(self) -> str:
+        lines = [f"graph break: {self.reason}"]
+        lines += [f"  {self.span.code}    {self.span}"] if self.span else []
+        lines += [f"  {self.explanation}"] if self.explanation else []
+        return "\n".join(lines + [f"  hint: {hint}" for hint in self.hints])
+
+
+@dataclass(frozen=True)
+class Bytecode:
+    """One frame's bytecode as Python made it and as Dynamo rewrote it, disassembled."""
+
+    compile_id: str
+    function: str
+    original: str
+    rewritten: str
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A size or number that was left open: its name, its value this time, its range, its source."""
+
+    name: str
+    hint: str
+    range: str
+    source: str
+    span: Span | None
+    compile_id: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {readable_source(self.source)}, here {self.hint}, in {self.range}"
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """Code was there and could not be used: `reason` is the guard of `failed` that did not hold."""
+
+    compile_id: str
+    failed: str
+    reason: str
+    span: Span | None
+
+    def __str__(self) -> str:
+        what = f"recompile {self.compile_id}: not {readable_source(self.reason)} (of {self.failed})"
+        return f"{what}    {self.span}  {self.span.code}" if self.span else what
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """Everything TorchDynamo did during one call.
+
+    graphs       one for each compiled stretch of Python, in order; a graph break gives several
+    compile_ids  which compilation each graph came from
+    seconds      Dynamo's own timing by phase, nested phases count in both
+    """
+
+    graphs: tuple[FxGraph, ...]
+    guards: tuple[Guard, ...] = ()
+    breaks: tuple[GraphBreak, ...] = ()
+    bytecode: tuple[Bytecode, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    recompiles: tuple[Recompile, ...] = ()
+    compile_ids: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        counts = {
+            "graphs": self.graphs,
+            "guards": self.guards,
+            "breaks": self.breaks,
+            "symbols": self.symbols,
+            "recompiles": self.recompiles,
+        }
+        shown = (f"{len(items)} {name}" for name, items in counts.items() if items)
+        return f"Capture({', '.join(shown)})"
+
+    def __str__(self) -> str:
+        about_code = [guard for guard in self.guards if guard.source or guard.span]
+        sections = {
+            "graph breaks": self.breaks,
+            "recompiles": self.recompiles,
+            "symbols": self.symbols,
+            "guards": about_code,
+            "graphs": self.graphs,
+        }
+        return "\n".join(
+            f"== {title}\n" + "\n".join(map(str, items))
+            for title, items in sections.items()
+            if items
+        )
+
+    def run(self, *inputs: Any) -> Any:
+        """Run the captured graph with torch on the graph's own inputs (`graphs[0]`'s placeholders).
+
+        Raises NotRunnable if there are several graphs: then Python runs between them.
+        """
+        if len(self.graphs) != 1:
+            raise NotRunnable(
+                f"the capture has {len(self.graphs)} graphs, with Python between them",
+                todo="run one of them: capture.graphs[i].run(*inputs)",
+            )
+        return self.graphs[0].run(*inputs)

@@ -1,0 +1,65 @@
+"""The text of the person's function, with its line numbers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_lab.capture.span import shown_file
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A stretch of a file or cell: `text` starts at line `first_line` and is as it stands there.
+
+    Empty for callables that Python has no source of.
+    """
+
+    file: str
+    first_line: int
+    text: str
+
+    def __str__(self) -> str:
+        lines = enumerate(self.text.splitlines(), self.first_line)
+        return "\n".join(f"{number:4d}  {line}" for number, line in lines)
+
+    def line(self, number: int) -> str:
+        """One line by its number in the file; "" outside of this stretch."""
+        lines = self.text.splitlines()
+        index = number - self.first_line
+        return lines[index] if 0 <= index < len(lines) else ""
+
+
+def function_source(fn: Callable[..., Any]) -> SourceFile:
+    """The source of a function, or of a module's `forward`; looks through wrappers."""
+    function = _innermost(fn)
+    try:
+        lines, first = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function) or ""
+    except (OSError, TypeError):
+        return SourceFile("", 1, "")
+    return SourceFile(shown_file(file), max(first, 1), "".join(lines))
+
+
+def _innermost(fn: Any) -> Any:
+    for _ in range(100):
+        match fn:
+            case torch.nn.Module():
+                inner = getattr(fn, "_orig_mod", None)
+                fn = inner if inner is not None else type(fn).forward
+            case functools.partial():
+                fn = fn.func
+            case _ if hasattr(fn, "_torchdynamo_orig_callable"):
+                fn = fn._torchdynamo_orig_callable
+            case _ if hasattr(fn, "__wrapped__"):
+                fn = fn.__wrapped__
+            case _ if inspect.isroutine(fn) or inspect.isclass(fn):
+                return fn
+            case _:
+                return type(fn).__call__
+    return fn
