@@ -46,8 +46,8 @@ DTYPE_NAMES: dict[torch.dtype, str] = dict(_dtype_abbrs)
 reinterpret: Callable[..., torch.Tensor] = torch._C._dynamo.guards._reinterpret_tensor
 """`reinterpret(tensor, size, stride, offset=0)`: the same storage seen through another layout.
 
-`offset` counts from the tensor's first element; autograd does not see it.  (`torch.as_strided` takes
-twice as long and counts from the start of the storage.)
+`offset` counts from the tensor's first element; autograd does not see it.  (`torch.as_strided`
+takes twice as long and counts from the start of the storage.)
 """
 
 empty_strided_cpu: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cpu
