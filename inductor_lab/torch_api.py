@@ -19,10 +19,13 @@ import torch._functorch.config as functorch_config
 from torch._dynamo.backends.common import aot_autograd as _aot_autograd
 from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
+from torch._decomp import core_aten_decompositions as _core_decompositions
+from torch._decomp import decomposition_table as _decomposition_table
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
 from torch._logging import structured as _structured
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
@@ -34,6 +37,8 @@ from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
 from torch.utils.hooks import RemovableHandle
 
 GraphModule = torch.fx.GraphModule
+PROMOTION = _PROMOTION
+core_decompositions = _core_decompositions
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]
 
@@ -188,3 +193,8 @@ def extract_modules(
 def size_text(size: Any) -> str:
     """A sympy size as a Python expression over its symbols: `FloorDiv(s0, 2)` is `s0 // 2`."""
     return _PythonPrinter().doprint(size)
+
+
+def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """Every definition of an ATen operator in terms of others that torch has: overload → function."""
+    return _decomposition_table
