@@ -67,3 +67,7 @@ class UnknownName(LabError):
 
 class BadArguments(LabError):
     """A command or a magic was given something that it cannot use."""
+
+
+class IndexOutOfRange(LabError, IndexError):
+    """A kernel met an index, loaded from a tensor, that is outside of what it indexes."""

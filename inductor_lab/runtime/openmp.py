@@ -18,7 +18,7 @@ RUNTIMES = ("libgomp", "libiomp5", "libomp")
 
 
 def loaded_runtimes() -> tuple[Path, ...]:
-    """The OpenMP runtimes in this process, torch's first (outside Linux: the files torch brings)."""
+    """The OpenMP runtimes in this process, torch's first (outside Linux: files torch brings)."""
     if sys.platform != "linux":
         return _beside_torch()
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from inductor_lab.errors import CompileFailed, NoCompiler
+from inductor_lab.errors import NoCompiler
 from inductor_lab.runtime.families import (
     FAMILIES,
     POSIX_COMPILERS,
@@ -30,7 +30,15 @@ from inductor_lab.runtime.families import (
 from inductor_lab.runtime.openmp import torch_runtime
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-FIRST_ERROR_LINES = 12
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of the compiler; it worked if `status` is 0."""
+
+    command: tuple[str, ...]
+    status: int
+    output: str
 
 
 @dataclass(frozen=True)
@@ -73,15 +81,13 @@ class Toolchain:
             command += [*as_needed, str(self.openmp)]
         return command
 
-    def compile(self, source: Path, library: Path) -> None:
-        """Make a shared library from one source file.
+    def compile(self, source: Path, library: Path) -> Attempt:
+        """Try to make a shared library from one source file.
 
-        Raises CompileFailed with the command, the compiler's first error lines and the path of the
-        source.  Ctrl-C ends the compiler too; `library` may then be half written, so give a
-        temporary name and rename (`cache.py` does).
+        Ctrl-C ends the compiler too.  `library` may then be half written, so give a temporary name
+        and rename (`cache.py` does).  Raises NoCompiler if the command itself does not start.
         """
         command = self.command_for(source, library)
-        environment = {**os.environ, "LC_ALL": "C"}
         try:
             done = subprocess.run(
                 command,
@@ -89,23 +95,13 @@ class Toolchain:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env=environment,
+                env={**os.environ, "LC_ALL": "C"},
                 check=False,
             )
         except OSError as problem:
             raise NoCompiler(f"{command[0]} cannot be run: {problem}", todo=_todo()) from problem
-        if done.returncode != 0:
-            raise compile_failed(command, done.stderr or done.stdout, done.returncode, source)
-
-
-def compile_failed(command: list[str], output: str, code: int, source: Path) -> CompileFailed:
-    """The error for a compiler that said no: command, first error lines, where the source is."""
-    lines = [line for line in output.splitlines() if line.strip()]
-    start = next((n for n, line in enumerate(lines) if "error" in line.lower()), 0)
-    shown = lines[start : start + FIRST_ERROR_LINES]
-    said = shown or [f"it said nothing and ended with status {code}"]
-    what = ["the C++ compiler refused generated code", f"  {shlex.join(command)}", *said]
-    return CompileFailed("\n".join(what), todo=f"the source is kept at {source}")
+        # cl reports on stdout, everybody else on stderr
+        return Attempt(tuple(command), done.returncode, done.stderr.strip() or done.stdout.strip())
 
 
 def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:

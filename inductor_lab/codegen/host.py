@@ -1,0 +1,264 @@
+"""The host program: a Python function that allocates, calls the kernels and frees, in order.
+
+```
+def call(args):
+    x, = args
+    args.clear()
+    buf0 = empty_strided_cpu((1000,), (1,), torch.float32)
+    cpp_fused_sin_0(x.data_ptr(), buf0.data_ptr())
+    return (buf0,)
+```
+
+Its text is what runs (`runtime/executable.py` gives it the kernels and the constants).
+
+Inductor: `codegen/wrapper.py`, PythonWrapperCodegen.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import sympy
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
+from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.index import Size
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternArg,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    Output,
+)
+from inductor_lab.schedule.result import Group, Schedule
+
+WIDTH = 100
+PREFACE = (
+    "import torch",
+    "from inductor_lab.runtime.memory import empty_strided_cpu, laid_out, reinterpret",
+)
+
+
+def host_program(schedule: Schedule, kernels: Sequence[Kernel]) -> HostProgram:
+    """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
+    program = schedule.program
+    writer = _Writer(schedule)
+    writer.preface()
+    parameters = tuple(str(entry) for entry in program.inputs)
+    writer.unpack(parameters)
+    remaining = iter(kernels)
+    for position, step in enumerate(schedule.steps):
+        if isinstance(step, Group):
+            writer.group(step, next(remaining))
+        else:
+            writer.extern(step)
+        writer.free(position)
+    writer.finish(program.outputs)
+    return HostProgram(Code.of(writer.lines), parameters)
+
+
+@dataclass
+class _Writer:
+    """The lines so far, and which names they have bound."""
+
+    schedule: Schedule
+    lines: list[Line] = field(default_factory=list)
+    bound: set[str] = field(default_factory=set)
+    taken_over: list[str] = field(default_factory=list)
+
+    @property
+    def program(self) -> LoopProgram:
+        return self.schedule.program
+
+    @cached_property
+    def waiting(self) -> frozenset[str]:
+        """Buffers whose memory another one takes over (a library's result takes over nothing)."""
+        kinds = {name: buffer.kind for name, buffer in self.program.buffers.items()}
+        reuse = self.schedule.memory.reuse.items()
+        return frozenset(old for new, old in reuse if kinds[new] is BufferKind.COMPUTED)
+
+    def emit(self, text: str, origins: Origins = NO_ORIGINS, *, statement: bool = False) -> None:
+        for part in _wrapped("    " + text):
+            self.lines.append(Line(part, origins, statement))
+
+    def preface(self) -> None:
+        calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
+        spaces = sorted({call.op.split(".")[0] for call in calls})
+        imports = [*PREFACE, *(f"{space} = torch.ops.{space}" for space in spaces), "", ""]
+        self.lines += [Line(text, statement=False) for text in (*imports, "def call(args):")]
+
+    def unpack(self, parameters: tuple[str, ...]) -> None:
+        if parameters:
+            comma = "," if len(parameters) == 1 else ""
+            self.emit(f"{', '.join(parameters)}{comma} = args")
+        self.emit("args.clear()")
+        self.bound.update(parameters)
+        for entry in self.program.inputs:
+            if isinstance(entry, str):
+                self.bind_symbols(self.program.buffers[entry])
+
+    def bind_symbols(self, buffer: Buffer) -> None:
+        """Read symbols that nothing has bound yet off a tensor that is there."""
+        for method, values in (("size", buffer.layout.size), ("stride", buffer.layout.stride)):
+            for position, value in enumerate(values):
+                if isinstance(value, sympy.Symbol) and str(value) not in self.bound:
+                    self.emit(f"{value} = {buffer.name}.{method}({position})")
+                    self.bound.add(str(value))
+
+    # ---- steps --------------------------------------------------------------------------------
+
+    def group(self, group: Group, kernel: Kernel) -> None:
+        for parameter in kernel.parameters:
+            if parameter.role == "out":
+                assert parameter.buffer is not None, f"{kernel.name}: an output without a buffer"
+                self.allocate(self.program.buffers[parameter.buffer])
+        call = f"{kernel.name}({', '.join(_kernel_arguments(kernel))})"
+        self.emit(call, group.origins, statement=True)
+
+    def allocate(self, buffer: Buffer) -> None:
+        """Bind a name to memory: new, or taken over from a buffer that is dead."""
+        if buffer.name in self.bound:
+            return
+        self.bound.add(buffer.name)
+        source = self.schedule.memory.reuse.get(buffer.name)
+        if source is None:
+            self.emit(f"{buffer.name} = {_new_tensor(buffer)}", buffer.origins)
+            return
+        old = self.program.buffers[source]
+        same = old.layout == buffer.layout
+        value = source if same else _reinterpreted(source, buffer.layout)
+        how = "in place" if buffer.name in self.schedule.memory.in_place else "reuse"
+        self.emit(f"{buffer.name} = {value}  # {how}", buffer.origins)
+        self.taken_over.append(source)
+
+    def extern(self, call: ExternCall) -> None:
+        buffers = [self.program.buffers[name] if name else None for name in call.outputs]
+        made = [buffer for buffer in buffers if buffer is not None]
+        text = f"{call.op}({', '.join(self.call_arguments(call))})"
+        if not made:
+            self.emit(text, call.origins, statement=True)
+        elif returns_one_tensor(call.op):
+            text = f"{made[0].name} = laid_out({text}, {_strides(made[0].layout)})"
+            self.emit(text, call.origins, statement=True)
+        else:
+            names = ", ".join("_" if buffer is None else buffer.name for buffer in buffers)
+            comma = "," if len(buffers) == 1 else ""
+            self.emit(f"{names}{comma} = {text}", call.origins, statement=True)
+            for buffer in made:
+                self.emit(f"{buffer.name} = laid_out({buffer.name}, {_strides(buffer.layout)})")
+        for buffer in made:
+            self.bound.add(buffer.name)
+            self.bind_symbols(buffer)
+
+    def call_arguments(self, call: ExternCall) -> Iterator[str]:
+        for argument in call.args:
+            yield self.value(argument)
+        for name, argument in call.kwargs:
+            yield f"{name}={self.value(argument)}"
+
+    def free(self, position: int) -> None:
+        """Let go of what is dead after a step; a buffer to be taken over later stays until then."""
+        freed = self.schedule.memory.freed.get(position, ())
+        dead = [*(name for name in freed if name not in self.waiting), *self.taken_over]
+        names = [name for name in dict.fromkeys(dead) if name in self.bound]
+        self.taken_over.clear()
+        if names:
+            self.emit(f"del {', '.join(names)}")
+            self.bound.difference_update(names)
+
+    def finish(self, outputs: Iterable[Output]) -> None:
+        values = [self.value(output) for output in outputs]
+        origins = [
+            self.program.buffers[output.buffer].origins
+            for output in self.program.outputs
+            if isinstance(output, BufferView)
+        ]
+        comma = "," if len(values) == 1 else ""
+        self.emit(f"return ({', '.join(values)}{comma})", NO_ORIGINS.union(*origins))
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def value(self, value: ExternArg) -> str:
+        """An argument of an extern call, or a result of the graph, as a Python expression."""
+        match value:
+            case BufferView(name, layout):
+                same = layout == self.program.buffers[name].layout
+                return name if same else _reinterpreted(name, layout)
+            case tuple() | list():
+                return f"[{', '.join(self.value(item) for item in value)}]"
+            case sympy.Expr():
+                return torch_api.size_text(value)
+            case float():
+                return repr(value) if abs(value) < float("inf") else f'float("{value}")'
+            case torch.device():
+                return f'torch.device("{value}")'
+            case _:
+                return repr(value)
+
+
+def returns_one_tensor(op: str) -> bool:
+    """Does an op return a tensor itself, and not a tuple or list of them?"""
+    overload = torch.ops
+    for part in op.split("."):
+        overload = getattr(overload, part)
+    schema = getattr(overload, "_schema", None)
+    return schema is not None and [str(r.type) for r in schema.returns] == ["Tensor"]
+
+
+def _kernel_arguments(kernel: Kernel) -> Iterator[str]:
+    """C++ kernels take addresses; Triton's launcher takes the tensors."""
+    for parameter in kernel.parameters:
+        if parameter.role == "symbol":
+            yield str(parameter.symbol)
+        elif kernel.language == "cpp":
+            yield f"{parameter.buffer}.data_ptr()"
+        else:
+            yield str(parameter.buffer)
+
+
+def _new_tensor(buffer: Buffer) -> str:
+    size, stride = _tuple(buffer.layout.size), _strides(buffer.layout)
+    if buffer.device == "cpu":
+        return f"empty_strided_cpu({size}, {stride}, {buffer.dtype})"
+    where = f'device="{buffer.device}"'
+    return f"torch.empty_strided({size}, {stride}, dtype={buffer.dtype}, {where})"
+
+
+def _reinterpreted(name: str, layout: Layout) -> str:
+    offset = "" if layout.offset == 0 else f", {_size(layout.offset)}"
+    return f"reinterpret({name}, {_tuple(layout.size)}, {_strides(layout)}{offset})"
+
+
+def _strides(layout: Layout) -> str:
+    return _tuple(layout.stride)
+
+
+def _tuple(sizes: tuple[Size, ...]) -> str:
+    comma = "," if len(sizes) == 1 else ""
+    return f"({', '.join(_size(size) for size in sizes)}{comma})"
+
+
+def _size(size: Size) -> str:
+    return str(size) if isinstance(size, int) else torch_api.size_text(size)
+
+
+def _wrapped(text: str) -> list[str]:
+    """Break a long line at spaces inside its brackets (never where there is a string)."""
+    if len(text) <= WIDTH or '"' in text or "'" in text or "#" in text:
+        return [text]
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,120 @@
+"""Running code: the host program with its kernels loaded.
+
+Inductor: `output_code.py`, CompiledFxGraph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from inductor_lab.codegen.cpp import translation_unit
+from inductor_lab.codegen.kernel import HostProgram, Kernel
+from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
+from inductor_lab.options import Options
+from inductor_lab.runtime.library import Library, build_library, place_of
+from inductor_lab.schedule.result import Group, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """A compiled graph that can be called with a list of its inputs, which it empties.
+
+    call      the host program's `call`
+    library   the C++ kernels' library; None if there are none
+    """
+
+    host: HostProgram
+    library: Library | None
+    call: Callable[[list[Any]], tuple[Any, ...]]
+    _boxed_call: ClassVar[bool] = True
+
+    def __call__(self, args: list[Any]) -> tuple[Any, ...]:
+        return self.call(args)
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Call it with inputs that stay as they are."""
+        return self.call(list(inputs))
+
+    def __repr__(self) -> str:
+        return f"Executable({self.host!r})"
+
+
+def build_executable(
+    schedule: Schedule,
+    kernels: Sequence[Kernel],
+    host: HostProgram,
+    options: Options,
+    places: Mapping[str, str] | None = None,
+) -> Executable:
+    """Compile and load the kernels, and make the host program callable.
+
+    `places` maps FX nodes to lines of the person's code, for errors.  Raises NoCompiler,
+    CompileFailed, CacheRefused; the result raises IndexOutOfRange where eager raises IndexError.
+    """
+    places = places or {}
+    name = schedule.program.name
+    cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
+    library = None
+    if cpp:
+        unit = translation_unit(cpp)
+        library = build_library(unit, name, cache=options.cache, places=places)
+    namespace: dict[str, Any] = dict(schedule.program.constants)
+    for kernel in kernels:
+        if library is not None and kernel.language == "cpp":
+            namespace[kernel.name] = cpp_function(library, kernel, places)
+        else:
+            namespace[kernel.name] = _triton_function(kernel)
+    exec(compile(str(host), f"<host program {name}>", "exec"), namespace)
+    return Executable(host, library, namespace["call"])
+
+
+def cpp_function(library: Library, kernel: Kernel, places: Mapping[str, str]) -> Any:
+    """The kernel as a ctypes function of addresses and sizes."""
+    function = getattr(library.handle, kernel.name)
+    pointer, size = ctypes.c_void_p, ctypes.c_int64
+    function.argtypes = [size if p.role == "symbol" else pointer for p in kernel.parameters]
+    function.restype = ctypes.c_int
+    gathers = list(gathering(kernel.group))
+    if gathers:
+        # only kernels that index with loaded values can fail, and only they pay for the check
+        origins = frozenset[str]().union(*(load.origins for load in gathers))
+        where = place_of(origins, places)
+        buffers = ", ".join(dict.fromkeys(load.buffer for load in gathers))
+
+        def check(status: int, function: Any, arguments: Any) -> int:
+            if status != 0:
+                raise IndexOutOfRange(
+                    f"an index into {buffers} is out of range in {kernel.name}", where
+                )
+            return status
+
+        function.errcheck = check
+    return function
+
+
+def gathering(group: Group) -> Iterator[Load]:
+    """The loads of a group whose place depends on a loaded value."""
+    for nest in (*group.nests, *group.inlined.values()):
+        for load in nest.body.loads():
+            if any(_has_gather(index) for index in load.index):
+                yield load
+
+
+def _has_gather(index: Index) -> bool:
+    for atom, _ in index.terms:
+        if isinstance(atom, Gathered):
+            return True
+        if isinstance(atom, Quotient | Remainder) and _has_gather(atom.dividend):
+            return True
+    return False
+
+
+def _triton_function(kernel: Kernel) -> Callable[..., None]:
+    from inductor_lab.runtime.triton_launch import load_kernel
+
+    return load_kernel(kernel)

@@ -1,0 +1,105 @@
+"""One translation unit to one loaded shared library, through the cache."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shlex
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from inductor_lab.codegen.kernel import Code
+from inductor_lab.errors import CompileFailed
+from inductor_lab.ir.expr import Origins
+from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.toolchain import SUFFIX, Attempt, Toolchain, find_toolchain
+
+SOURCE = "kernel.cpp"
+LIBRARY = f"kernel{SUFFIX}"
+FIRST_ERROR_LINES = 8
+LINES_AROUND = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """A shared library that is loaded; `folder` is given if it dies with this object."""
+
+    path: Path
+    handle: ctypes.CDLL
+    folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __repr__(self) -> str:
+        return f"Library({self.path})"
+
+
+def build_library(
+    unit: Code, name: str, *, cache: bool = True, places: Mapping[str, str] | None = None
+) -> Library:
+    """Compile a translation unit, or find it compiled, and load it.
+
+    `places` maps FX nodes to lines of the person's code, for errors.  Raises NoCompiler,
+    CompileFailed and CacheRefused.
+    """
+    toolchain = find_toolchain()
+    text = str(unit)
+
+    def build(folder: Path) -> None:
+        source = folder / SOURCE
+        source.write_text(text, encoding="utf-8")
+        attempt = toolchain.compile(source, folder / LIBRARY)
+        if attempt.status != 0:
+            kept = open_cache().keep_failed(name, text)
+            raise refusal(toolchain, attempt, unit, kept, places or {})
+
+    if cache:
+        entry = open_cache().entry((text, toolchain.identity), build)
+        return Library(entry / LIBRARY, ctypes.CDLL(str(entry / LIBRARY)))
+    # Windows cannot delete a library that is loaded
+    temporary = tempfile.TemporaryDirectory(prefix="inductor_lab-", ignore_cleanup_errors=True)
+    build(Path(temporary.name))
+    path = Path(temporary.name) / LIBRARY
+    return Library(path, ctypes.CDLL(str(path)), temporary)
+
+
+def refusal(
+    toolchain: Toolchain, attempt: Attempt, unit: Code, kept: Path, places: Mapping[str, str]
+) -> CompileFailed:
+    """The error for a compiler that said no.
+
+    It holds the first error lines, the lines of the kernel around the error, the person's line that
+    they come from, the kept source, and the command that fails on it.
+    """
+    said = [line for line in attempt.output.splitlines() if line.strip()]
+    first = next((n for n, line in enumerate(said) if "error" in line.lower()), 0)
+    shown = said[first : first + FIRST_ERROR_LINES]
+    shown = shown or [f"it printed nothing and ended with status {attempt.status}"]
+    at = _line_number(shown[0])
+    what = [f"{toolchain.command[0]} refused generated code", *shown]
+    where = ""
+    if at is not None and at <= len(unit.lines):
+        what += ["in the kernel", *_around(unit, at)]
+        where = place_of(unit.lines[at - 1].origins, places)
+    command = toolchain.command_for(kept, kept.with_suffix(SUFFIX))
+    todo = f"the source is kept at {kept}; this repeats the failure:\n  {shlex.join(command)}"
+    return CompileFailed("\n  ".join(what), where, todo)
+
+
+def place_of(origins: Origins, places: Mapping[str, str]) -> str:
+    """The lines of the person's code that these nodes came from, each once."""
+    known = (places[node] for node in sorted(origins) if node in places)
+    return "\n  ".join(dict.fromkeys(known))
+
+
+def _line_number(message: str) -> int | None:
+    """The line that a compiler complains of: `kernel.cpp:12:5: error` or `kernel.cpp(12): error`."""
+    found = re.search(re.escape(SOURCE) + r"[:(](\d+)", message)
+    return int(found[1]) if found else None
+
+
+def _around(unit: Code, at: int) -> list[str]:
+    """The lines around number `at`, which is marked."""
+    first = max(at - LINES_AROUND, 1)
+    lines = unit.lines[first - 1 : at + LINES_AROUND]
+    return [f"{'>' if n == at else ' '}{n:5d} | {x.text}" for n, x in enumerate(lines, first)]

@@ -1,0 +1,25 @@
+"""What a host program does with tensors, apart from calling kernels."""
+
+from __future__ import annotations
+
+import torch
+
+from inductor_lab.torch_api import empty_strided_cpu, reinterpret
+
+__all__ = ["empty_strided_cpu", "laid_out", "reinterpret"]
+
+
+def laid_out(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    """The tensor itself if it has the strides that were planned for it, otherwise a copy that does.
+
+    A library may choose another layout than its meta function promised; kernels rely on the
+    promise.  The stride of a dimension of length 1 means nothing, and neither does any stride of
+    an empty tensor.
+    """
+    if tensor.stride() == stride or tensor.numel() == 0:
+        return tensor
+    pairs = zip(tensor.shape, tensor.stride(), stride, strict=True)
+    if all(size == 1 or actual == planned for size, actual, planned in pairs):
+        return reinterpret(tensor, tensor.shape, stride)
+    new = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device)
+    return new.copy_(tensor)
