@@ -1,0 +1,235 @@
+"""What a lowering works with: it makes expressions, nests, extern calls and buffers.
+
+One `Builder` serves one graph.  Everything that it makes is frozen; what changes while a graph is
+lowered (the list of steps, the buffers, the node at hand) is here and nowhere else.
+
+Inductor: `GraphLowering` in `graph.py` with the globals of `virtualized.V`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+
+from inductor_lab.ir.expr import (
+    NO_ORIGINS,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Op,
+    Origins,
+    SizeValue,
+)
+from inductor_lab.ir.index import Axis, Gathered, Index, Size, is_int, simplify_size
+from inductor_lab.ir.ops import PREDICATES
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    ExternArg,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    Pointwise,
+    Reduction,
+)
+from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
+from inductor_lab.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the fake tensor of a node says about its result."""
+
+    shape: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    dtype: torch.dtype
+    device: str
+
+    @staticmethod
+    def of(fake: torch.Tensor) -> Facts:
+        return Facts(
+            tuple(size_of(s) for s in fake.shape),
+            tuple(size_of(s) for s in fake.stride()),
+            fake.dtype,
+            str(fake.device),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """The strides it asks for if they cover memory once, otherwise row-major."""
+        layout = Layout(self.shape, self.stride)
+        empty = any(is_int(size, 0) for size in self.shape)
+        return layout if empty or is_dense(layout) else Layout.contiguous(self.shape)
+
+    def having(self, dtype: torch.dtype) -> Facts:
+        return Facts(self.shape, self.stride, dtype, self.device)
+
+
+def size_of(size: Any) -> Size:
+    """An int or a torch.SymInt as a Size."""
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr if hasattr(size, "node") else size
+    return simplify_size(sympy.sympify(expression))
+
+
+class Builder:
+    """Collects the program of one graph; see the module."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        self.name, self.options = name, options
+        self.buffers: dict[str, Buffer] = {}
+        self.constants: dict[str, torch.Tensor] = {}
+        self.steps: list[Pointwise | Reduction | ExternCall] = []
+        self.node: torch.fx.Node | None = None
+        self.origins: Origins = NO_ORIGINS
+        self._computed = 0
+
+    def begin(self, node: torch.fx.Node) -> None:
+        """From here on everything that is made comes from `node`."""
+        self.node, self.origins = node, frozenset((node.name,))
+
+    # ---- the node at hand ----
+
+    @property
+    def result(self) -> Facts:
+        """The facts of the node's (only) tensor result."""
+        assert self.node is not None, "no node is being lowered"
+        return Facts.of(self.node.meta["val"])
+
+    @property
+    def results(self) -> tuple[Facts | None, ...]:
+        """The facts of each result of a node that returns several."""
+        assert self.node is not None, "no node is being lowered"
+        found = self.node.meta["val"]
+        found = found if isinstance(found, tuple | list) else (found,)
+        return tuple(Facts.of(f) if isinstance(f, torch.Tensor) else None for f in found)
+
+    # ---- expressions ----
+
+    def op(self, name: str, *args: Expr) -> Expr:
+        """One operation on operands that already have their common dtype."""
+        dtype = torch.bool if name in PREDICATES else args[-1].dtype
+        return Op(name, args, dtype, self.origins)
+
+    def convert(self, expr: Expr, dtype: torch.dtype) -> Expr:
+        """`expr` in another dtype; nothing if it has it, and a literal stays a literal."""
+        if expr.dtype == dtype:
+            return expr
+        if isinstance(expr, Const) and math.isfinite(expr.value):
+            return self.const(expr.value, dtype)
+        if isinstance(expr, IndexValue | SizeValue) and dtype in (torch.int64, torch.int32):
+            return type(expr)(*_first_field(expr), dtype)
+        return Op("convert", (expr,), dtype, self.origins)
+
+    def const(self, value: Any, dtype: torch.dtype) -> Expr:
+        """A Python number, or a symbolic one, in `dtype`."""
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | sympy.Expr):
+            size = size_of(value)
+            if not isinstance(size, int):
+                return SizeValue(size, dtype)
+            value = size
+        if dtype is torch.bool:
+            return Const(bool(value), dtype)
+        return Const(float(value) if dtype.is_floating_point else int(value), dtype)
+
+    def load(self, value: TensorValue, at: Sequence[Index]) -> Expr:
+        """The element of `value` at `at`, broadcasting as PyTorch does."""
+        return load(value, at, self.origins)
+
+    def position(self, index: Index, dtype: torch.dtype = torch.int64) -> Expr:
+        """An index as a number."""
+        if not index.terms:
+            return self.const(index.constant, dtype)
+        return IndexValue(index, dtype)
+
+    def gathered(self, value: Expr, size: Size) -> Index:
+        """A loaded number as an index of a dimension of length `size`."""
+        return Index.of(Gathered(self.convert(value, torch.int64), size))
+
+    # ---- nests ----
+
+    def pointwise(self, body: Expr, facts: Facts | None = None) -> TensorValue:
+        """A nest that fills a new buffer with `body` over the axes of its shape."""
+        facts = facts or self.result
+        body = self.convert(body, facts.dtype)
+        buffer = self._new(facts, BufferKind.COMPUTED)
+        self.steps.append(Pointwise(buffer.name, axes_of(facts.shape), body, self.origins))
+        return TensorValue.of(buffer)
+
+    def reduction(
+        self, kind: str, body: Expr, reduce_axes: tuple[Axis, ...], facts: Facts
+    ) -> TensorValue:
+        """A nest that reduces `body` over `reduce_axes` for each element of `facts.shape`."""
+        buffer = self._new(facts, BufferKind.COMPUTED)
+        axes = axes_of(facts.shape)
+        self.steps.append(Reduction(buffer.name, axes, reduce_axes, kind, body, self.origins))
+        return TensorValue.of(buffer)
+
+    def copy(self, value: TensorValue, facts: Facts | None = None) -> TensorValue:
+        """The elements of a view in a buffer of their own (row-major if no facts are given)."""
+        if facts is None:
+            stride = Layout.contiguous(value.shape).stride
+            facts = Facts(value.shape, stride, value.dtype, value.device)
+        return self.pointwise(self.load(value, identity(facts.shape)), facts)
+
+    # ---- extern calls ----
+
+    def extern(
+        self,
+        op: str,
+        args: Sequence[ExternArg],
+        kwargs: dict[str, ExternArg] | None = None,
+        outputs: Sequence[Facts | None] | None = None,
+        reason: str = "library",
+    ) -> tuple[TensorValue | None, ...]:
+        """A call of a library; one value for each output (None where the op returns none)."""
+        facts = self.results if outputs is None else outputs
+        made = [f and self._new(f, BufferKind.EXTERN, exact=True) for f in facts]
+        self.steps.append(
+            ExternCall(
+                tuple(b and b.name for b in made),
+                op,
+                tuple(args),
+                tuple((kwargs or {}).items()),
+                reason,
+                self.origins,
+            )
+        )
+        return tuple(b and TensorValue.of(b) for b in made)
+
+    def strided(self, value: TensorValue) -> tuple[TensorValue, Layout]:
+        """The value and its strides in its buffer; a copy is made where no strides describe it."""
+        layout = layout_of(value, self.buffers[value.buffer])
+        if layout is None:
+            value = self.copy(value)
+            layout = self.buffers[value.buffer].layout
+        return value, layout
+
+    # ---- buffers ----
+
+    def _new(self, facts: Facts, kind: BufferKind, exact: bool = False) -> Buffer:
+        name = f"buf{self._computed}"
+        self._computed += 1
+        layout = Layout(facts.shape, facts.stride) if exact else facts.layout
+        buffer = Buffer(name, kind, facts.dtype, facts.device, layout, self.origins)
+        self.buffers[name] = buffer
+        return buffer
+
+    def given(self, name: str, kind: BufferKind, fake: torch.Tensor) -> TensorValue:
+        """The buffer of an input or a constant."""
+        facts = Facts.of(fake)
+        layout = Layout(facts.shape, facts.stride)
+        buffer = Buffer(name, kind, facts.dtype, facts.device, layout, self.origins)
+        self.buffers[name] = buffer
+        return TensorValue.of(buffer)
+
+
+def _first_field(expr: IndexValue | SizeValue) -> tuple[Any]:
+    return (expr.index,) if isinstance(expr, IndexValue) else (expr.size,)

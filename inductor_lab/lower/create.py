@@ -1,0 +1,116 @@
+"""Tensors made from nothing: constants and counters.  They are nests, so they fuse away.
+
+Inductor: `lowering.py`, `full`, `iota`, `arange`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Index
+from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue, identity
+
+aten = torch.ops.aten
+prims = torch.ops.prims
+
+
+@lowers(aten.full.default)
+def full(build: Builder, size: Any, value: Any, **_: Any) -> TensorValue:
+    """The same number everywhere."""
+    return build.pointwise(build.const(value, build.result.dtype))
+
+
+@lowers(aten.full_like.default, aten.fill.Scalar, aten.new_full.default)
+def full_like(build: Builder, x: TensorValue, *given: Any, **_: Any) -> TensorValue:
+    """The same number everywhere, in the shape of the result (the value comes last)."""
+    return build.pointwise(build.const(given[-1], build.result.dtype))
+
+
+@lowers(aten.fill.Tensor)
+def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
+    """A 0-dim tensor, repeated."""
+    return build.pointwise(build.load(value, identity(build.result.shape)))
+
+
+@lowers(aten.scalar_tensor.default)
+def scalar_tensor(build: Builder, value: Any, **_: Any) -> TensorValue:
+    """A 0-dim tensor."""
+    return build.pointwise(build.const(value, build.result.dtype))
+
+
+def _filled(number: int) -> Any:
+    def lowering(build: Builder, *given: Any, **_: Any) -> TensorValue:
+        return build.pointwise(build.const(number, build.result.dtype))
+
+    return lowering
+
+
+lowers(
+    aten.zeros.default,
+    aten.zeros_like.default,
+    aten.new_zeros.default,
+    aten.empty.memory_format,
+    aten.empty_like.default,
+    aten.empty_strided.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+    aten.empty_permuted.default,
+)(_filled(0))
+lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)(_filled(1))
+
+
+@lowers(prims.iota.default)
+def iota(build: Builder, length: Any, *, start: Any, step: Any, **_: Any) -> TensorValue:
+    """start, start + step, ..."""
+    facts = build.result
+    (i,) = identity(facts.shape)
+    return build.pointwise(build.position(i * step + start, facts.dtype))
+
+
+@lowers(aten.arange.start_step, aten.arange.start, aten.arange.default)
+def arange(build: Builder, *given: Any, **_: Any) -> TensorValue:
+    """start + i * step; in floats where a number is one, else in int64, as eager does."""
+    start, step = (0, 1) if len(given) == 1 else (given[0], given[2] if len(given) > 2 else 1)
+    facts = build.result
+    return build.pointwise(_counter(build, identity(facts.shape)[0], start, step, facts.dtype))
+
+
+def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype) -> Expr:
+    if not isinstance(start, float) and not isinstance(step, float):
+        return build.convert(build.position(i * step + start), dtype)
+    wide = torch.float64 if dtype is torch.float64 else torch.float32
+    place = build.position(i, wide)
+    return build.op(
+        "add", build.op("mul", place, build.const(step, wide)), build.const(start, wide)
+    )
+
+
+def _triangle(name: str) -> Any:
+    def lowering(build: Builder, x: TensorValue, diagonal: int = 0) -> TensorValue:
+        facts = build.result
+        at = identity(facts.shape)
+        row, column = at[-2], at[-1]
+        test = build.op(name, build.position(column - row), build.const(diagonal, torch.int64))
+        zero = build.const(0, facts.dtype)
+        return build.pointwise(build.op("where", test, build.load(x, at), zero))
+
+    return lowering
+
+
+lowers(aten.tril.default)(_triangle("le"))
+lowers(aten.triu.default)(_triangle("ge"))
+
+
+@lowers(aten.eye.default, aten.eye.m)
+def eye(build: Builder, *given: Any, **_: Any) -> TensorValue:
+    """1 on the diagonal."""
+    facts = build.result
+    row, column = identity(facts.shape)
+    test = build.op("eq", build.position(row), build.position(column))
+    one, zero = build.const(1, facts.dtype), build.const(0, facts.dtype)
+    return build.pointwise(build.op("where", test, one, zero))

@@ -1,0 +1,139 @@
+"""Calls of ATen: on purpose (matmul, convolution, attention), or because nothing of ours fits.
+
+Tensors are passed as strided views of their buffers.  A view that no strides describe (a reshape
+that cut a dimension at odd places) is copied first.
+
+Inductor: `ir.ExternKernelAlloc`, `ir.FallbackKernel`, `lowering.py`, `make_fallback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from inductor_lab.capture.span import innermost
+from inductor_lab.errors import MissingLowering
+from inductor_lab.ir.program import ExternArg
+from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.registry import Operator
+from inductor_lab.lower.tensor import TensorValue, view_of
+
+aten = torch.ops.aten
+
+
+def fallback(
+    build: Builder,
+    op: Operator,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    reason: str = "no lowering",
+) -> Any:
+    """Call `op` itself; under `options.strict` raise MissingLowering instead."""
+    if build.options.strict and reason == "no lowering":
+        raise MissingLowering(str(op), source_line(build.node))
+    return call(build, _without_aliases(op), args, kwargs, reason)
+
+
+def call(
+    build: Builder,
+    op: Operator,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    reason: str = "library",
+) -> Any:
+    """Call `op` with lowered arguments; its value, or a tuple where the node returns several."""
+    outputs = build.extern(
+        str(op),
+        [argument(build, a) for a in args],
+        {name: argument(build, a) for name, a in kwargs.items()},
+        reason=reason,
+    )
+    several = isinstance(build.node.meta["val"], tuple | list)
+    return outputs if several else outputs[0]
+
+
+def argument(build: Builder, given: Any) -> ExternArg:
+    """An argument of an FX node as data."""
+    if isinstance(given, TensorValue):
+        value, layout = build.strided(given)
+        return view_of(value, layout)
+    if isinstance(given, list | tuple):
+        return tuple(argument(build, item) for item in given)
+    if isinstance(given, torch.SymInt):
+        return size_of(given)
+    return given
+
+
+def _without_aliases(op: Operator) -> Operator:
+    """The variant of a view operator that returns fresh memory, so that buffers never share any."""
+    if not any(result.alias_info for result in op._schema.returns):
+        return op
+    name = op._schema.name.split("::")[1]
+    packet = getattr(getattr(torch.ops, op.namespace), f"{name}_copy", None)
+    return getattr(packet, op._overloadname, op) if packet is not None else op
+
+
+# ---- what never gets code of ours ----
+
+_UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
+
+
+def needs_extern(node: torch.fx.Node) -> bool:
+    """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?"""
+    fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+    flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
+    return any(isinstance(t, torch.Tensor) and _is_unusual(t) for t in flat)
+
+
+def _is_unusual(fake: torch.Tensor) -> bool:
+    return fake.dtype.is_complex or fake.dtype in _UNUSUAL or fake.layout is not torch.strided
+
+
+# ---- devices ----
+
+TRANSFERS = frozenset({aten._to_copy.default, aten.copy.default})
+"""Operators that are meant to go from one device to another."""
+
+
+def to_device(build: Builder, op: Operator, given: Any) -> Any:
+    """Bring CPU tensors that a GPU operator reads to its device.
+
+    PyTorch allows that for scalars (0-dim tensors) and for index tensors.
+    """
+    if op in TRANSFERS:
+        return given
+    device = build.result.device
+
+    def move(item: Any) -> Any:
+        if isinstance(item, TensorValue) and item.device != device:
+            return transfer(build, item, device)
+        if isinstance(item, list | tuple):
+            return type(item)(move(i) for i in item)
+        if isinstance(item, dict):
+            return {name: move(i) for name, i in item.items()}
+        return item
+
+    return move(given)
+
+
+def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
+    """A copy of `value` on another device."""
+    source, layout = build.strided(value)
+    facts = Facts(layout.size, layout.stride, value.dtype, device)
+    facts = Facts(layout.size, facts.layout.stride, value.dtype, device)
+    (moved,) = build.extern(
+        str(aten._to_copy.default),
+        (view_of(source, layout),),
+        {"device": torch.device(device)},
+        [facts],
+        reason="device copy",
+    )
+    return moved
+
+
+def source_line(node: torch.fx.Node) -> str:
+    """The person's own line that a node came from, with its place; "" if it is not known."""
+    span = innermost(node.meta.get("stack_trace") or "")
+    return f"{span.code}        {span}" if span else ""

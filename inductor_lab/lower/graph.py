@@ -1,0 +1,171 @@
+"""From an FX graph of ATen operators to a program of loop nests.
+
+    graph():                               x: f32[4, 8] input
+        %x = placeholder                   buf0[i0, i1] : f32   # sin
+        %t = aten.t(%x)            →         = sin(x[i1, i0])
+        %sin = aten.sin(%t)
+        return (%sin,)
+
+One walk over the nodes; each is handed to the lowering of its operator, or becomes an extern call.
+
+Inductor: `graph.py`, `GraphLowering.run_node`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.node import map_arg
+
+from inductor_lab.errors import LabError
+from inductor_lab.ir.program import (
+    BufferKind,
+    BufferView,
+    Input,
+    Layout,
+    LoopProgram,
+    Output,
+)
+from inductor_lab.lower import create, index, matmul, pointwise, random, reduce, view
+from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.extern import fallback, needs_extern, source_line, to_device
+from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
+from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
+from inductor_lab.options import Options
+
+FAMILIES = (pointwise, reduce, view, index, create, random, matmul)
+"""The modules whose import fills the registry."""
+
+
+def lower_graph(
+    module: torch.fx.GraphModule,
+    name: str,
+    options: Options,
+    registry: Mapping[Operator, Lowering] = LOWERINGS,
+) -> LoopProgram:
+    """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
+
+    Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
+    for what cannot be lowered at all (higher-order and mutating operators).
+    """
+    return _Walk(module, Builder(name, options), registry).run()
+
+
+class _Walk:
+    """One pass over the nodes; `values` is what each stands for."""
+
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        build: Builder,
+        registry: Mapping[Operator, Lowering],
+    ) -> None:
+        self.module, self.build, self.registry = module, build, registry
+        self.values: dict[torch.fx.Node, Any] = {}
+        self.inputs: list[Input] = []
+        self.outputs: tuple[Output, ...] = ()
+
+    def run(self) -> LoopProgram:
+        for node in self.module.graph.nodes:
+            self.build.begin(node)
+            self.values[node] = getattr(self, node.op)(node)
+        build = self.build
+        return LoopProgram(
+            build.name,
+            tuple(self.inputs),
+            build.buffers,
+            tuple(build.steps),
+            self.outputs,
+            build.constants,
+        )
+
+    # ---- one method for each kind of FX node ----
+
+    def placeholder(self, node: torch.fx.Node) -> Any:
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.Tensor):
+            self.inputs.append(node.name)
+            return self.build.given(node.name, BufferKind.INPUT, fake)
+        size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
+        symbol = size if isinstance(size, sympy.Symbol) else sympy.Symbol(node.name, integer=True)
+        self.inputs.append(symbol)
+        return size
+
+    def get_attr(self, node: torch.fx.Node) -> TensorValue:
+        value = operator.attrgetter(node.target)(self.module)
+        if not isinstance(value, torch.Tensor):
+            raise self._refused(node, "a graph inside the graph (a higher-order operator)")
+        self.build.constants[node.name] = value
+        return self.build.given(node.name, BufferKind.CONSTANT, value)
+
+    def call_function(self, node: torch.fx.Node) -> Any:
+        if node.target is operator.getitem:
+            return self.values[node.args[0]][node.args[1]]
+        result = node.meta.get("val")
+        if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
+            return _number(result)
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise self._refused(node, f"{node.target}, which is not an ATen operator")
+        if node.target._schema.is_mutable:
+            raise self._refused(node, f"{node.target}, which writes to its arguments")
+        args, kwargs = map_arg((node.args, node.kwargs), self.values.__getitem__)
+        lowering = self.registry.get(node.target)
+        if lowering is None or needs_extern(node):
+            return fallback(self.build, node.target, args, kwargs)
+        if isinstance(result, torch.Tensor):
+            args, kwargs = to_device(self.build, node.target, (args, kwargs))
+        return lowering(self.build, *args, **kwargs)
+
+    def call_method(self, node: torch.fx.Node) -> Any:
+        raise self._refused(node, f"a call of the method {node.target}")
+
+    def call_module(self, node: torch.fx.Node) -> Any:
+        raise self._refused(node, f"a call of the module {node.target}")
+
+    def output(self, node: torch.fx.Node) -> None:
+        results = node.args[0]
+        results = results if isinstance(results, tuple | list) else (results,)
+        self.outputs = tuple(self._output(result) for result in results)
+
+    # ---- results ----
+
+    def _output(self, result: Any) -> Output:
+        if not isinstance(result, torch.fx.Node):
+            return result
+        value = self.values[result]
+        if not isinstance(value, TensorValue):
+            return value
+        self.build.begin(result)
+        return self._strided_output(value, Facts.of(result.meta["val"]))
+
+    def _strided_output(self, value: TensorValue, facts: Facts) -> BufferView:
+        """The strides of the result are part of the contract: users can see them."""
+        wanted = Layout(facts.shape, facts.stride)
+        layout = layout_of(value, self.build.buffers[value.buffer])
+        if layout is None or not same_strides(layout, wanted):
+            value = self.build.copy(value, facts)
+            layout = self.build.buffers[value.buffer].layout
+        if same_strides(layout, wanted):
+            layout = replace(wanted, offset=layout.offset)
+        return BufferView(value.buffer, layout)
+
+    def _refused(self, node: torch.fx.Node, what: str) -> LabError:
+        return LabError(
+            f"cannot compile {what}",
+            source_line(node),
+            "keep it out of the compiled function, for instance with torch.compiler.disable",
+        )
+
+
+def _number(value: Any) -> Any:
+    """A symbolic number of the graph as a sympy expression; a plain one as it is."""
+    if isinstance(value, torch.SymInt):
+        return size_of(value)
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        return value.node.expr
+    return value

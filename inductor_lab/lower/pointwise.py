@@ -1,0 +1,367 @@
+"""Elementwise operators: one table row each, or a small function where there is a choice.
+
+A row says how the dtype to compute in is found (see `promote`) and which operation of `ir/ops.py`
+it is.  Operands are converted to that dtype, the result to the dtype of the node; so float16 is
+rounded after every operator, as in eager.
+
+Inductor: `lowering.py`, `register_pointwise`, `make_pointwise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.promote import (
+    KEEP,
+    TO_BOOL,
+    TO_FLOAT,
+    computation_dtype,
+    given_operands,
+    operand,
+)
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue, identity
+
+aten = torch.ops.aten
+Compute = Callable[..., Expr]
+"""`compute(build, *operands)`: the body, from operands of one dtype."""
+
+
+def elementwise(build: Builder, kind: Any, compute: Compute, *args: Any) -> TensorValue:
+    """A nest whose body is `compute` of the operands at each point of the result."""
+    at = identity(build.result.shape)
+    dtype = computation_dtype(given_operands(build, len(args)), kind)
+    return build.pointwise(compute(build, *(operand(build, a, at, dtype) for a in args)))
+
+
+def named(name: str) -> Compute:
+    """Just the operation `name`."""
+    return lambda build, *operands: build.op(name, *operands)
+
+
+def register(kind: Any, table: dict[Any, str | Compute]) -> None:
+    """Register the rows of a table: overload → operation, all of one promotion kind."""
+
+    def lowering(compute: Compute, build: Builder, *args: Any) -> TensorValue:
+        return elementwise(build, kind, compute, *args)
+
+    for op, how in table.items():
+        lowers(op)(partial(lowering, named(how) if isinstance(how, str) else how))
+
+
+# ---- one operand ----
+
+register(
+    TO_FLOAT,
+    {
+        getattr(aten, name).default: name
+        for name in """
+            exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh
+            acosh atanh erf erfc erfinv lgamma digamma sigmoid reciprocal sqrt rsqrt
+        """.split()
+    },
+)
+
+
+def unless(integers: Compute, floats: str) -> Compute:
+    """`floats` on floating point numbers, `integers` on the others."""
+
+    def compute(build: Builder, x: Expr, *rest: Expr) -> Expr:
+        if x.dtype.is_floating_point:
+            return build.op(floats, x, *rest)
+        return integers(build, x, *rest)
+
+    return compute
+
+
+def _same(build: Builder, x: Expr) -> Expr:
+    return x
+
+
+def _never(build: Builder, x: Expr) -> Expr:
+    return build.const(False, torch.bool)
+
+
+def _below_zero(build: Builder, x: Expr) -> Expr:
+    return _never(build, x) if x.dtype is torch.bool else build.op("lt", x, build.const(0, x.dtype))
+
+
+def on_bool(bools: str | Compute, others: str) -> Compute:
+    """`bools` on bool operands, `others` on numbers."""
+    special = named(bools) if isinstance(bools, str) else bools
+
+    def compute(build: Builder, *operands: Expr) -> Expr:
+        if operands[0].dtype is torch.bool:
+            return special(build, *operands)
+        return build.op(others, *operands)
+
+    return compute
+
+
+register(
+    KEEP,
+    {
+        aten.neg.default: "neg",
+        aten.abs.default: on_bool(_same, "abs"),
+        aten.sign.default: on_bool(_same, "sign"),
+        aten.relu.default: "relu",
+        aten.square.default: on_bool(_same, "square"),
+        aten.bitwise_not.default: on_bool("logical_not", "bitwise_not"),
+        aten.ceil.default: unless(_same, "ceil"),
+        aten.floor.default: unless(_same, "floor"),
+        aten.trunc.default: unless(_same, "trunc"),
+        aten.round.default: unless(_same, "round"),
+    },
+)
+register(
+    TO_BOOL,
+    {
+        aten.isnan.default: unless(_never, "isnan"),
+        aten.isinf.default: unless(_never, "isinf"),
+        aten.signbit.default: unless(_below_zero, "signbit"),
+    },
+)
+
+# ---- two operands ----
+
+
+def both(packet: Any, *more: str) -> list[Any]:
+    """The Tensor and Scalar overloads of an operator, and more by name."""
+    return [getattr(packet, name) for name in ("Tensor", "Scalar", *more)]
+
+
+def table_of(rows: dict[Any, str | Compute], *more: str) -> dict[Any, str | Compute]:
+    """The same rows for each of `both` overloads."""
+    return {op: how for packet, how in rows.items() for op in both(packet, *more)}
+
+
+def _ordered(name: str) -> Compute:
+    """A comparison; bool operands are compared as numbers."""
+
+    def compute(build: Builder, a: Expr, b: Expr) -> Expr:
+        if a.dtype is torch.bool:
+            a, b = build.convert(a, torch.uint8), build.convert(b, torch.uint8)
+        return build.op(name, a, b)
+
+    return compute
+
+
+register(
+    KEEP,
+    {
+        aten.maximum.default: on_bool("logical_or", "maximum"),
+        aten.minimum.default: on_bool("logical_and", "minimum"),
+        **table_of({aten.mul: on_bool("logical_and", "mul")}),
+        **table_of({aten.remainder: "remainder"}, "Scalar_Tensor"),
+        **table_of({aten.fmod: "fmod"}),
+        **table_of(
+            {
+                aten.bitwise_and: on_bool("logical_and", "bitwise_and"),
+                aten.bitwise_or: on_bool("logical_or", "bitwise_or"),
+                aten.bitwise_xor: on_bool("logical_xor", "bitwise_xor"),
+            },
+            "Scalar_Tensor",
+        ),
+        aten.bitwise_left_shift.Tensor: "shift_left",
+        aten.bitwise_left_shift.Tensor_Scalar: "shift_left",
+        aten.bitwise_right_shift.Tensor: "shift_right",
+        aten.bitwise_right_shift.Tensor_Scalar: "shift_right",
+        aten.__lshift__.Scalar: "shift_left",
+        aten.__rshift__.Scalar: "shift_right",
+        aten.hypot.default: "hypot",
+        aten.floor_divide.default: "floordiv",
+    },
+)
+register(
+    TO_FLOAT,
+    {
+        **table_of({aten.div: "truediv", aten.copysign: "copysign"}),
+        aten.atan2.default: "atan2",
+    },
+)
+register(
+    TO_BOOL,
+    table_of(
+        {
+            aten.eq: "eq",
+            aten.ne: "ne",
+            aten.lt: _ordered("lt"),
+            aten.le: _ordered("le"),
+            aten.gt: _ordered("gt"),
+            aten.ge: _ordered("ge"),
+        }
+    ),
+)
+
+
+def _logical(name: str, build: Builder, *args: Any) -> TensorValue:
+    at = identity(build.result.shape)
+    return build.pointwise(build.op(name, *(operand(build, a, at, torch.bool) for a in args)))
+
+
+for _name in ("logical_and", "logical_or", "logical_xor", "logical_not"):
+    lowers(getattr(aten, _name).default)(partial(_logical, _name))
+
+
+@lowers(aten.add.Tensor, aten.add.Scalar)
+def add(build: Builder, x: Any, y: Any, alpha: Any = 1) -> TensorValue:
+    """x + alpha * y."""
+    return elementwise(build, KEEP, partial(_plus, alpha, "add"), x, y)
+
+
+@lowers(aten.sub.Tensor, aten.sub.Scalar)
+def sub(build: Builder, x: Any, y: Any, alpha: Any = 1) -> TensorValue:
+    """x - alpha * y."""
+    return elementwise(build, KEEP, partial(_plus, alpha, "sub"), x, y)
+
+
+@lowers(aten.rsub.Tensor, aten.rsub.Scalar)
+def rsub(build: Builder, x: Any, y: Any, alpha: Any = 1) -> TensorValue:
+    """y - alpha * x."""
+
+    def compute(build: Builder, a: Expr, b: Expr) -> Expr:
+        return _plus(alpha, "sub", build, b, a)
+
+    return elementwise(build, KEEP, compute, x, y)
+
+
+def _plus(alpha: Any, name: str, build: Builder, a: Expr, b: Expr) -> Expr:
+    if a.dtype is torch.bool:
+        return build.op("logical_or", a, b) if alpha else a
+    if alpha != 1:
+        b = build.op("mul", b, build.const(alpha, b.dtype))
+    return build.op(name, a, b)
+
+
+@lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -> TensorValue:
+    """x / y, as it is, toward zero or toward -inf."""
+
+    def truncated(build: Builder, a: Expr, b: Expr) -> Expr:
+        if a.dtype.is_floating_point:
+            return build.op("trunc", build.op("truediv", a, b))
+        return build.op("truncdiv", a, b)
+
+    if rounding_mode is None:
+        return elementwise(build, TO_FLOAT, named("truediv"), x, y)
+    compute = named("floordiv") if rounding_mode == "floor" else truncated
+    return elementwise(build, KEEP, compute, x, y)
+
+
+def _cube(build: Builder, x: Expr) -> Expr:
+    return build.op("mul", build.op("mul", x, x), x)
+
+
+POWERS: dict[float, Compute] = {
+    0.5: named("sqrt"),
+    1: _same,
+    2: named("square"),
+    3: _cube,
+    -0.5: named("rsqrt"),
+    -1: named("reciprocal"),
+    -2: lambda build, x: build.op("reciprocal", build.op("square", x)),
+}
+"""Exponents that eager has a faster way for, too; it rounds the same."""
+
+
+@lowers(aten.pow.Tensor_Scalar)
+def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
+    """x ** exponent, by multiplication or a root where that is exact."""
+    dtype = computation_dtype(given_operands(build, 2), KEEP)
+    known = isinstance(exponent, int | float)
+    whole = known and exponent in (1, 2, 3)
+    if not (known and exponent in POWERS and (whole or dtype.is_floating_point)):
+        return elementwise(build, KEEP, named("pow"), x, exponent)
+    (value,) = (operand(build, x, identity(build.result.shape), dtype),)
+    return build.pointwise(POWERS[exponent](build, value))
+
+
+@lowers(aten.pow.Tensor_Tensor, aten.pow.Scalar)
+def power_of(build: Builder, x: Any, y: Any) -> TensorValue:
+    """x ** y."""
+    return elementwise(build, KEEP, named("pow"), x, y)
+
+
+# ---- three operands ----
+
+
+@lowers(aten.clamp.default, aten.clamp.Tensor)
+def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorValue:
+    """minimum(maximum(x, min), max), without what is None."""
+    given = {"maximum": min, "minimum": max}
+    names = [name for name, limit in given.items() if limit is not None]
+
+    def compute(build: Builder, value: Expr, *limits: Expr) -> Expr:
+        for name, limit in zip(names, limits, strict=True):
+            value = build.op(name, value, limit)
+        return value
+
+    dtype = computation_dtype([_fake(build, 0), *_limits(build)], KEEP)
+    at = identity(build.result.shape)
+    operands = [x, *(given[name] for name in names)]
+    return build.pointwise(compute(build, *(operand(build, o, at, dtype) for o in operands)))
+
+
+def _fake(build: Builder, position: int) -> Any:
+    return build.node.args[position].meta["val"]
+
+
+def _limits(build: Builder) -> list[Any]:
+    limits = (*build.node.args[1:], *build.node.kwargs.values())
+    found = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in limits]
+    return [a for a in found if a is not None]
+
+
+@lowers(aten.where.self)
+def where(build: Builder, condition: TensorValue, x: Any, y: Any) -> TensorValue:
+    """x where the condition holds, y elsewhere."""
+    at = identity(build.result.shape)
+    dtype = build.result.dtype
+    test = operand(build, condition, at, torch.bool)
+    chosen = [operand(build, o, at, dtype) for o in (x, y)]
+    return build.pointwise(build.op("where", test, *chosen))
+
+
+# ---- copies and conversions ----
+
+
+@lowers(aten.clone.default, aten._to_copy.default, torch.ops.prims.convert_element_type.default)
+def to_copy(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
+    """A copy with the dtype, strides and device of the node's result."""
+    from inductor_lab.lower.extern import transfer
+
+    facts = build.result
+    if x.device != facts.device:
+        x = transfer(build, x, facts.device)
+    return build.pointwise(build.load(x, identity(facts.shape)))
+
+
+@lowers(aten.copy.default)
+def copy(build: Builder, target: TensorValue, source: TensorValue, *given: Any) -> TensorValue:
+    """`source`, broadcast and converted to what `target` is."""
+    return to_copy(build, source)
+
+
+@lowers(aten.lift_fresh_copy.default)
+def lift_fresh_copy(build: Builder, x: TensorValue) -> TensorValue:
+    """A constant of the program: the buffer that holds it is never written."""
+    return x
+
+
+@lowers(aten.view.dtype)
+def bitcast(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValue:
+    """The same bits as another dtype of the same width; otherwise ATen does it."""
+    from inductor_lab.lower.extern import fallback
+
+    if x.dtype.itemsize != dtype.itemsize or torch.bool in (x.dtype, dtype):
+        return fallback(build, aten.view.dtype, (x, dtype), {})
+    from inductor_lab.ir.expr import Op
+
+    value = build.load(x, identity(build.result.shape))
+    return build.pointwise(Op("bitcast", (value,), dtype, build.origins))

@@ -1,0 +1,46 @@
+"""Which dtype an operation computes in, by PyTorch's own promotion rules.
+
+Inductor: `get_promoted_dtype` in `lowering.py`; both ask `torch._prims_common.elementwise_dtypes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Index
+from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.torch_api import PROMOTION as PROMOTION
+from inductor_lab.torch_api import elementwise_dtypes
+
+KEEP = PROMOTION.DEFAULT
+"""The common dtype of the operands: add, mul, maximum."""
+
+TO_FLOAT = PROMOTION.INT_TO_FLOAT
+"""Integers and bool become the default float dtype: sin, truediv."""
+
+TO_BOOL = PROMOTION.ALWAYS_BOOL
+"""Computed in the common dtype, the result is bool: eq, lt."""
+
+
+def computation_dtype(operands: Sequence[Any], kind: Any) -> torch.dtype:
+    """The dtype to compute in, given fake tensors and numbers; float32 for float16 and bfloat16."""
+    return elementwise_dtypes(*operands, type_promotion_kind=kind)[0]
+
+
+def given_operands(build: Builder, count: int) -> list[Any]:
+    """The first `count` arguments of the node at hand: fake tensors and numbers, None left out."""
+    args = build.node.args[:count]
+    found = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in args]
+    return [a for a in found if a is not None]
+
+
+def operand(build: Builder, given: Any, at: Sequence[Index], dtype: torch.dtype) -> Expr:
+    """An element of a tensor, or a number, in `dtype`."""
+    if isinstance(given, TensorValue):
+        return build.convert(build.load(given, at), dtype)
+    return build.const(given, dtype)

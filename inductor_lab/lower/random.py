@@ -1,0 +1,64 @@
+"""Random numbers: a seed from the device's own generator, then a counter-based generator.
+
+    rand([4, 8])   →   buf0 = randint(-2**63, 2**63 - 1, [1])     an extern call: torch.manual_seed
+                       buf1[i0, i1] = philox_uniform(buf0[0], 8*i0 + i1)
+
+So equal seeds give equal numbers in every run and however loops are ordered; they are not eager's.
+
+Inductor: `inductor_prims.py` (seed, random) and `lowering.py`, `inductor_random`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr, Op
+from inductor_lab.ir.index import ZERO
+from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.extern import fallback
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import flatten, identity
+from inductor_lab.lower.tensor import TensorValue
+
+aten = torch.ops.aten
+GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}
+
+
+def draw(build: Builder, name: str) -> Expr:
+    """One random number for each element of the node's result."""
+    facts = build.result
+    (seed,) = build.extern(
+        "aten.randint.low",
+        (-(2**63), 2**63 - 1, (1,)),
+        {"dtype": torch.int64, "device": torch.device(facts.device)},
+        [Facts((1,), (1,), torch.int64, facts.device)],
+        reason="random seed",
+    )
+    place = build.position(flatten(identity(facts.shape), facts.shape))
+    return Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
+
+
+def _random(name: str, op: Any, build: Builder, *args: Any, **kwargs: Any) -> TensorValue:
+    if kwargs.get("generator") is not None:
+        return fallback(build, op, args, kwargs, reason="own generator")
+    return build.pointwise(draw(build, name))
+
+
+for _name, _ops in {
+    "philox_uniform": (aten.rand.default, aten.rand_like.default),
+    "philox_normal": (aten.randn.default, aten.randn_like.default),
+}.items():
+    for _op in _ops:
+        lowers(_op)(partial(_random, _name, _op))
+
+
+@lowers(aten.bernoulli.p)
+def bernoulli(build: Builder, x: TensorValue, p: float = 0.5, **kwargs: Any) -> TensorValue:
+    """1 with probability p."""
+    if kwargs.get("generator") is not None:
+        return fallback(build, aten.bernoulli.p, (x, p), kwargs, reason="own generator")
+    number = draw(build, "philox_uniform")
+    return build.pointwise(build.op("lt", number, build.const(p, number.dtype)))

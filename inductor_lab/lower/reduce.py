@@ -1,0 +1,219 @@
+"""Reductions: sums, extrema, positions, moments.
+
+float16 and bfloat16 accumulate in float32; the result is rounded by a pointwise nest of its own.
+
+    sum(x: bf16[8, 32], dim 1)  →   buf0[i0] : f32  = sum over r0<32 of convert(x[i0, r0])
+                                    buf1[i0] : bf16 = convert(buf0[i0])
+
+Inductor: `lowering.py`, `make_reduction`, `var_mean_helper_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int, product
+from inductor_lab.ir.program import Layout
+from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue, identity
+
+aten = torch.ops.aten
+LOW_PRECISION = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where a reduction reads: `at` has an index for each dimension of the input.
+
+    Reduced dimensions of size 1 have no axis; `count` is the number of elements of each result.
+    """
+
+    at: tuple[Index, ...]
+    reduce_axes: tuple[Axis, ...]
+    shape: tuple[Size, ...]
+    count: Size
+
+
+def space_of(x: TensorValue, dims: int | Sequence[int] | None, keepdim: bool) -> Space:
+    """The axes of a reduction of `x` over `dims` (all, if None or empty)."""
+    given = [dims] if isinstance(dims, int) else list(dims or range(x.ndim))
+    reduced = {d % max(x.ndim, 1) for d in given} if x.ndim else set()
+    kept = [d for d in range(x.ndim) if d not in reduced]
+    shape = tuple(
+        1 if d in reduced else x.shape[d] for d in range(x.ndim) if keepdim or d not in reduced
+    )
+    own = identity(shape)
+    names = dict(zip(sorted(reduced), (f"r{n}" for n in range(len(reduced))), strict=True))
+    axes = {d: Axis(names[d], x.shape[d]) for d in reduced}
+    at = tuple(
+        Index.of(axes[d]) if d in reduced else own[d if keepdim else kept.index(d)]
+        for d in range(x.ndim)
+    )
+    visited = tuple(axes[d] for d in sorted(reduced) if not is_int(x.shape[d], 1))
+    return Space(at, visited, shape, product(x.shape[d] for d in reduced))
+
+
+def accumulator(dtype: torch.dtype) -> torch.dtype:
+    """What sums of this dtype are kept in."""
+    return torch.float32 if dtype in LOW_PRECISION else dtype
+
+
+def facts_for(build: Builder, space: Space, dtype: torch.dtype) -> Facts:
+    """An intermediate of the reduction's shape, row-major."""
+    stride = Layout.contiguous(space.shape).stride
+    return Facts(space.shape, stride, dtype, _device(build))
+
+
+def _device(build: Builder) -> str:
+    return next(facts.device for facts in build.results if facts)
+
+
+def reduce_to(build: Builder, kind: str, body: Expr, space: Space, facts: Facts) -> TensorValue:
+    """`body` reduced over the space, in the dtype of `facts`; a copy if there is nothing to reduce."""
+    if not space.reduce_axes:
+        if kind in ("argmax", "argmin"):
+            body = build.const(0, torch.int64)
+        return build.pointwise(body, facts)
+    made = torch.int64 if kind in ("argmax", "argmin") else body.dtype
+    if made == facts.dtype:
+        return build.reduction(kind, body, space.reduce_axes, facts)
+    wide = build.reduction(kind, body, space.reduce_axes, facts.having(made))
+    return build.pointwise(build.load(wide, identity(facts.shape)), facts)
+
+
+def reduction(
+    kind: str, build: Builder, x: TensorValue, dims: Any = None, keepdim: bool = False, **_: Any
+) -> TensorValue:
+    """One reduction with the result that the node's fake tensor describes."""
+    space = space_of(x, dims, keepdim)
+    facts = build.result
+    body = build.load(x, space.at)
+    if kind in ("any", "all"):
+        body = build.convert(body, torch.bool)
+    elif kind in ("sum", "prod"):
+        body = build.convert(body, accumulator(facts.dtype))
+    elif body.dtype is torch.bool:
+        kind = {"max": "any", "min": "all"}.get(kind, kind)
+        body = build.convert(body, torch.uint8) if kind.startswith("arg") else body
+    else:
+        body = build.convert(body, accumulator(body.dtype))
+    return reduce_to(build, kind, body, space, facts)
+
+
+lowers(aten.sum.dim_IntList, aten.sum.default)(partial(reduction, "sum"))
+lowers(aten.amax.default)(partial(reduction, "max"))
+lowers(aten.amin.default)(partial(reduction, "min"))
+lowers(aten.max.default)(partial(reduction, "max"))
+lowers(aten.min.default)(partial(reduction, "min"))
+lowers(aten.prod.default, aten.prod.dim_int)(partial(reduction, "prod"))
+lowers(aten.any.default, aten.any.dim, aten.any.dims)(partial(reduction, "any"))
+lowers(aten.all.default, aten.all.dim, aten.all.dims)(partial(reduction, "all"))
+lowers(aten.argmax.default)(partial(reduction, "argmax"))
+lowers(aten.argmin.default)(partial(reduction, "argmin"))
+
+
+def _extreme(
+    kind: str, build: Builder, x: TensorValue, dim: int, keepdim: bool = False
+) -> tuple[TensorValue, TensorValue]:
+    """The extreme values of a dimension, and where they are: two nests."""
+    space = space_of(x, dim, keepdim)
+    values, places = build.results
+    body = build.load(x, space.at)
+    number = build.convert(body, torch.uint8 if body.dtype is torch.bool else accumulator(x.dtype))
+    return (
+        reduce_to(build, kind, number, space, values),
+        reduce_to(build, f"arg{kind}", number, space, places),
+    )
+
+
+lowers(aten.max.dim)(partial(_extreme, "max"))
+lowers(aten.min.dim)(partial(_extreme, "min"))
+
+
+@lowers(aten.mean.default, aten.mean.dim)
+def mean(
+    build: Builder, x: TensorValue, dims: Any = None, keepdim: bool = False, **_: Any
+) -> TensorValue:
+    """A sum, and a nest that divides by the number of elements."""
+    space = space_of(x, dims, keepdim)
+    return _mean(build, x, space, build.result)
+
+
+def _mean(build: Builder, x: TensorValue, space: Space, facts: Facts) -> TensorValue:
+    wide = accumulator(facts.dtype)
+    body = build.convert(build.load(x, space.at), wide)
+    total = reduce_to(build, "sum", body, space, facts.having(wide))
+    value = build.load(total, identity(facts.shape))
+    return build.pointwise(build.op("truediv", value, build.const(space.count, wide)), facts)
+
+
+@lowers(aten.var.correction)
+def var(
+    build: Builder,
+    x: TensorValue,
+    dims: Any = None,
+    correction: Any = 1,
+    keepdim: bool = False,
+) -> TensorValue:
+    """Mean of the squared differences from the mean, in two passes over the data."""
+    space = space_of(x, dims, keepdim)
+    center = _mean(build, x, space, facts_for(build, space, accumulator(x.dtype)))
+    return _var(build, x, space, center, correction, build.result)
+
+
+@lowers(aten.var_mean.correction)
+def var_mean(
+    build: Builder,
+    x: TensorValue,
+    dims: Any = None,
+    correction: Any = 1,
+    keepdim: bool = False,
+) -> tuple[TensorValue, TensorValue]:
+    """The variance and the mean it is taken around."""
+    space = space_of(x, dims, keepdim)
+    spread, middle = build.results
+    center = _mean(build, x, space, replace(middle, dtype=accumulator(x.dtype)))
+    rounded = center
+    if center.dtype != middle.dtype:
+        rounded = build.pointwise(build.load(center, identity(space.shape)), middle)
+    return _var(build, x, space, center, correction, spread), rounded
+
+
+def _var(
+    build: Builder,
+    x: TensorValue,
+    space: Space,
+    center: TensorValue,
+    correction: Any,
+    facts: Facts,
+) -> TensorValue:
+    wide = center.dtype
+    value = build.convert(build.load(x, space.at), wide)
+    away = build.op("sub", value, build.load(center, identity(space.shape)))
+    squares = reduce_to(build, "sum", build.op("square", away), space, facts.having(wide))
+    total = build.load(squares, identity(facts.shape))
+    correction = 1 if correction is None else correction
+    return build.pointwise(
+        build.op("truediv", total, _degrees_of_freedom(build, space, correction, wide)), facts
+    )
+
+
+def _degrees_of_freedom(
+    build: Builder, space: Space, correction: Any, dtype: torch.dtype
+) -> Expr:
+    """max(0, n - correction)."""
+    if isinstance(space.count, int):
+        return build.const(max(0, space.count - correction), dtype)
+    if isinstance(correction, int):
+        left = build.const(add_sizes(space.count, -correction), dtype)
+    else:
+        count = build.const(space.count, dtype)
+        left = build.op("sub", count, build.const(correction, dtype))
+    return build.op("maximum", build.const(0, dtype), left)

@@ -1,0 +1,41 @@
+"""Which function lowers which operator.
+
+A lowering takes the `Builder` and the operator's own arguments (tensors as `TensorValue`, the rest
+as it stands in the graph) and returns the value of the node:
+
+    @lowers(aten.view.default)
+    def view(build, x, size):
+        return reshape(x, size)
+
+Inductor: `lowering.py`, `register_lowering` and its global `lowerings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Operator: TypeAlias = Any
+"""An overload, such as `torch.ops.aten.sin.default`."""
+
+Lowering: TypeAlias = Callable[..., Any]
+"""`lowering(build, *args, **kwargs)`; a TensorValue, or a tuple of them and None."""
+
+Registry: TypeAlias = dict[Operator, Lowering]
+
+LOWERINGS: Registry = {}
+"""All lowerings of ours; filled by `@lowers` when the families are imported."""
+
+
+def lowers(*operators: Operator, registry: Registry | None = None) -> Callable[[Lowering], Lowering]:
+    """Register a lowering for some overloads; raises ValueError if one is taken already."""
+    table = LOWERINGS if registry is None else registry
+
+    def register(lowering: Lowering) -> Lowering:
+        for operator in operators:
+            if operator in table:
+                raise ValueError(f"{operator} has a lowering already")
+            table[operator] = lowering
+        return lowering
+
+    return register

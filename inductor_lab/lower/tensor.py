@@ -1,0 +1,333 @@
+"""Tensors during lowering: a buffer and the way from logical indices to buffer indices.
+
+A view costs nothing because it is only another index map.  The map is data: one `Index` for each
+dimension of the buffer, over the axes `i0, i1, ...` of the view's own shape.  So
+
+    x: f32[4, 6]                    index = (i0, i1)            i0<4, i1<6
+    x.t()                           index = (i1, i0)            i0<6, i1<4
+    x.t()[1:].reshape(5, 2, 2)      index = (2*i1 + i2, i0 + 1) i0<5, i1<2, i2<2
+
+Inductor: `ir.View`, `ir.PermuteView`, `ir.SliceView` ...: one class per view, closures inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Op, Origins
+from inductor_lab.ir.index import (
+    ZERO,
+    Axis,
+    Index,
+    Size,
+    add_sizes,
+    exact_ratio,
+    is_int,
+    mul_sizes,
+    product,
+)
+from inductor_lab.ir.program import Buffer, BufferView, Layout
+
+
+@dataclass(frozen=True, slots=True)
+class TensorValue:
+    """What an FX node that is a tensor stands for.
+
+    `index` has one entry per dimension of the buffer, over `axes_of(shape)`.  `origins` are the
+    view nodes that led from the buffer here.
+    """
+
+    buffer: str
+    shape: tuple[Size, ...]
+    dtype: torch.dtype
+    device: str
+    index: tuple[Index, ...]
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    @staticmethod
+    def of(buffer: Buffer) -> TensorValue:
+        """The whole buffer, seen as it is stored."""
+        shape = buffer.layout.size
+        return TensorValue(buffer.name, shape, buffer.dtype, buffer.device, identity(shape))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def axes_of(shape: Sequence[Size]) -> tuple[Axis, ...]:
+    """The axes that every nest over this shape uses: `i0, i1, ...`."""
+    return tuple(Axis(f"i{d}", size) for d, size in enumerate(shape))
+
+
+def identity(shape: Sequence[Size]) -> tuple[Index, ...]:
+    """Each axis of `shape` as an index; axes of size 1 are the constant 0."""
+    return tuple(Index.of(axis) for axis in axes_of(shape))
+
+
+def load(value: TensorValue, at: Sequence[Index], origins: Origins = NO_ORIGINS) -> Expr:
+    """The element of `value` at `at`.
+
+    `at` may be longer than the value has dimensions, and a dimension of size 1 ignores its
+    entry: broadcasting as PyTorch means it.
+    """
+    at = at[len(at) - value.ndim :]
+    index = compose(value.index, value.shape, at)
+    return Load(value.buffer, index, value.dtype, origins | value.origins)
+
+
+def compose(
+    index: tuple[Index, ...], shape: Sequence[Size], at: Sequence[Index]
+) -> tuple[Index, ...]:
+    """`index`, a map over the axes of `shape`, with those axes replaced by the entries of `at`."""
+    if tuple(at) == identity(shape):
+        return index
+    places = dict(zip(axes_of(shape), at, strict=True))
+    return tuple(entry.substitute(places) for entry in index)
+
+
+def viewed(value: TensorValue, shape: Sequence[Size], at: Sequence[Index]) -> TensorValue:
+    """A view of `shape` whose element at its own axes is element `at` of `value`."""
+    index = compose(value.index, value.shape, at)
+    return replace(value, shape=tuple(shape), index=index)
+
+
+# ---- the views -------------------------------------------------------------------------------
+
+
+def permute(value: TensorValue, order: Sequence[int]) -> TensorValue:
+    """Dimension d of the result is dimension `order[d]` of `value`."""
+    order = [d % value.ndim for d in order]
+    shape = [value.shape[d] for d in order]
+    own = identity(shape)
+    return viewed(value, shape, [own[order.index(d)] for d in range(value.ndim)])
+
+
+def expand(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
+    """Broadcast to `shape`; a -1 keeps the size that is there."""
+    new = len(shape) - value.ndim
+    kept = [value.shape[d - new] if is_int(s, -1) else s for d, s in enumerate(shape)]
+    at = [
+        ZERO if is_int(size, 1) else index
+        for size, index in zip(value.shape, identity(kept)[new:], strict=True)
+    ]
+    return viewed(value, kept, at)
+
+
+def unsqueeze(value: TensorValue, dim: int) -> TensorValue:
+    """Put a dimension of size 1 before dimension `dim`."""
+    dim %= value.ndim + 1
+    shape = (*value.shape[:dim], 1, *value.shape[dim:])
+    own = identity(shape)
+    return viewed(value, shape, (*own[:dim], *own[dim + 1 :]))
+
+
+def squeeze(value: TensorValue, dims: Sequence[int] | None = None) -> TensorValue:
+    """Drop the dimensions of size 1 among `dims` (all, if None)."""
+    chosen = range(value.ndim) if dims is None else [d % max(value.ndim, 1) for d in dims]
+    gone = {d for d in chosen if d < value.ndim and is_int(value.shape[d], 1)}
+    return drop(value, dict.fromkeys(gone, ZERO))
+
+
+def select(value: TensorValue, dim: int, position: Size) -> TensorValue:
+    """Element `position` of dimension `dim`, which goes away."""
+    dim %= value.ndim
+    if isinstance(position, int) and position < 0:
+        position = add_sizes(position, value.shape[dim])
+    return drop(value, {dim: Index.constant_of(position)})
+
+
+def drop(value: TensorValue, fixed: dict[int, Index]) -> TensorValue:
+    """Fix some dimensions at an index each; they go away."""
+    shape = [size for d, size in enumerate(value.shape) if d not in fixed]
+    own = iter(identity(shape))
+    at = [fixed[d] if d in fixed else next(own) for d in range(value.ndim)]
+    return viewed(value, shape, at)
+
+
+def slice_dim(value: TensorValue, dim: int, start: Size, step: int, length: Size) -> TensorValue:
+    """`length` elements of dimension `dim`, from `start` on, `step` apart."""
+    dim %= value.ndim
+    shape = (*value.shape[:dim], length, *value.shape[dim + 1 :])
+    at = list(identity(shape))
+    at[dim] = at[dim] * step + start
+    return viewed(value, shape, at)
+
+
+def diagonal(
+    value: TensorValue, offset: int, dim1: int, dim2: int, length: Size
+) -> TensorValue:
+    """The diagonal of two dimensions as a new last one."""
+    dim1, dim2 = dim1 % value.ndim, dim2 % value.ndim
+    rest = [d for d in range(value.ndim) if d not in (dim1, dim2)]
+    shape = (*(value.shape[d] for d in rest), length)
+    own = identity(shape)
+    at = dict(zip(rest, own, strict=False))
+    at[dim1] = own[-1] + max(-offset, 0)
+    at[dim2] = own[-1] + max(offset, 0)
+    return viewed(value, shape, [at[d] for d in range(value.ndim)])
+
+
+def unfold(value: TensorValue, dim: int, size: int, step: int, windows: Size) -> TensorValue:
+    """Sliding windows over `dim`, their elements in a new last dimension."""
+    if value.ndim == 0:
+        return viewed(value, (size,), ())
+    dim %= value.ndim
+    shape = (*value.shape[:dim], windows, *value.shape[dim + 1 :], size)
+    own = identity(shape)
+    at = list(own[:-1])
+    at[dim] = own[dim] * step + own[-1]
+    return viewed(value, shape, at)
+
+
+# ---- reshape ---------------------------------------------------------------------------------
+
+
+def reshape(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
+    """The same elements, in row-major order of logical indices, under another shape.
+
+    Dimensions are matched in the smallest chunks with equal products, so that what a reshape
+    leaves alone stays a plain axis; only dimensions that are cut at odd places need // and %.
+    """
+    at: list[Index] = [ZERO] * value.ndim
+    own = identity(shape)
+    for old, new in chunks(value.shape, shape):
+        flat = flatten([own[d] for d in new], [shape[d] for d in new])
+        split = unflatten(flat, [value.shape[d] for d in old])
+        for d, index in zip(old, split, strict=True):
+            at[d] = index
+    return viewed(value, shape, at)
+
+
+def chunks(
+    old: Sequence[Size], new: Sequence[Size]
+) -> list[tuple[list[int], list[int]]]:
+    """Runs of dimensions of `old` and `new` with the same number of elements, left to right.
+
+    Dimensions of size 1 are left out.  [2, 3, 4] and [6, 2, 2] give ([0, 1], [0]), ([2], [1, 2]).
+    """
+    if any(is_int(size, 0) for size in (*old, *new)):
+        return []
+    left, right = _prefixes(old), _prefixes(new)
+    shared = [p for p in left if p in right]
+    runs = []
+    before = (0, 0)
+    for p in shared:
+        after = (left[p], right[p])
+        runs.append(
+            tuple(
+                [d for d in range(first, last) if not is_int(sizes[d], 1)]
+                for sizes, first, last in zip((old, new), before, after, strict=True)
+            )
+        )
+        before = after
+    tail = (
+        [d for d in range(before[0], len(old)) if not is_int(old[d], 1)],
+        [d for d in range(before[1], len(new)) if not is_int(new[d], 1)],
+    )
+    return [*runs, tail] if tail[0] else runs
+
+
+def _prefixes(shape: Sequence[Size]) -> dict[Size, int]:
+    """Product of the first n sizes → n, without those of size 1 that follow."""
+    prefixes: dict[Size, int] = {}
+    total: Size = 1
+    for n, size in enumerate(shape, 1):
+        if not is_int(size, 1):
+            total = mul_sizes(total, size)
+            prefixes[total] = n
+    return prefixes
+
+
+def flatten(at: Sequence[Index], sizes: Sequence[Size]) -> Index:
+    """The row-major number of the element `at` in an array of `sizes`."""
+    flat = ZERO
+    for index, size in zip(at, sizes, strict=True):
+        flat = flat * size + index
+    return flat
+
+
+def unflatten(flat: Index, sizes: Sequence[Size]) -> list[Index]:
+    """The indices of element number `flat` in an array of `sizes`."""
+    indices: list[Index] = []
+    step: Size = 1
+    for d in reversed(range(len(sizes))):
+        index = flat // step
+        indices.append(index % sizes[d] if d else index)
+        step = mul_sizes(step, sizes[d])
+    return indices[::-1]
+
+
+# ---- strides ---------------------------------------------------------------------------------
+
+
+def layout_of(value: TensorValue, buffer: Buffer) -> Layout | None:
+    """The strides of the view in the storage of its buffer; None if no strides describe it."""
+    offset = buffer.layout.offset
+    flat = ZERO
+    for index, stride in zip(value.index, buffer.layout.stride, strict=True):
+        flat = flat + index * stride
+    if not flat.is_affine:
+        return None
+    strides = tuple(flat.coefficient(axis) for axis in axes_of(value.shape))
+    return Layout(value.shape, strides, add_sizes(flat.constant, offset))
+
+
+def view_of(value: TensorValue, layout: Layout) -> BufferView:
+    return BufferView(value.buffer, layout)
+
+
+def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue | None:
+    """The `as_strided` view `target` of the storage of `buffer`; None if it is not expressible.
+
+    Storage offset f lies in dimension d of a dense buffer at (f // stride[d]) % size[d].
+    """
+    if not is_dense(buffer.layout):
+        return None
+    own = identity(target.size)
+    flat = Index.constant_of(add_sizes(target.offset, mul_sizes(buffer.layout.offset, -1)))
+    for index, stride in zip(own, target.stride, strict=True):
+        flat = flat + index * stride
+    sizes, strides = buffer.layout.size, buffer.layout.stride
+    at = [
+        ZERO if is_int(size, 1) else _in_dimension(flat, size, stride, buffer.layout.numel)
+        for size, stride in zip(sizes, strides, strict=True)
+    ]
+    return replace(value, shape=target.size, index=tuple(at))
+
+
+def _in_dimension(flat: Index, size: Size, stride: Size, numel: Size) -> Index:
+    index = flat // stride
+    return index if mul_sizes(size, stride) == numel else index % size
+
+
+def is_dense(layout: Layout) -> bool:
+    """Does every element of the storage belong to exactly one index (in whatever order)?"""
+    expected: Size = 1
+    left = [
+        (stride, size)
+        for stride, size in zip(layout.stride, layout.size, strict=True)
+        if not is_int(size, 1)
+    ]
+    while left:
+        found = next((pair for pair in left if pair[0] == expected), None)
+        if found is None:
+            return False
+        left.remove(found)
+        expected = mul_sizes(expected, found[1])
+    return True
+
+
+def same_strides(a: Layout, b: Layout) -> bool:
+    """Equal sizes, and equal strides wherever a stride matters (sizes other than 1)."""
+    if a.size != b.size:
+        return False
+    if any(is_int(size, 0) for size in a.size):
+        return True
+    return all(
+        is_int(size, 1) or x == y
+        for size, x, y in zip(a.size, a.stride, b.stride, strict=True)
+    )

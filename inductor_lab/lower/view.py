@@ -1,0 +1,207 @@
+"""Views: another index map over the same buffer, no work at run time.
+
+The fake tensor of the node already says the resulting shape; lowerings only say how its indices
+lead to the old ones.
+
+Inductor: `lowering.py`, `view`, `permute`, `slice_`, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.index import Size, add_sizes, is_int
+from inductor_lab.ir.program import Layout
+from inductor_lab.lower import tensor
+from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue
+
+aten = torch.ops.aten
+
+
+def came_by(build: Builder, value: TensorValue) -> TensorValue:
+    """Remember that this view node is on the way from the buffer."""
+    return replace(value, origins=value.origins | build.origins)
+
+
+@lowers(
+    aten.view.default,
+    aten._unsafe_view.default,
+    aten.reshape.default,
+    aten._reshape_alias.default,
+)
+def view(build: Builder, x: TensorValue, *given: Any) -> TensorValue:
+    """The same elements under another shape."""
+    return came_by(build, tensor.reshape(x, build.result.shape))
+
+
+@lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.lift.default)
+def alias(build: Builder, x: TensorValue) -> TensorValue:
+    """The tensor itself."""
+    return came_by(build, x)
+
+
+@lowers(aten.permute.default)
+def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
+    """Dimensions in another order."""
+    return came_by(build, tensor.permute(x, dims))
+
+
+@lowers(aten.t.default)
+def t(build: Builder, x: TensorValue) -> TensorValue:
+    """The transpose of a matrix; vectors and scalars as they are."""
+    return came_by(build, tensor.permute(x, range(x.ndim)[::-1]))
+
+
+@lowers(aten.transpose.int)
+def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorValue:
+    """Two dimensions swapped."""
+    if x.ndim == 0:
+        return x
+    order = list(range(x.ndim))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return came_by(build, tensor.permute(x, order))
+
+
+@lowers(aten.expand.default, torch.ops.prims.broadcast_in_dim.default)
+def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
+    """Dimensions of size 1 repeated, new ones in front (`dimensions` says where, for the prim)."""
+    shape = build.result.shape
+    if build.node.target is torch.ops.prims.broadcast_in_dim.default:
+        kept = given[1]
+        for d in range(len(shape)):
+            if d not in kept:
+                x = tensor.unsqueeze(x, d)
+    return came_by(build, tensor.expand(x, shape))
+
+
+@lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
+def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
+    """Without the dimensions of size 1."""
+    chosen = [dims] if isinstance(dims, int) else dims
+    return came_by(build, tensor.squeeze(x, chosen))
+
+
+@lowers(aten.unsqueeze.default)
+def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
+    """A new dimension of size 1."""
+    return came_by(build, tensor.unsqueeze(x, dim))
+
+
+@lowers(aten.select.int)
+def select(build: Builder, x: TensorValue, dim: int, index: Any) -> TensorValue:
+    """One position of a dimension."""
+    return came_by(build, tensor.select(x, dim, size_of(index)))
+
+
+@lowers(aten.slice.Tensor)
+def slice_dim(
+    build: Builder,
+    x: TensorValue,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: int = 1,
+) -> TensorValue:
+    """Every `step`-th position of a dimension between start and end."""
+    first = begin_of_slice(x.shape[dim % x.ndim], start)
+    length = build.result.shape[dim % x.ndim]
+    return came_by(build, tensor.slice_dim(x, dim, first, step, length))
+
+
+def begin_of_slice(size: Size, start: Any) -> Size:
+    """The first position of a slice: None is 0, negative counts from the end, and it is clamped."""
+    first = 0 if start is None else size_of(start)
+    if isinstance(first, int) and first < 0:
+        first = add_sizes(first, size)
+    if isinstance(first, int):
+        first = max(first, 0)
+        return min(first, size) if isinstance(size, int) else first
+    return first
+
+
+@lowers(aten.diagonal.default)
+def diagonal(
+    build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> TensorValue:
+    """The diagonal of two dimensions."""
+    return came_by(build, tensor.diagonal(x, offset, dim1, dim2, build.result.shape[-1]))
+
+
+@lowers(aten.unfold.default)
+def unfold(build: Builder, x: TensorValue, dim: int, size: int, step: int) -> TensorValue:
+    """Sliding windows."""
+    windows = build.result.shape[dim % x.ndim] if x.ndim else 1
+    return came_by(build, tensor.unfold(x, dim, size, step, windows))
+
+
+@lowers(aten.as_strided.default)
+def as_strided(
+    build: Builder, x: TensorValue, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
+) -> TensorValue:
+    """Any strided view of the storage that `x` lies in."""
+    value, own = build.strided(x)
+    start = own.offset if offset is None else _storage_offset(build, x, size_of(offset))
+    target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), start)
+    buffer = build.buffers[value.buffer]
+    found = tensor.restrided(value, buffer, target)
+    if found is None:
+        raise_or_copy = Facts(target.size, target.stride, x.dtype, x.device)
+        (found,) = build.extern(
+            "aten.as_strided_copy.default",
+            (tensor.view_of(value, own), target.size, target.stride, target.offset),
+            outputs=[replace(raise_or_copy, stride=Layout.contiguous(target.size).stride)],
+            reason="overlapping strides",
+        )
+    return came_by(build, found)
+
+
+def _storage_offset(build: Builder, x: TensorValue, offset: Size) -> Size:
+    """An absolute storage offset, counted from the first element of the buffer instead.
+
+    An input that is itself a slice starts at an offset of its own storage.
+    """
+    fake = build.node.args[0].meta["val"]
+    own = tensor.layout_of(x, build.buffers[x.buffer])
+    before = add_sizes(size_of(fake.storage_offset()), -own.offset if own else 0)
+    return add_sizes(offset, before * -1)
+
+
+@lowers(
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.unsafe_split.Tensor,
+    aten.unsafe_split_with_sizes.default,
+)
+def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[TensorValue, ...]:
+    """Consecutive slices of a dimension; each result's shape tells its length."""
+    pieces, start = [], 0
+    for facts in build.results:
+        length = facts.shape[dim % x.ndim]
+        pieces.append(came_by(build, tensor.slice_dim(x, dim, start, 1, length)))
+        start = add_sizes(start, length)
+    return tuple(pieces)
+
+
+@lowers(aten.unbind.int)
+def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
+    """Each position of a dimension as a tensor."""
+    return tuple(
+        came_by(build, tensor.select(x, dim, n)) for n in range(len(build.results))
+    )
+
+
+@lowers(torch.ops.prims.view_of.default)
+def view_of(build: Builder, x: TensorValue) -> TensorValue:
+    """The tensor itself, as the prims call it."""
+    return x
+
+
+def is_whole(size: Size) -> bool:
+    """Is a size known before the program runs?"""
+    return isinstance(size, int) and not is_int(size, -1)

@@ -1,0 +1,119 @@
+"""Which operators are taken apart, and into what, before lowering sees them.
+
+PrimTorch has a definition of most of ATen in terms of a small core (`torch._decomp`).  We take its
+table, leave out what is lowered directly or given to a library whole, and add what its core keeps.
+
+    aten._softmax(x, 1)   →   amax, sub, exp, sum, div
+
+Inductor: `decomposition.py`, `select_decomp_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+from inductor_lab.torch_api import core_decompositions, known_decompositions
+
+aten = torch.ops.aten
+Decomposition = Callable[..., Any]
+
+KEPT = (
+    # libraries do these whole
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+    aten.baddbmm.default,
+    aten.convolution_backward.default,
+    aten.embedding_dense_backward.default,
+    # one nest of ours does these
+    aten.rsub.Tensor,
+    aten.rsub.Scalar,
+    aten.tril.default,
+    aten.triu.default,
+    aten.select_scatter.default,
+    aten.slice_scatter.default,
+    aten.full_like.default,
+    aten.ones_like.default,
+    aten.zeros_like.default,
+    aten.empty_like.default,
+    aten.eye.default,
+    aten.eye.m,
+    aten.sum.default,
+    aten.all.default,
+    aten.all.dim,
+    aten.all.dims,
+    aten.floor_divide.default,
+    # views of ours
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.t.default,
+    aten.transpose.int,
+    aten.split.Tensor,
+    aten.unbind.int,
+    aten.unsafe_split.Tensor,
+    aten.unsafe_split_with_sizes.default,
+    aten._unsafe_view.default,
+    aten.detach.default,
+)
+"""In PrimTorch's core table, but not taken apart here."""
+
+ADDED = (
+    aten._softmax.default,
+    aten._log_softmax.default,
+    aten.native_layer_norm.default,
+    aten.native_group_norm.default,
+    aten.native_batch_norm.default,
+    aten._native_batch_norm_legit.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_functional.default,
+    aten._native_batch_norm_legit_no_training.default,
+    aten._batch_norm_with_update.default,
+    aten._batch_norm_with_update_functional.default,
+    aten._batch_norm_no_update.default,
+    aten.batch_norm_backward.default,
+    aten.native_dropout.default,
+    aten.gelu.default,
+    aten.elu.default,
+    aten.hardtanh.default,
+    aten.leaky_relu.default,
+    aten.linalg_vector_norm.default,
+    aten.dist.default,
+    aten._adaptive_avg_pool2d.default,
+    aten.fmin.default,
+    aten.fmax.default,
+    aten.ldexp.Tensor,
+    aten.narrow_copy.default,
+    aten.diagonal_scatter.default,
+    aten.upsample_nearest2d.vec,
+    aten.upsample_bilinear2d.vec,
+    aten.upsample_bilinear2d.default,
+    aten.grid_sampler_2d.default,
+    aten.tril_indices.default,
+    aten.triu_indices.default,
+    aten.permute_copy.default,
+    aten.view_copy.default,
+    aten.unbind_copy.int,
+    aten.uniform.default,
+    aten.normal.float_float,
+    aten.normal.Tensor_float,
+    aten.normal.float_Tensor,
+    aten.normal.Tensor_Tensor,
+    aten.exponential.default,
+    aten.rrelu_with_noise_backward.default,
+    aten.max_pool2d_with_indices_backward.default,
+    aten.round.decimals,
+)
+"""In PrimTorch's full table, and not in its core."""
+
+
+@cache
+def decomposition_table() -> dict[Any, Decomposition]:
+    """Overload → its definition in simpler operators, for AOTAutograd."""
+    table = dict(core_decompositions())
+    for op in KEPT:
+        table.pop(op, None)
+    known = known_decompositions()
+    table.update({op: known[op] for op in ADDED if op in known})
+    return table
