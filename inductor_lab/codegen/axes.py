@@ -18,7 +18,7 @@ from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, Size, hint, 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The loops chosen for some axes: `loops`, outermost first, and each old axis in terms of them."""
+    """The loops chosen for some axes: `loops`, outermost first, and each old axis from them."""
 
     loops: tuple[Axis, ...]
     mapping: Mapping[Axis, Index]
@@ -27,7 +27,7 @@ class Space:
 def loop_space(
     axes: Sequence[Axis], seen: Sequence[Access], letter: str, *, keep_order: bool = False
 ) -> Space:
-    """Order `axes` by memory stride, join what is contiguous in every access, name them `letter`0.. .
+    """Order `axes` by memory stride, join what is contiguous everywhere, name them `letter`0.. .
 
     `keep_order` is for loops whose order is part of the meaning (the first maximum of argmax).
     """
@@ -74,7 +74,7 @@ def _joins(index: Index, outer: Axis, inner: Axis) -> bool:
 
 
 def _split(loop: Axis, run: Iterable[Axis]) -> dict[Axis, Index]:
-    """Each joined axis as a part of the loop that runs over all of them; sums of parts fold back."""
+    """Each joined axis as a part of the loop that runs over all of them; sums fold back."""
     mapping: dict[Axis, Index] = {}
     rest = Index.of(loop)
     below: Size = 1

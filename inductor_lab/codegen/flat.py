@@ -60,13 +60,13 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
 
 
 def recomputable(group: Group) -> dict[str, Pointwise]:
-    """Producers whose value at any index is an expression: inlined ones and stored pointwise ones."""
+    """Producers that are expressions at any index: the inlined and the stored pointwise ones."""
     own = {nest.buffer: nest for nest in group.nests if isinstance(nest, Pointwise)}
     return {**own, **group.inlined}
 
 
 def is_register(group: Group, buffer: str) -> bool:
-    """Is it a reduction of the group with one value per point, which other nests read as a scalar?"""
+    """Is it a reduction of the group with one value per point, read as a scalar by others?"""
     return any(
         nest.buffer == buffer and not isinstance(nest, Pointwise) and not inner_axes(group, nest)
         for nest in group.nests
