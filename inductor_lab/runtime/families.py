@@ -35,7 +35,6 @@ _GNU = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
-    "-fvisibility=hidden",
     "-Wno-unknown-pragmas",
     "-Wno-psabi",
 )

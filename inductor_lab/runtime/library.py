@@ -93,7 +93,7 @@ def place_of(origins: Origins, places: Mapping[str, str]) -> str:
 
 
 def _line_number(message: str) -> int | None:
-    """The line that a compiler complains of: `kernel.cpp:12:5: error` or `kernel.cpp(12): error`."""
+    """The line that a compiler complains of: `kernel.cpp:12:5: error`, `kernel.cpp(12): error`."""
     found = re.search(re.escape(SOURCE) + r"[:(](\d+)", message)
     return int(found[1]) if found else None
 

@@ -1,0 +1,74 @@
+"""pyproject.toml, constraints and golden files say what is true."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import difference
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_all_packages_are_listed() -> None:
+    inside = {path.parent for path in (ROOT / "inductor_lab").rglob("__init__.py")}
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in inside}
+    widgets = {path.parent for path in (ROOT / "widgets").rglob("__init__.py")}
+    names |= {".".join(("inductor_lab", *f.relative_to(ROOT).parts)) for f in widgets}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
+
+
+def test_widgets_are_a_part_of_the_package() -> None:
+    module = importlib.import_module("inductor_lab.widgets")
+    assert module.__file__ is not None
+    assert Path(module.__file__).parent in (ROOT / "widgets", ROOT / "inductor_lab" / "widgets")
+
+
+def test_entry_points_lead_somewhere() -> None:
+    (backend,) = entry_points(group="torch_dynamo_backends", name="inductor_lab")
+    assert callable(backend.load())
+    (script,) = entry_points(group="console_scripts", name="inductor-lab")
+    assert callable(script.load())
+
+
+def test_constraints_pin_what_we_depend_on() -> None:
+    pinned = {
+        line.split("==")[0].lower()
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    wanted = [*PROJECT["project"]["dependencies"]]
+    for extra in PROJECT["project"]["optional-dependencies"].values():
+        wanted += extra
+    names = {name_in(requirement) for requirement in wanted} - {"inductor_lab"}
+    assert names - pinned == set()
+
+
+def name_in(requirement: str) -> str:
+    """`triton>=3.6 ; ...` → `triton`."""
+    for stop in "<>=;[ ":
+        requirement = requirement.split(stop)[0]
+    return requirement.lower()
+
+
+def test_a_golden_text_that_differs_is_shown() -> None:
+    assert difference("a.txt", "one\n", "one\n") == ""
+    message = difference("a.txt", "one\ntwo\n", "one\n2\n")
+    assert "-two" in message and "+2" in message and "--update-golden" in message
+
+
+def test_a_golden_text_is_compared(golden, request, tmp_path: Path, monkeypatch) -> None:
+    if request.config.getoption("--update-golden"):
+        pytest.skip("golden texts are being written")
+    monkeypatch.setitem(golden.__globals__, "GOLDEN", tmp_path)
+    with pytest.raises(pytest.fail.Exception, match="there is no"):
+        golden("new.txt", "text")
+    (tmp_path / "new.txt").write_text("text\n")
+    golden("new.txt", "text")
+    with pytest.raises(pytest.fail.Exception, match="is not what it was"):
+        golden("new.txt", "other text")

@@ -1,0 +1,138 @@
+"""The compiler that is found, what it is told, and what happens when it says no."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from inductor_lab.codegen.kernel import Code, Line
+from inductor_lab.errors import CompileFailed, NoCompiler
+from inductor_lab.runtime import openmp
+from inductor_lab.runtime.families import FAMILIES, family_of
+from inductor_lab.runtime.library import build_library
+from inductor_lab.runtime.toolchain import find_toolchain
+
+THREADS = """
+#include <cstdint>
+extern "C" int count_threads() {
+    int threads = 0;
+    #pragma omp parallel reduction(+ : threads)
+    threads += 1;
+    return threads;
+}
+"""
+
+
+def code_of(text: str, **origins: str) -> Code:
+    """Text as generated code; a line that contains a keyword of `origins` comes from that node."""
+    lines = []
+    for line in text.splitlines():
+        nodes = frozenset(node for word, node in origins.items() if word in line)
+        lines.append(Line(line, nodes))
+    return Code.of(lines)
+
+
+def script(path: Path, body: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "inductor_lab"
+
+
+def test_cxx_comes_first(tmp_path: Path) -> None:
+    fake = script(tmp_path / "my-compiler", 'echo "clang version 99.0"')
+    found = find_toolchain({"CXX": f"{fake} -m64", "PATH": os.environ["PATH"]})
+    assert found.command == (str(fake), "-m64")
+    assert found.family.name == "clang"
+    assert found.version == "clang version 99.0"
+
+
+def test_first_on_path_is_taken(tmp_path: Path) -> None:
+    script(tmp_path / "g++", 'echo "g++ 1.0, Free Software Foundation"')
+    found = find_toolchain({"PATH": str(tmp_path)})
+    assert found.command == (str(tmp_path / "g++"),)
+    script(tmp_path / "c++", 'echo "g++ 1.0, Free Software Foundation"')
+    assert find_toolchain({"PATH": str(tmp_path)}).command == (str(tmp_path / "c++"),)
+
+
+def test_no_compiler_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ziglang", None)  # as if it were not installed
+    with pytest.raises(NoCompiler, match=r"no C\+\+ compiler.*\n.*install"):
+        find_toolchain({"PATH": str(tmp_path)})
+    with pytest.raises(NoCompiler, match="CXX=nowhere"):
+        find_toolchain({"PATH": str(tmp_path), "CXX": "nowhere"})
+
+
+@pytest.mark.parametrize(
+    ("command", "banner", "family"),
+    [
+        ("/usr/bin/c++", "c++ (Debian 12.2.0)\nCopyright (C) Free Software Foundation", "gcc"),
+        ("clang++", "Debian clang version 14.0.6", "clang"),
+        ("c++", "Apple clang version 15.0.0", "apple-clang"),
+        ("icpx", "Intel(R) oneAPI DPC++/C++ Compiler 2024.1", "icx"),
+        (r"C:\VS\cl.exe", "Microsoft (R) C/C++ Optimizing Compiler Version 19.39", "msvc"),
+        (r"C:\LLVM\clang-cl.exe", "clang version 17.0.1", "clang-cl"),
+        ("python -m ziglang c++", "clang version 18.1", "zig"),
+    ],
+)
+def test_families(command: str, banner: str, family: str) -> None:
+    assert family_of(command, banner) == family
+    assert FAMILIES[family].output
+
+
+def test_one_openmp_runtime_and_its_threads() -> None:
+    """Kernels run on torch's own threads: no second pool, and set_num_threads is heard."""
+    function = build_library(code_of(THREADS), "threads").handle.count_threads
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            assert function() == threads
+    finally:
+        torch.set_num_threads(before)
+    if sys.platform == "linux":
+        assert len(openmp.loaded_runtimes()) == 1
+
+
+def test_without_cache_the_library_dies_with_its_owner(own_cache: Path) -> None:
+    library = build_library(code_of(THREADS), "threads", cache=False)
+    assert library.handle.count_threads() >= 1
+    path = library.path
+    assert path.exists()
+    del library
+    assert not path.exists()
+    assert not own_cache.exists()
+
+
+def test_refused_code_is_explained(own_cache: Path) -> None:
+    code = code_of("int f() {\n    return 1;\n    int y = nonsense(x);\n}\n", nonsense="erfinv")
+    places = {"erfinv": "y = torch.erfinv(x)        cell 3, line 2"}
+    with pytest.raises(CompileFailed) as failed:
+        build_library(code, "broken", places=places)
+    message = str(failed.value)
+    assert "kernel.cpp:3:13: error" in message
+    assert ">    3 |     int y = nonsense(x);" in message
+    assert "cell 3, line 2" in message
+    (kept,) = (own_cache / "failed").iterdir()
+    assert kept.read_text() == str(code)
+    assert "-shared" in message and str(kept) in message
+    assert not any((own_cache / "tmp").iterdir()), "a failed build leaves nothing half done"
+
+
+def test_a_compiler_that_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = script(tmp_path / "broken", '[ "$1" = --version ] && echo "g++ 1" && exit 0; exit 3')
+    monkeypatch.setenv("CXX", str(fake))
+    with pytest.raises(CompileFailed, match="it printed nothing and ended with status 3"):
+        build_library(code_of(THREADS), "threads")
