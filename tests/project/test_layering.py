@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "capture": set(),
     "autograd": {"capture"},
     "rewrite": {"capture"},
-    "lower": {"ir", "rewrite"},
+    "lower": {"capture", "rewrite", "ir"},
     "schedule": {"ir"},
     "codegen": {"ir", "schedule"},
     "runtime": {"ir", "schedule", "codegen"},
