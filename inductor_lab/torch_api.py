@@ -32,6 +32,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.graph import magic_methods as _infix
 from torch.fx.node import _get_qualified_name
 from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._sympy.printers import PythonPrinter as _PythonPrinter
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
 from torch.utils.hooks import RemovableHandle
@@ -198,3 +199,8 @@ def size_text(size: Any) -> str:
 def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
     """Every definition of an ATen operator in terms of others that torch has: overload → function."""
     return _decomposition_table
+
+
+def without_modes() -> contextlib.AbstractContextManager[Any]:
+    """Compute on real tensors, although a fake-tensor or tracing mode may be active."""
+    return _disable_current_modes()
