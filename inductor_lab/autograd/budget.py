@@ -1,0 +1,176 @@
+"""From prices and a memory budget to the set of saved values.
+
+Budget 1: only cheap ops run again (`Price.CHEAP`, in chains of at most `LONGEST_CHAIN`), and a
+value that would otherwise stay in registers counts twice, since saving it writes it to memory too.
+Below 1: the ops that budget 1 bans from recomputation are allowed one after the other, in the order
+of flops per byte, until the kept bytes are at most `budget` times those of budget 1.
+Budget 0: so all are allowed; what remains is inputs, random draws, and custom ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from inductor_lab.autograd.mincut import Pipe, cheapest_cut
+from inductor_lab.autograd.recompute import (
+    Price,
+    Recompute,
+    asked_to_recompute,
+    asked_to_save,
+    estimated_flops,
+    recompute_price,
+)
+from inductor_lab.autograd.sides import Sides
+from inductor_lab.capture.text import node_value
+
+LONGEST_CHAIN = 64
+_SCALE = 1024
+"""Widths are bytes times this, so that an input (1) is narrower than any byte."""
+_CHECKPOINTED = 1 << 16
+"""How much wider the inside of a checkpointed region is: its person asked not to save it."""
+
+
+@dataclass
+class Chooser:
+    """Prices every forward value once, then cuts as often as the budget needs."""
+
+    sides: Sides
+    prices: dict[torch.fx.Node, Recompute] = field(default_factory=dict)
+    bans: dict[torch.fx.Node, str] = field(default_factory=dict)
+    in_memory: frozenset[torch.fx.Node] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.prices = {node: recompute_price(node) for node in self.sides.values}
+        self.in_memory = self._in_memory()
+        self.bans = self._bans_at_budget_one()
+
+    def choose(self, budget: float) -> frozenset[str]:
+        """Names of the values to save under this budget."""
+        at_one = self.cut(self.bans, count_traffic=True)
+        if budget >= 1:
+            return at_one
+        target = budget * self.kept_bytes(at_one)
+        order = sorted(self.bans, key=self._flops_per_byte)
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            if self.kept_bytes(self._cut_without(order[:middle])) <= target:
+                high = middle
+            else:
+                low = middle + 1
+        return self._cut_without(order[:low])
+
+    def least_bytes(self) -> int:
+        """The bytes that budget 0 keeps."""
+        return self.kept_bytes(self._cut_without(list(self.bans)))
+
+    def kept_bytes(self, saved: frozenset[str]) -> int:
+        """Bytes that are kept for the backward and that are not inputs of the graph."""
+        return sum(
+            self.sides.nbytes[node]
+            for node in self.sides.values
+            if node.name in saved and node.op != "placeholder"
+        )
+
+    def cut(
+        self, bans: Mapping[torch.fx.Node, str], *, count_traffic: bool = False
+    ) -> frozenset[str]:
+        """The cheapest set of values to save when `bans` may not be recomputed."""
+        pipes = [self._pipe(node, node in bans, count_traffic) for node in self.sides.values]
+        saved = cheapest_cut(pipes)
+        return saved if saved is not None else frozenset(n.name for n in self.sides.needed)
+
+    def _cut_without(self, lifted: list[torch.fx.Node]) -> frozenset[str]:
+        free = set(lifted)
+        return self.cut({node: why for node, why in self.bans.items() if node not in free})
+
+    def _flops_per_byte(self, node: torch.fx.Node) -> float:
+        return estimated_flops(node) / max(self.sides.nbytes[node], 1)
+
+    def _pipe(self, node: torch.fx.Node, banned: bool, count_traffic: bool) -> Pipe:
+        never = self.prices[node].price == Price.NEVER
+        return Pipe(
+            name=node.name,
+            inputs=tuple(n.name for n in node.all_input_nodes),
+            width=self._width(node, count_traffic),
+            is_source=never or banned or asked_to_save(node),
+            is_needed=node in self.sides.needed,
+        )
+
+    def _width(self, node: torch.fx.Node, count_traffic: bool) -> int | None:
+        if isinstance(node_value(node), list | tuple):
+            return None
+        nbytes = self.sides.nbytes[node]
+        if node.op == "placeholder" or nbytes == 0 or self.is_size(node):
+            return 1
+        if asked_to_save(node):
+            return 1
+        width = _SCALE * nbytes
+        if self.prices[node].price == Price.FREE:
+            width += 1
+        if count_traffic and node not in self.in_memory:
+            width *= 2
+        return width * _CHECKPOINTED if self._is_inside_checkpoint(node) else width
+
+    @staticmethod
+    def is_size(node: torch.fx.Node) -> bool:
+        """Is this a symbolic number rather than a tensor?"""
+        return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
+
+    def _is_inside_checkpoint(self, node: torch.fx.Node) -> bool:
+        """Is it asked to be recomputed, and not the last value of its region?"""
+        if not asked_to_recompute(node) or self.prices[node].price == Price.NEVER:
+            return False
+        region = node.meta.get("ac_graph_id")
+        forward_users = [user for user in node.users if user in self.sides.forward]
+        return bool(forward_users) and all(
+            asked_to_recompute(user) and user.meta.get("ac_graph_id") == region
+            for user in forward_users
+        )
+
+    def _bans_at_budget_one(self) -> dict[torch.fx.Node, str]:
+        bans: dict[torch.fx.Node, str] = {}
+        chain: dict[torch.fx.Node, int] = {}
+        for node in self.sides.values:
+            price, reason = self.prices[node].price, self.prices[node].reason
+            before = max((chain.get(n, 0) for n in node.all_input_nodes), default=0)
+            chain[node] = before + (price == Price.CHEAP)
+            if asked_to_recompute(node):
+                continue
+            if price in (Price.REDUCTION, Price.HEAVY):
+                bans[node] = reason
+            elif chain[node] > LONGEST_CHAIN:
+                bans[node] = f"ends a chain of {LONGEST_CHAIN} cheap ops"
+            if price >= Price.REDUCTION or node in bans:
+                chain[node] = 0
+        return bans
+
+    def _in_memory(self) -> frozenset[torch.fx.Node]:
+        """Values that reach memory in any case: an op that does not fuse makes or reads them.
+
+        Being in memory spreads over views in both directions, since a view shares the storage.
+        """
+        found = {
+            node
+            for node in self.sides.values
+            if node in self.sides.outputs
+            or self._is_unfused(node)
+            or any(user in self.sides.forward and self._is_unfused(user) for user in node.users)
+        }
+        for node in self.sides.values:
+            if self._is_view(node) and node.all_input_nodes[0] in found:
+                found.add(node)
+        for node in reversed(self.sides.values):
+            if self._is_view(node) and node in found:
+                found.update(node.all_input_nodes)
+        return frozenset(found)
+
+    def _is_unfused(self, node: torch.fx.Node) -> bool:
+        known = self.prices.get(node) or recompute_price(node)
+        return known.price >= Price.REDUCTION
+
+    def _is_view(self, node: torch.fx.Node) -> bool:
+        return self.prices[node].price == Price.FREE and bool(node.all_input_nodes)

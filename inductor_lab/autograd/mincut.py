@@ -1,0 +1,86 @@
+"""Which values to save: a minimum cut.
+
+Every forward value is a pipe from `in` to `out`, as wide as it is dear to save.  Water enters at
+the values that cannot be made again and leaves at the values that the backward reads.  The cheapest
+set of pipes to cut, so that no water gets through, is the cheapest set of values to save: whatever
+lies behind the cut can be recomputed from it.
+
+    source ──inf──> x.in ══4096══> x.out ──inf──> sin.in ══8192══> sin.out ──inf──> sink
+
+Chen et al. 2016, "Training deep nets with sublinear memory cost", for trading memory for time;
+Inductor: `torch/_functorch/partitioners.py`, `solve_min_cut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+from networkx.algorithms.flow import boykov_kolmogorov
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """One forward value as the cut sees it.
+
+    inputs        the values it is made of
+    width         what saving it costs; None if it cannot be saved (a tuple, a checkpointed value)
+    is_source     it cannot be made again, or may not
+    is_needed     the backward reads it
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    width: int | None
+    is_source: bool
+    is_needed: bool
+
+
+def cheapest_cut(pipes: Iterable[Pipe]) -> frozenset[str] | None:
+    """Names of the values to save; None if no finite cut exists.
+
+    Of several cheapest cuts it takes the one nearest to the sources.
+    """
+    network, needed = _network(list(pipes))
+    if not needed:
+        return frozenset()
+    try:
+        residual = boykov_kolmogorov(network, "source", "sink", capacity="width")
+    except nx.NetworkXUnbounded:
+        return None
+    reached = _reached_from_source(residual)
+    return frozenset(
+        name
+        for name, side in (node for node in reached if isinstance(node, tuple))
+        if side == "in" and (name, "out") not in reached
+    )
+
+
+def _network(pipes: list[Pipe]) -> tuple[nx.DiGraph, bool]:
+    network = nx.DiGraph()
+    network.add_nodes_from(("source", "sink"))
+    known = {pipe.name for pipe in pipes}
+    for pipe in pipes:
+        enters, leaves = (pipe.name, "in"), (pipe.name, "out")
+        width = {} if pipe.width is None else {"width": pipe.width}
+        network.add_edge(enters, leaves, **width)
+        if pipe.is_source:
+            network.add_edge("source", enters)
+        else:
+            network.add_edges_from(((i, "out"), enters) for i in pipe.inputs if i in known)
+        if pipe.is_needed:
+            network.add_edge(leaves, "sink")
+    return network, any(pipe.is_needed for pipe in pipes)
+
+
+def _reached_from_source(residual: nx.DiGraph) -> set[object]:
+    reached: set[object] = {"source"}
+    frontier: list[object] = ["source"]
+    edges: Mapping[object, Mapping[object, Mapping[str, float]]] = residual.adj
+    while frontier:
+        for there, edge in edges[frontier.pop()].items():
+            if there not in reached and edge["flow"] < edge["capacity"]:
+                reached.add(there)
+                frontier.append(there)
+    return reached

@@ -1,0 +1,195 @@
+"""Cut a joint graph in two: our partition function for AOTAutograd.
+
+    joint:     x, dy ->  s = sin(x); c = cos(x); dx = dy * c                  ->  s, dx
+    forward:   x     ->  s = sin(x)                                          ->  s, (saved) x
+    backward:  x, dy ->  c = cos(x); dx = dy * c                             ->  dx
+
+Inductor: `torch/_functorch/partitioners.py`, `min_cut_rematerialization_partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.autograd.budget import Chooser
+from inductor_lab.autograd.recompute import Price, asked_to_save, estimated_flops
+from inductor_lab.autograd.result import Partition, PartitionDecision, Recomputed, SavedValue
+from inductor_lab.autograd.sides import Sides, sort_sides
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.capture.text import target_text
+
+GraphModule = torch.fx.GraphModule
+
+
+def partition(
+    joint: GraphModule,
+    joint_inputs: Any = None,
+    *,
+    num_fwd_outputs: int,
+    memory_budget: float = 1.0,
+    static_lifetime_input_indices: Sequence[int] | None = None,
+    earlier: FxGraph | None = None,
+    describe: bool = True,
+    **unused: Any,
+) -> tuple[GraphModule, GraphModule, Partition | None]:
+    """Forward module, backward module, and the `Partition` (None without `describe`).
+
+    The forward returns its `num_fwd_outputs` results, then the saved tensors, then the saved sizes;
+    the backward takes saved sizes, saved tensors, tangents: AOTAutograd's calling convention.
+    `earlier` is the joint graph as data, for `came_from`.
+    """
+    joint.graph.eliminate_dead_code()
+    sides = sort_sides(joint.graph, num_fwd_outputs)
+    chooser = Chooser(sides)
+    names = chooser.choose(memory_budget)
+    saved = [node for node in sides.values if node.name in names]
+    tensors = [node for node in saved if not chooser.is_size(node)]
+    sizes = [node for node in saved if chooser.is_size(node)]
+    primals = [node for node in joint.graph.find_nodes(op="placeholder")]
+    forward, backward = torch_api.extract_modules(
+        joint,
+        tensors,
+        sizes,
+        num_fwd_outputs=num_fwd_outputs,
+        static_lifetime_input_nodes={primals[i] for i in static_lifetime_input_indices or ()},
+    )
+    _recompute_late(backward, {node.name for node in sides.gradient})
+    if not describe:
+        return forward, backward, None
+    return forward, backward, _describe(
+        forward, backward, chooser, [*tensors, *sizes], memory_budget, earlier
+    )
+
+
+def _recompute_late(backward: GraphModule, gradient: set[str]) -> None:
+    """Move each recomputed op to just before its first use, so that it takes no memory before.
+
+    `a' b' c'  da(a') db(b') dc(c')`  →  `a' da(a')  b' db(b')  c' dc(c')`
+    """
+    graph = backward.graph
+    inputs = graph.find_nodes(op="placeholder")
+    placed: set[torch.fx.Node] = set(inputs)
+    cursor = inputs[-1] if inputs else graph._root
+    for node in list(graph.nodes):
+        if node.name not in gradient and node.op != "output":
+            continue
+        for step in _unplaced(node, placed):
+            if step is not cursor.next:
+                cursor.append(step)
+            placed.add(step)
+            cursor = step
+    graph.lint()
+    backward.recompile()
+
+
+def _unplaced(node: torch.fx.Node, placed: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
+    """`node` and all its ancestors that are not placed yet, ancestors first."""
+    if node in placed:
+        return
+    stack = [(node, iter(node.all_input_nodes))]
+    seen = {node}
+    while stack:
+        current, inputs = stack[-1]
+        missing = next((n for n in inputs if n not in placed and n not in seen), None)
+        if missing is None:
+            stack.pop()
+            yield current
+        else:
+            seen.add(missing)
+            stack.append((missing, iter(missing.all_input_nodes)))
+
+
+def _describe(
+    forward: GraphModule,
+    backward: GraphModule,
+    chooser: Chooser,
+    saved: list[torch.fx.Node],
+    memory_budget: float,
+    earlier: FxGraph | None,
+) -> Partition:
+    in_backward = {node.name for node in backward.graph.nodes}
+    decisions = tuple(_decisions(chooser, {node.name for node in saved}, in_backward))
+    return Partition(
+        forward=fx_graph(forward, "forward", earlier=earlier),
+        backward=fx_graph(backward, "backward", earlier=earlier),
+        saved=tuple(
+            SavedValue(
+                node.name,
+                chooser.sides.nbytes[node],
+                node.op == "placeholder",
+                _why_saved(node, chooser),
+            )
+            for node in saved
+        ),
+        recomputed=tuple(_recomputed(chooser, decisions)),
+        decisions=decisions,
+        cut_bytes=chooser.kept_bytes(frozenset(node.name for node in saved)),
+        memory_budget=memory_budget,
+        bytes_if_all_saved=_eager_bytes(chooser.sides, chooser),
+        bytes_if_min=chooser.least_bytes(),
+    )
+
+
+def _decisions(
+    chooser: Chooser, saved: set[str], in_backward: set[str]
+) -> Iterator[PartitionDecision]:
+    for node in chooser.sides.values:
+        nbytes, price = chooser.sides.nbytes[node], chooser.prices[node]
+        reasons = (price.reason,)
+        if node.name in saved:
+            is_input = node.op == "placeholder"
+            reasons = (_why_saved(node, chooser),)
+            yield PartitionDecision(
+                node.name, "input" if is_input else "saved", nbytes, reasons
+            )
+        elif node.name not in in_backward:
+            yield PartitionDecision(
+                node.name, "unneeded", nbytes, ("the backward can do without it",)
+            )
+        elif node in chooser.sides.forward:
+            yield PartitionDecision(node.name, "recomputed", nbytes, reasons)
+        else:
+            yield PartitionDecision(
+                node.name, "backward", nbytes, ("the forward does not need it",)
+            )
+
+
+def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
+    if node.op == "placeholder":
+        return "an input: alive anyway"
+    if asked_to_save(node):
+        return "the checkpoint policy says so"
+    if chooser.prices[node].price == Price.NEVER:
+        return chooser.prices[node].reason
+    if node in chooser.bans:
+        return chooser.bans[node]
+    return "smaller than what it is made of"
+
+
+def _recomputed(
+    chooser: Chooser, decisions: tuple[PartitionDecision, ...]
+) -> Iterator[Recomputed]:
+    """Ops that run twice; views and sizes are left out, since they do nothing."""
+    again = {decision.node for decision in decisions if decision.choice == "recomputed"}
+    for node in chooser.sides.values:
+        price = chooser.prices[node]
+        if node.name in again and price.price > Price.FREE:
+            flops, nbytes = estimated_flops(node), chooser.sides.nbytes[node]
+            why = f"{price.reason}; {flops:,} flops against {nbytes:,} bytes"
+            yield Recomputed(node.name, target_text(node.target), flops, why)
+
+
+def _eager_bytes(sides: Sides, chooser: Chooser) -> int:
+    """Bytes that eager mode keeps: what gradient formulas read, views counted as their base."""
+    bases = set()
+    for node in sides.needed:
+        base = node
+        while chooser.prices[base].price == Price.FREE and base.all_input_nodes:
+            base = base.all_input_nodes[0]
+        bases.add(base)
+    return sum(sides.nbytes[base] for base in bases if base.op != "placeholder")

@@ -1,0 +1,141 @@
+"""How dear it is to run a forward op a second time in the backward.
+
+Inductor: `torch/_functorch/partitioners.py`, `get_default_op_list` and `should_ban_recomputation`.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import torch
+
+from inductor_lab.capture.text import node_value
+from inductor_lab.torch_api import CheckpointPolicy, nbytes_hint, size_hint
+
+CREATION = frozenset(
+    "full full_like zeros zeros_like ones ones_like arange iota scalar_tensor eye tril triu "
+    "empty empty_like empty_strided empty_permuted new_zeros new_ones new_full new_empty "
+    "lift_fresh_copy tril_indices triu_indices".split()
+)
+COPY = frozenset(
+    "_to_copy clone copy cat stack constant_pad_nd index gather embedding index_select "
+    "select_scatter slice_scatter diagonal_scatter as_strided_scatter flip roll repeat "
+    "convert_element_type device_put _unsafe_view _reshape_copy view_copy expand_copy "
+    "permute_copy".split()
+)
+REDUCTION = frozenset(
+    "sum mean prod amax amin max min argmax argmin any all var std var_mean std_mean norm "
+    "linalg_vector_norm logsumexp native_layer_norm native_group_norm _softmax _log_softmax "
+    "_safe_softmax _fused_rms_norm cumsum cumprod".split()
+)
+PRODUCT = frozenset("mm addmm bmm baddbmm mv addmv dot _int_mm".split())
+
+
+class Price(IntEnum):
+    """What running an op again costs, cheapest first; `memory_budget` decides what is allowed."""
+
+    FREE = 0
+    CHEAP = 1
+    REDUCTION = 2
+    HEAVY = 3
+    NEVER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """The price of an op, and the reason in words."""
+
+    price: Price
+    reason: str
+
+
+def recompute_price(node: torch.fx.Node) -> Recompute:
+    """What it costs to run `node` again, all its inputs given."""
+    target: Any = node.target
+    if node.op == "placeholder":
+        return Recompute(Price.NEVER, "an input of the graph")
+    if node.op == "get_attr" or target is operator.getitem or _is_size(node):
+        return Recompute(Price.FREE, "takes no time")
+    if not isinstance(target, torch._ops.OpOverload):
+        return _of_python_function(target)
+    name = target._schema.name.partition("::")[2]
+    if _is_random(node, target):
+        return Recompute(Price.NEVER, "draws random numbers: again would give others")
+    if target._schema.is_mutable:
+        return Recompute(Price.NEVER, "writes into its argument")
+    if any(argument.alias_info for argument in target._schema.arguments):
+        return Recompute(Price.FREE, "a view: no work")
+    if torch.Tag.pointwise in target.tags or name in CREATION | COPY:
+        return Recompute(Price.CHEAP, "cheap: fuses into what uses it")
+    if name in REDUCTION:
+        return Recompute(Price.REDUCTION, "a reduction: reads more than it writes")
+    if target.namespace in ("aten", "prims"):
+        return Recompute(Price.HEAVY, f"{name} is a heavy op")
+    return Recompute(Price.NEVER, "a custom op: nobody knows whether it may run twice")
+
+
+def _of_python_function(target: Any) -> Recompute:
+    if getattr(target, "__module__", "") in ("_operator", "math", "torch"):
+        return Recompute(Price.FREE, "arithmetic on sizes")
+    return Recompute(Price.NEVER, "not an ATen op: nobody knows whether it may run twice")
+
+
+def _is_size(node: torch.fx.Node) -> bool:
+    return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _is_random(node: torch.fx.Node, target: torch._ops.OpOverload) -> bool:
+    """Is it seeded?  Attention is tagged so for its dropout, which may be zero."""
+    if torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    names = [argument.name for argument in target._schema.arguments]
+    if "dropout_p" not in names:
+        return True
+    position = names.index("dropout_p")
+    given = node.args[position] if position < len(node.args) else node.kwargs.get("dropout_p", 0.0)
+    return given != 0.0
+
+
+def asked_to_recompute(node: torch.fx.Node) -> bool:
+    """Is the node inside of a `torch.utils.checkpoint` region?"""
+    return node.meta.get("recompute") in (
+        CheckpointPolicy.MUST_RECOMPUTE,
+        CheckpointPolicy.PREFER_RECOMPUTE,
+    )
+
+
+def asked_to_save(node: torch.fx.Node) -> bool:
+    """Did the person's checkpoint policy say to save this one?"""
+    return node.meta.get("recompute") in (
+        CheckpointPolicy.MUST_SAVE,
+        CheckpointPolicy.PREFER_SAVE,
+    )
+
+
+def estimated_flops(node: torch.fx.Node) -> int:
+    """Arithmetic of one op: exact for matrix products, one per element touched for the rest."""
+    value = node_value(node)
+    tensors = [n for n in node.all_input_nodes if isinstance(node_value(n), torch.Tensor)]
+    price = recompute_price(node).price
+    if price == Price.FREE:
+        return 0
+    made = _numel(value)
+    name = getattr(getattr(node.target, "_schema", None), "name", "").partition("::")[2]
+    if name in PRODUCT and len(tensors) >= 2:
+        return 2 * made * size_hint(node_value(tensors[-2]).shape[-1])
+    if name == "convolution" and isinstance(value, torch.Tensor):
+        weight = node_value(tensors[1])
+        return 2 * made * _numel(weight) // max(size_hint(weight.shape[0]), 1)
+    read = sum(_numel(node_value(n)) for n in tensors)
+    return max(made, read)
+
+
+def _numel(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return nbytes_hint(value) // max(value.dtype.itemsize, 1)
+    if isinstance(value, list | tuple):
+        return sum(_numel(item) for item in value)
+    return 0
