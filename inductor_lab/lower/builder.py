@@ -21,7 +21,6 @@ from inductor_lab.ir.expr import (
     Const,
     Expr,
     IndexValue,
-    Load,
     Op,
     Origins,
     SizeValue,
@@ -34,7 +33,6 @@ from inductor_lab.ir.program import (
     ExternArg,
     ExternCall,
     Layout,
-    LoopProgram,
     Pointwise,
     Reduction,
 )
@@ -169,6 +167,8 @@ class Builder:
         """A nest that reduces `body` over `reduce_axes` for each element of `facts.shape`."""
         buffer = self._new(facts, BufferKind.COMPUTED)
         axes = axes_of(facts.shape)
+        if any(is_int(axis.size, 0) for axis in reduce_axes):
+            body = self.const(0, body.dtype)
         self.steps.append(Reduction(buffer.name, axes, reduce_axes, kind, body, self.origins))
         return TensorValue.of(buffer)
 

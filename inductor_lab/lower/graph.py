@@ -14,7 +14,7 @@ Inductor: `graph.py`, `GraphLowering.run_node`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,19 +26,23 @@ from inductor_lab.errors import LabError
 from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
+    ExternCall,
     Input,
     Layout,
     LoopProgram,
     Output,
+    Step,
+    read_by,
+    written_by,
 )
-from inductor_lab.lower import create, index, matmul, pointwise, random, reduce, view
+from inductor_lab.lower import create, index, matmul, pointwise, pool, random, reduce, view
 from inductor_lab.lower.builder import Builder, Facts, size_of
 from inductor_lab.lower.extern import fallback, needs_extern, source_line, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
 
-FAMILIES = (pointwise, reduce, view, index, create, random, matmul)
+FAMILIES = (pointwise, reduce, pool, view, index, create, random, matmul)
 """The modules whose import fills the registry."""
 
 
@@ -75,11 +79,14 @@ class _Walk:
             self.build.begin(node)
             self.values[node] = getattr(self, node.op)(node)
         build = self.build
+        steps = _needed(build.steps, self.outputs)
+        made = {name for step in steps for name in written_by(step)}
+        kept = (BufferKind.INPUT, BufferKind.CONSTANT)
         return LoopProgram(
             build.name,
             tuple(self.inputs),
-            build.buffers,
-            tuple(build.steps),
+            {n: b for n, b in build.buffers.items() if b.kind in kept or n in made},
+            tuple(steps),
             self.outputs,
             build.constants,
         )
@@ -118,6 +125,8 @@ class _Walk:
         if lowering is None or needs_extern(node):
             return fallback(self.build, node.target, args, kwargs)
         if isinstance(result, torch.Tensor):
+            if _is_empty(result):
+                return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         return lowering(self.build, *args, **kwargs)
 
@@ -160,6 +169,27 @@ class _Walk:
             source_line(node),
             "keep it out of the compiled function, for instance with torch.compiler.disable",
         )
+
+
+def _is_empty(fake: torch.Tensor) -> bool:
+    """Is it sure that there are no elements?  Then nothing needs to be read."""
+    return any(isinstance(size, int) and size == 0 for size in fake.shape)
+
+
+def _needed(steps: Sequence[Step], outputs: Sequence[Output]) -> list[Step]:
+    """The steps that some output depends on (of `var_mean`, often only one result is used)."""
+    wanted = {output.buffer for output in outputs if isinstance(output, BufferView)}
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if wanted.intersection(written_by(step)) or _has_effects(step):
+            wanted |= read_by(step)
+            kept.append(step)
+    return kept[::-1]
+
+
+def _has_effects(step: Step) -> bool:
+    """Drawing a seed moves the state of the generator, as it would in eager."""
+    return isinstance(step, ExternCall) and step.reason == "random seed"
 
 
 def _number(value: Any) -> Any:

@@ -20,8 +20,7 @@ from inductor_lab.ir.index import ZERO
 from inductor_lab.lower.builder import Builder, Facts
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import flatten, identity
-from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.lower.tensor import TensorValue, flatten, identity
 
 aten = torch.ops.aten
 GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}

@@ -17,17 +17,15 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Op, Origins
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins
 from inductor_lab.ir.index import (
     ZERO,
     Axis,
     Index,
     Size,
     add_sizes,
-    exact_ratio,
     is_int,
     mul_sizes,
-    product,
 )
 from inductor_lab.ir.program import Buffer, BufferView, Layout
 
@@ -285,7 +283,7 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
     Storage offset f lies in dimension d of a dense buffer at (f // stride[d]) % size[d].
     """
-    if not is_dense(buffer.layout):
+    if not is_dense(buffer.layout) or not _inside(target, buffer.layout):
         return None
     own = identity(target.size)
     flat = Index.constant_of(add_sizes(target.offset, mul_sizes(buffer.layout.offset, -1)))
@@ -297,6 +295,17 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
         for size, stride in zip(sizes, strides, strict=True)
     ]
     return replace(value, shape=target.size, index=tuple(at))
+
+
+def _inside(target: Layout, storage: Layout) -> bool:
+    """Does the view stay in the storage?  Symbolic sizes are trusted, as eager has checked them."""
+    last = target.offset
+    for size, stride in zip(target.size, target.stride, strict=True):
+        last = add_sizes(last, mul_sizes(add_sizes(size, -1), stride))
+    end = add_sizes(storage.offset, storage.numel)
+    if not (isinstance(last, int) and isinstance(end, int) and isinstance(target.offset, int)):
+        return True
+    return storage.offset <= target.offset and last < end
 
 
 def _in_dimension(flat: Index, size: Size, stride: Size, numel: Size) -> Index:

@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.index import Size, add_sizes, is_int
+from inductor_lab.ir.index import Size, add_sizes, mul_sizes
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
-from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.builder import Builder, size_of
+from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue
 
@@ -144,32 +145,24 @@ def unfold(build: Builder, x: TensorValue, dim: int, size: int, step: int) -> Te
 def as_strided(
     build: Builder, x: TensorValue, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> TensorValue:
-    """Any strided view of the storage that `x` lies in."""
-    value, own = build.strided(x)
-    start = own.offset if offset is None else _storage_offset(build, x, size_of(offset))
-    target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), start)
-    buffer = build.buffers[value.buffer]
-    found = tensor.restrided(value, buffer, target)
-    if found is None:
-        raise_or_copy = Facts(target.size, target.stride, x.dtype, x.device)
-        (found,) = build.extern(
-            "aten.as_strided_copy.default",
-            (tensor.view_of(value, own), target.size, target.stride, target.offset),
-            outputs=[replace(raise_or_copy, stride=Layout.contiguous(target.size).stride)],
-            reason="overlapping strides",
-        )
-    return came_by(build, found)
+    """Any strided view of the storage that `x` lies in.
 
-
-def _storage_offset(build: Builder, x: TensorValue, offset: Size) -> Size:
-    """An absolute storage offset, counted from the first element of the buffer instead.
-
-    An input that is itself a slice starts at an offset of its own storage.
+    ATen copies it where the storage is an input's and reaches beyond the input itself.
     """
     fake = build.node.args[0].meta["val"]
-    own = tensor.layout_of(x, build.buffers[x.buffer])
-    before = add_sizes(size_of(fake.storage_offset()), -own.offset if own else 0)
-    return add_sizes(offset, before * -1)
+    value, own = build.strided(x)
+    buffer = build.buffers[value.buffer]
+    start = own.offset
+    if offset is not None:
+        # the node counts from the start of the storage, a layout from the buffer's first element
+        before = add_sizes(size_of(fake.storage_offset()), mul_sizes(own.offset, -1))
+        start = add_sizes(size_of(offset), mul_sizes(before, -1))
+    target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), start)
+    found = tensor.restrided(value, buffer, target)
+    if found is None:
+        args = (value, size, stride, fake.storage_offset() if offset is None else offset)
+        return fallback(build, aten.as_strided.default, args, {}, reason="unknown storage")
+    return came_by(build, found)
 
 
 @lowers(
@@ -200,8 +193,3 @@ def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, .
 def view_of(build: Builder, x: TensorValue) -> TensorValue:
     """The tensor itself, as the prims call it."""
     return x
-
-
-def is_whole(size: Size) -> bool:
-    """Is a size known before the program runs?"""
-    return isinstance(size, int) and not is_int(size, -1)
