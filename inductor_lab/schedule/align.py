@@ -1,0 +1,102 @@
+"""Which axis of one cluster is which axis of the other.
+
+Two clusters meet in a buffer that both load, or that one makes and the other loads.  Where the first
+has `buf[i0, r0]` and the second `buf[i0, i1]`, the outer axis i0 of one is i0 of the other; r0 and i1
+are each one's own business.
+
+Inductor: `scheduler.py`, `MemoryDep.normalize_with_stride_order` and loop reordering do this by
+renaming all loops of both sides to one canonical order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from inductor_lab.ir.index import Axis
+from inductor_lab.schedule.cluster import Cluster, Member, renamed, union
+from inductor_lab.schedule.facts import Place
+
+
+def common_axes(first: Cluster, second: Cluster, shared: Iterable[str]) -> dict[Axis, Axis]:
+    """Outer axes of `first` → outer axes of `second` that walk the shared buffers together.
+
+    Of all pairs of places the one that matches most axes wins.  If it matches any, axes left over
+    on both sides are matched by position.
+    """
+    best: dict[Axis, Axis] = {}
+    enough = min(len(first.axes), len(second.axes))
+    for buffer in shared:
+        for here in places_of(first, buffer):
+            for there in places_of(second, buffer):
+                found = _matching(here, there, first.axes, second.axes)
+                if len(found) > len(best):
+                    best = found
+                if len(best) == enough:
+                    return best
+    return _completed(best, first.axes, second.axes) if best else best
+
+
+def places_of(cluster: Cluster, buffer: str) -> Iterable[Place]:
+    """Where a cluster touches a buffer: where it stores it, or where it loads it."""
+    if buffer in cluster.made:
+        return (cluster.made[buffer].store,)
+    return cluster.loads.get(buffer, ())
+
+
+def _matching(
+    here: Place, there: Place, first: tuple[Axis, ...], second: tuple[Axis, ...]
+) -> dict[Axis, Axis]:
+    pairs: dict[Axis, Axis] = {}
+    for a, b in zip(here, there, strict=True):
+        one, other = a.as_axis(), b.as_axis()
+        if one is None or other is None or one.size != other.size:
+            continue
+        if one in first and other in second and one not in pairs and other not in pairs.values():
+            pairs[one] = other
+    return pairs
+
+
+def _completed(
+    pairs: dict[Axis, Axis], first: tuple[Axis, ...], second: tuple[Axis, ...]
+) -> dict[Axis, Axis]:
+    pairs = dict(pairs)
+    if len(first) == len(second):
+        for one, other in zip(first, second, strict=True):
+            if one not in pairs and other not in pairs.values() and one.size == other.size:
+                pairs[one] = other
+    return pairs
+
+
+def put_together(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> Cluster:
+    """One cluster whose outer axes are the common ones, called as `second` calls them.
+
+    before:  first  (i0)      buf1[i0] = sum over r0 of x[i0, r0]
+             second (i0, i1)  buf2[i0, i1] = x[i0, i1] / buf1[i0]
+    after:   (i0)             both; i1 is now the inner loop of buf2
+    """
+    kept = set(common.values())
+    axes = tuple(axis for axis in second.axes if axis in kept)
+    members = [renamed(m, _new_names(m, common), second.buffers) for m in first.members]
+    return union(axes, first, members, second)
+
+
+def _new_names(member: Member, common: Mapping[Axis, Axis]) -> dict[Axis, Axis]:
+    """Common axes take the other side's names; inner ones get out of their way."""
+    taken = {axis.name for axis in common.values()}
+    taken |= {axis.name for axis in member.loops if axis not in common}
+    names: dict[Axis, Axis] = {}
+    outer = {axis.name for axis in common.values()}
+    for axis in member.loops:
+        if axis in common:
+            names[axis] = common[axis]
+        elif axis.name in outer:
+            names[axis] = Axis(_free_name(axis.name, taken), axis.size)
+    return names
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    count = 1
+    while f"{name}_{count}" in taken:
+        count += 1
+    taken.add(f"{name}_{count}")
+    return f"{name}_{count}"

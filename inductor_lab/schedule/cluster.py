@@ -1,0 +1,259 @@
+"""A group in the making: which nests it has, what it loads where, and what that costs.
+
+Clusters are values: inlining or joining makes a new one, so that a fusion can be judged by looking at
+the cluster it would give.  Loads are kept per member as (buffer, place) with everything inlined
+already expanded, each different place once; so long chains of cheap operations stay linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.program import Buffer, Reduction
+from inductor_lab.schedule.facts import (
+    Access,
+    NestFacts,
+    Place,
+    access,
+    real_axes,
+    storage_elements,
+    touched,
+)
+
+Loads: TypeAlias = dict[str, dict[Place, Access]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A nest that the cluster computes in full.
+
+    `rename` gives its axes the names that the cluster uses; `loads` are all its loads, in those axes, those
+    of inlined producers included.
+    """
+
+    facts: NestFacts
+    rename: Mapping[Axis, Axis]
+    loads: Loads
+
+    @property
+    def buffer(self) -> str:
+        return self.facts.buffer
+
+    @property
+    def is_reduction(self) -> bool:
+        return isinstance(self.facts.nest, Reduction)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The nest's axes as the cluster names them, one for each dimension of its buffer."""
+        return tuple(self.rename.get(axis, axis) for axis in self.facts.nest.axes)
+
+    @property
+    def loops(self) -> tuple[Axis, ...]:
+        reduced = self.facts.nest.reduce_axes
+        return (*self.axes, *(self.rename.get(axis, axis) for axis in reduced))
+
+    @property
+    def store(self) -> Place:
+        return tuple(Index.of(axis) for axis in self.axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Members in program order and the producers inlined into them.
+
+    axes      the outer axes that all members share
+    written   members whose buffer reaches memory, as far as is known by now
+    copied    flops of one evaluation of everything that is inlined here and computed elsewhere too
+    """
+
+    axes: tuple[Axis, ...]
+    members: tuple[Member, ...]
+    inlined: Mapping[str, NestFacts]
+    written: frozenset[str]
+    buffers: Mapping[str, Buffer]
+    copied: int = 0
+
+    @cached_property
+    def made(self) -> dict[str, Member]:
+        return {member.buffer: member for member in self.members}
+
+    @cached_property
+    def has_reduction(self) -> bool:
+        return any(member.is_reduction for member in self.members)
+
+    @cached_property
+    def loads(self) -> dict[str, dict[Place, None]]:
+        """Every buffer that is loaded, with its places; inlined and made ones too."""
+        places: dict[str, dict[Place, None]] = {}
+        for member in self.members:
+            for buffer, found in member.loads.items():
+                places.setdefault(buffer, {}).update(dict.fromkeys(found))
+        return places
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Buffers that the kernel reads from memory."""
+        return tuple(b for b in self.loads if b not in self.inlined and b not in self.made)
+
+    @cached_property
+    def bytes_read(self) -> int:
+        total = 0
+        for name in self.reads:
+            buffer = self.buffers[name]
+            accesses = [a for m in self.members for a in m.loads.get(name, {}).values()]
+            total += touched(accesses, buffer) * buffer.dtype.itemsize
+        return total
+
+    @cached_property
+    def bytes_written(self) -> int:
+        written = (self.buffers[name] for name in self.written)
+        return sum(storage_elements(buffer) * buffer.dtype.itemsize for buffer in written)
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+    @cached_property
+    def operations(self) -> int:
+        """Operations of the text that it becomes: each inlined body once for each place."""
+        total = sum(member.facts.ops for member in self.members)
+        for member in self.members:
+            for name, facts in self.inlined.items():
+                total += facts.ops * len(member.loads.get(name, ()))
+        return total
+
+    @cached_property
+    def flops(self) -> int:
+        total = sum(member.facts.flops * member.facts.volume for member in self.members)
+        return total + sum(self.flops_of(facts) for facts in self.inlined.values())
+
+    def flops_of(self, facts: NestFacts) -> int:
+        """Arithmetic spent on one inlined producer."""
+        accesses = (a for m in self.members for a in m.loads.get(facts.buffer, {}).values())
+        return facts.flops * sum(a.evaluations for a in accesses)
+
+    @property
+    def first(self) -> int:
+        return self.members[0].facts.position
+
+
+def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
+    """A nest on its own."""
+    nest = facts.nest
+    loops = (*nest.axes, *nest.reduce_axes)
+    loads: Loads = {}
+    for buffer, place in facts.loads:
+        loads.setdefault(buffer, {})[place] = access(place, loops, buffers[buffer])
+    axes = real_axes(nest.axes)
+    return Cluster(axes, (Member(facts, {}, loads),), {}, frozenset({facts.buffer}), buffers)
+
+
+Expand: TypeAlias = Callable[[NestFacts, Place], tuple[tuple[str, Place], ...]]
+"""The loads of a producer evaluated at a place."""
+
+
+def expand_loads(facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...]:
+    """What is loaded to evaluate a producer at a place.
+
+    before:  buf0[i0, i1] = x[i1] + y[i0]      at [r0, 3]
+    after:   x at [3], y at [r0]
+    """
+    axes = facts.nest.axes
+    moved = {a: e for a, e in zip(axes, place, strict=True) if e != Index.of(a)}
+    if not moved:
+        return facts.loads
+    return tuple(
+        (buffer, tuple(index.substitute(moved) for index in at)) for buffer, at in facts.loads
+    )
+
+
+def inline(cluster: Cluster, facts: NestFacts, expand: Expand, copy: bool = False) -> Cluster:
+    """The cluster with a pointwise producer evaluated on demand in the place of its loads.
+
+    before:  buf1 = sin(buf0[i0])         loads buf0 at [i0]
+    after:   buf1 = sin(x[i0] + 1)        loads buf0 (inlined) and x at [i0]
+    """
+    inlined = {**cluster.inlined, facts.buffer: facts}
+    members = []
+    for member in cluster.members:
+        places = member.loads.get(facts.buffer)
+        if places:
+            loads = _expanded(member, [(facts, p) for p in places], inlined, expand, cluster)
+            member = replace(member, loads=loads)
+        members.append(member)
+    copied = cluster.copied + (facts.flops if copy else 0)
+    return replace(cluster, members=tuple(members), inlined=inlined, copied=copied)
+
+
+def _expanded(
+    member: Member,
+    waiting: list[tuple[NestFacts, Place]],
+    inlined: Mapping[str, NestFacts],
+    expand: Expand,
+    cluster: Cluster,
+) -> Loads:
+    """All loads of a member once the waiting evaluations are added."""
+    loads = dict(member.loads)
+    fresh: set[str] = set()
+    while waiting:
+        for name, at in expand(*waiting.pop()):
+            if name not in fresh:
+                fresh.add(name)
+                loads[name] = dict(loads.get(name, {}))
+            if at not in loads[name]:
+                loads[name][at] = access(at, member.loops, cluster.buffers[name])
+                if name in inlined:
+                    waiting.append((inlined[name], at))
+    return loads
+
+
+def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
+    """The cluster where nothing is stored that nobody outside asks for.
+
+    A pointwise member that does not escape becomes inlined, a reduction stays in a register.
+    """
+    for member in reversed(cluster.members):
+        if member.buffer not in escaping and not member.is_reduction:
+            others = tuple(m for m in cluster.members if m is not member)
+            cluster = inline(replace(cluster, members=others), member.facts, expand)
+    return replace(cluster, written=escaping)
+
+
+def renamed(member: Member, rename: Mapping[Axis, Axis], buffers: Mapping[str, Buffer]) -> Member:
+    """The member with its axes called differently; `rename` is one to one."""
+    moved = {axis: Index.of(new) for axis, new in rename.items() if axis != new}
+    if not moved:
+        return member
+    loops = (*member.facts.nest.axes, *member.facts.nest.reduce_axes)
+    names = {axis: member.rename.get(axis, axis) for axis in loops}
+    names = {axis: rename.get(name, name) for axis, name in names.items()}
+    shell = Member(member.facts, names, {})
+    loads: Loads = {}
+    for buffer, places in member.loads.items():
+        for place in places:
+            at = tuple(index.substitute(moved) for index in place)
+            loads.setdefault(buffer, {})[at] = access(at, shell.loops, buffers[buffer])
+    return Member(member.facts, names, loads)
+
+
+def union(
+    axes: tuple[Axis, ...], first: Cluster, first_members: Iterable[Member], second: Cluster
+) -> Cluster:
+    """One cluster of the members of two; a nest that is a member of one and inlined in the other is
+    a member."""
+    members = sorted((*first_members, *second.members), key=lambda m: m.facts.position)
+    made = {member.buffer for member in members}
+    inlined = {**first.inlined, **second.inlined}
+    return Cluster(
+        axes,
+        tuple(members),
+        {name: facts for name, facts in inlined.items() if name not in made},
+        first.written | second.written,
+        second.buffers,
+        max(first.copied, second.copied),
+    )

@@ -1,0 +1,157 @@
+"""What the scheduler asks about one nest or one load again and again, worked out once.
+
+Two numbers matter for a load: how many different elements it touches (that is memory traffic) and
+how many times the loop evaluates it (that is work, if the buffer is not loaded but recomputed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from inductor_lab.ir.expr import Expr, Load, Op
+from inductor_lab.ir.index import (
+    ZERO,
+    Axis,
+    Gathered,
+    Index,
+    Quotient,
+    Remainder,
+    hint,
+    is_int,
+)
+from inductor_lab.ir.ops import OPS
+from inductor_lab.ir.program import Buffer, Nest, Reduction
+
+Place: TypeAlias = tuple[Index, ...]
+"""Where a buffer is loaded: one index for each of its dimensions."""
+
+Box: TypeAlias = tuple[tuple[int, int], ...]
+"""Smallest and largest index in each dimension, both included."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NestFacts:
+    """A nest with its position in the program and what its body holds.
+
+    loads    (buffer, place) for each different load, those inside gathered indices included
+    flops    arithmetic of one evaluation of the body
+    ops      operations in the body, a measure of how much code it becomes
+    volume   how often the body is evaluated: the product of all axes (symbols hinted)
+    """
+
+    nest: Nest
+    position: int
+    loads: tuple[tuple[str, Place], ...]
+    flops: int
+    ops: int
+    volume: int
+
+    @property
+    def buffer(self) -> str:
+        return self.nest.buffer
+
+    @property
+    def store(self) -> Place:
+        """The place where the nest itself writes."""
+        return tuple(Index.of(axis) for axis in self.nest.axes)
+
+
+def nest_facts(nest: Nest, position: int) -> NestFacts:
+    loads: dict[tuple[str, Place], None] = {}
+    flops = int(isinstance(nest, Reduction))
+    ops = 1
+    for node in nest.body.walk():
+        if isinstance(node, Load):
+            loads[node.buffer, node.index] = None
+        elif isinstance(node, Op):
+            flops += OPS[node.name].flops
+            ops += 1
+    volume = prod(hint(axis.size) for axis in (*nest.axes, *nest.reduce_axes))
+    return NestFacts(nest, position, tuple(loads), flops, ops, volume)
+
+
+def real_axes(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    """The axes that are not of size 1, which are the only ones that indices mention."""
+    return tuple(axis for axis in axes if not is_int(axis.size, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load of a buffer in a loop nest.
+
+    elements      different elements touched
+    box           the range of each index
+    evaluations   how often the load is evaluated if it sits in the outermost loop that it can:
+                  what depends on the rows alone is evaluated once a row
+    """
+
+    elements: int
+    box: Box
+    evaluations: int
+
+
+def access(place: Place, loops: tuple[Axis, ...], buffer: Buffer) -> Access:
+    used: set[Axis] = set()
+    box: list[tuple[int, int]] = []
+    for index, size in zip(place, buffer.layout.size, strict=True):
+        used.update(index.axes())
+        low, high = _bounds(index)
+        box.append((max(low, 0), min(high, hint(size) - 1)))
+    points = prod(hint(axis.size) for axis in used)
+    evaluations, reached = 1, 1
+    for axis in loops:
+        reached *= hint(axis.size)
+        if axis in used:
+            evaluations = reached
+    return Access(min(points, _volume(box)), tuple(box), evaluations)
+
+
+def touched(accesses: Iterable[Access], buffer: Buffer) -> int:
+    """Elements of a buffer that several loads touch together; the same range counts once.
+
+    Different ranges are added up and never exceed the box around them or the storage.
+    """
+    boxes: dict[Box, int] = {}
+    for one in accesses:
+        boxes[one.box] = max(one.elements, boxes.get(one.box, 0))
+    around = [
+        (min(low for low, _ in ranges), max(high for _, high in ranges))
+        for ranges in zip(*boxes, strict=True)
+    ]
+    return min(sum(boxes.values()), _volume(around), storage_elements(buffer))
+
+
+def storage_elements(buffer: Buffer) -> int:
+    """Different elements of a buffer: dimensions of stride 0 repeat the same ones."""
+    layout = buffer.layout
+    pairs = zip(layout.size, layout.stride, strict=True)
+    return prod(hint(size) for size, stride in pairs if not is_int(stride, 0))
+
+
+def body_flops(body: Expr) -> int:
+    """Arithmetic of one evaluation."""
+    return sum(OPS[node.name].flops for node in body.walk() if isinstance(node, Op))
+
+
+def _volume(box: Iterable[tuple[int, int]]) -> int:
+    return prod(max(high - low + 1, 0) for low, high in box)
+
+
+def _bounds(index: Index) -> tuple[int, int]:
+    """Range of an index with symbols hinted."""
+    if index is ZERO:
+        return 0, 0
+    low = high = hint(index.constant)
+    for atom, coefficient in index.terms:
+        match atom:
+            case Axis(_, size) | Gathered(_, size) | Remainder(_, size):
+                first, last = 0, hint(size) - 1
+            case Quotient(dividend, divisor):
+                first, last = (bound // max(hint(divisor), 1) for bound in _bounds(dividend))
+        factor = hint(coefficient)
+        first, last = first * factor, last * factor
+        low, high = low + min(first, last), high + max(first, last)
+    return low, high

@@ -1,0 +1,96 @@
+"""What must hold for two nests to share a kernel.
+
+A kernel runs the points of its group's outer axes independently, in any order, and all of its nests are
+over before the next kernel starts.  Each rule guards one part of that.
+
+Inductor: `scheduler.py`, `Scheduler.can_fuse` and `can_fuse_vertical`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inductor_lab.ir.index import Axis
+from inductor_lab.ir.text import axes_text, index_text
+from inductor_lab.schedule.cluster import Cluster
+from inductor_lab.schedule.facts import Place
+from inductor_lab.schedule.rules import Pair, legality
+
+
+@legality
+def same_device(pair: Pair) -> str | None:
+    """A kernel runs on one device."""
+    here = pair.buffers[pair.producer].device
+    there = pair.buffers[pair.consumer].device
+    if here == there:
+        return None
+    return f"{pair.producer} is on {here}, {pair.consumer} on {there}"
+
+
+@legality
+def no_step_between(pair: Pair) -> str | None:
+    """No other step may need the one and be needed by the other: it could run neither before nor after
+    the kernel."""
+    if pair.between is None:
+        return None
+    return f"{pair.between} has to run between {pair.producer} and {pair.consumer}"
+
+
+@legality
+def stored_once(pair: Pair) -> str | None:
+    """A buffer is written by one kernel; the others that need it load it."""
+    if pair.home is None:
+        return None
+    return f"{pair.producer} is already stored by the kernel of {pair.home}"
+
+
+@legality
+def same_iteration_space(pair: Pair) -> str | None:
+    """All nests of a kernel visit all points of its outer axes.
+
+    Reductions keep all their axes outer; a pointwise nest may turn some of its own into inner loops.
+    """
+    if pair.evaluated_on_demand or axes_cover(pair.first, pair.second, pair.common):
+        return None
+    return (
+        f"the kernel of {pair.producer} runs over {_space(pair.first)}, "
+        f"that of {pair.consumer} over {_space(pair.second)}"
+    )
+
+
+@legality
+def same_point(pair: Pair) -> str | None:
+    """What one nest makes, another may read only at the same point of the outer axes: other points
+    may not have been computed yet."""
+    if pair.evaluated_on_demand:
+        return None
+    back = {other: one for one, other in pair.common.items()}
+    return _elsewhere(pair.first, pair.second, pair.common) or _elsewhere(
+        pair.second, pair.first, back
+    )
+
+
+def axes_cover(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> bool:
+    """Do the common axes hold all axes of each side that has a reduction, or of either side?"""
+    all_first = len(common) == len(first.axes)
+    all_second = len(common) == len(second.axes)
+    if first.has_reduction or second.has_reduction:
+        return (all_first or not first.has_reduction) and (all_second or not second.has_reduction)
+    return all_first or all_second
+
+
+def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> str | None:
+    for name, member in maker.made.items():
+        for place in reader.loads.get(name, ()):
+            for axis, index in zip(member.axes, place, strict=True):
+                if axis in common and index.as_axis() != common[axis]:
+                    return f"{name} is made at [{_places(member.store)}] and read at [{_places(place)}]"
+    return None
+
+
+def _places(place: Place) -> str:
+    return ", ".join(index_text(index) for index in place)
+
+
+def _space(cluster: Cluster) -> str:
+    return axes_text(cluster.axes) or "a single point"

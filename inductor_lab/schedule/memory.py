@@ -1,0 +1,257 @@
+"""Which intermediate takes over whose storage.
+
+A buffer is alive from the step that makes it to the last step that reads it.  A kernel's result may
+take the storage of one that is dead by then; or of one that dies in this very kernel, if the kernel reads
+the old element and writes the new one at the same place (in place).  Inputs, constants and outputs of the
+graph are never taken over.
+
+Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLine.plan`) and
+`scheduler.py` (`SchedulerNode.decide_inplace_update`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import Axis, Index, add_sizes, hint, is_int, mul_sizes
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    Nest,
+    Pointwise,
+    read_by,
+    written_by,
+)
+from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
+
+
+def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPlan:
+    """Lifetimes of all buffers that steps make, and who reuses whom.
+
+    Peaks count intermediates and outputs, each from the step that makes it to its last reader;
+    `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer whose
+    storage is taken over later is not in `freed`: it ends with the one that took it.
+    """
+    lifetimes = buffer_lifetimes(program, steps)
+    plan = _Plan(program, steps, lifetimes)
+    for position, step in enumerate(steps):
+        if isinstance(step, Group):
+            plan.reuse_in(position, step)
+    freed: dict[int, list[str]] = {}
+    taken = set(plan.reuse.values())
+    for life in lifetimes:
+        if life.last < len(steps) and life.buffer not in taken:
+            freed.setdefault(life.last, []).append(life.buffer)
+    return MemoryPlan(
+        lifetimes=lifetimes,
+        reuse=plan.reuse,
+        in_place=frozenset(plan.in_place),
+        freed={position: tuple(names) for position, names in sorted(freed.items())},
+        peak_before=plan.peak,
+        peak_after=max(plan.live, default=0),
+    )
+
+
+def buffer_lifetimes(
+    program: LoopProgram, steps: Sequence[ScheduleStep]
+) -> tuple[Lifetime, ...]:
+    """When each buffer that a step makes is made and last read.
+
+    What a library call returns may lie in its arguments' storage (a view), so these live as long.
+    """
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for position, step in enumerate(steps):
+        for name in made_by(step):
+            first[name] = last[name] = position
+        for name in needed_by(step):
+            last[name] = position
+    for output in program.outputs:
+        if isinstance(output, BufferView):
+            last[output.buffer] = len(steps)
+    for step in reversed(steps):
+        if isinstance(step, ExternCall) and may_alias(step):
+            end = max((last[name] for name in made_by(step)), default=0)
+            for name in needed_by(step):
+                last[name] = max(last[name], end)
+    return tuple(
+        Lifetime(name, storage_bytes(program.buffers[name]), start, last[name])
+        for name, start in first.items()
+    )
+
+
+def made_by(step: ScheduleStep) -> tuple[str, ...]:
+    """Buffers that a step leaves in memory."""
+    if isinstance(step, ExternCall):
+        return written_by(step)
+    return tuple(nest.buffer for nest in step.nests if nest.buffer in step.stored)
+
+
+def needed_by(step: ScheduleStep) -> frozenset[str]:
+    """Buffers that a step reads from memory."""
+    if isinstance(step, ExternCall):
+        return read_by(step)
+    own = {*step.inlined, *(nest.buffer for nest in step.nests)}
+    nests = (*step.nests, *step.inlined.values())
+    return frozenset(name for nest in nests for name in read_by(nest) if name not in own)
+
+
+def may_alias(call: ExternCall) -> bool:
+    """Could a result share storage with an argument?  Matmuls and such never do."""
+    return call.reason != "library"
+
+
+def storage_size(layout: Layout) -> object:
+    """Elements from the start of a storage to the last one that the layout reaches."""
+    reach = add_sizes(layout.offset, 1)
+    for size, stride in zip(layout.size, layout.stride, strict=True):
+        reach = add_sizes(reach, mul_sizes(add_sizes(size, -1), stride))
+    return reach
+
+
+def storage_bytes(buffer: Buffer) -> int:
+    """Bytes of a buffer's storage, symbols hinted."""
+    if any(is_int(size, 0) for size in buffer.layout.size):
+        return 0
+    elements = storage_size(buffer.layout)
+    return hint(elements) * buffer.dtype.itemsize  # type: ignore[arg-type]
+
+
+class _Plan:
+    """Reuse decided so far; `live[p]` are the bytes alive while step p runs."""
+
+    def __init__(
+        self,
+        program: LoopProgram,
+        steps: Sequence[ScheduleStep],
+        lifetimes: Sequence[Lifetime],
+    ) -> None:
+        self.buffers = program.buffers
+        self.count = len(steps)
+        self.lives = {life.buffer: life for life in lifetimes}
+        self.live = [0] * len(steps)
+        for life in lifetimes:
+            for position in range(life.first, min(life.last + 1, len(steps))):
+                self.live[position] += life.nbytes
+        self.peak = max(self.live, default=0)
+        self.reuse: dict[str, str] = {}
+        self.in_place: set[str] = set()
+        aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
+        self.available = [
+            life.buffer
+            for life in lifetimes
+            if life.last < len(steps) and life.nbytes and life.buffer not in aliased
+        ]
+
+    def reuse_in(self, position: int, group: Group) -> None:
+        """Find a storage for each result of a group."""
+        for name in made_by(group):
+            fitting = [old for old in self.available if self.fits(old, name)]
+            here = [old for old in fitting if self.lives[old].last == position]
+            old = next((old for old in here if runs_in_place(group, old, name, self.buffers)), None)
+            if old is not None:
+                self.in_place.add(name)
+                self.live[position] -= self.lives[old].nbytes
+            else:
+                dead = [old for old in fitting if self.lives[old].last < position]
+                dead = [old for old in dead if self.affordable(old, position)]
+                old = max(dead, key=lambda n: self.lives[n].last, default=None)
+                if old is None:
+                    continue
+                for gap in range(self.lives[old].last + 1, position):
+                    self.live[gap] += self.lives[old].nbytes
+            self.reuse[name] = old
+            self.available.remove(old)
+
+    def fits(self, old: str, new: str) -> bool:
+        here, there = self.buffers[old], self.buffers[new]
+        return (
+            self.lives[old].first < self.lives[new].first
+            and (here.device, here.dtype) == (there.device, there.dtype)
+            and storage_size(here.layout) == storage_size(there.layout)
+            and here.kind in (BufferKind.COMPUTED, BufferKind.EXTERN)
+        )
+
+    def affordable(self, old: str, position: int) -> bool:
+        """Keeping the dead storage until it is needed must not raise the peak."""
+        life = self.lives[old]
+        return all(
+            self.live[gap] + life.nbytes <= self.peak for gap in range(life.last + 1, position)
+        )
+
+
+def _all(call: ExternCall) -> set[str]:
+    return {*written_by(call), *read_by(call)}
+
+
+def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer]) -> bool:
+    """May `new` be written over `old` by the kernel that reads it?
+
+    Each element of `old` must be read for the last time when the element at its place is written:
+    the nest of `new` reads it at just that place, and other nests read it only at the same point of
+    the outer axes, and are over by then (reductions that `new` waits for).
+    """
+    if buffers[old].layout != buffers[new].layout:
+        return False
+    nests = {nest.buffer: nest for nest in group.nests}
+    writer = nests[new]
+    if not isinstance(writer, Pointwise):
+        return False
+    reading = {name: _places(nest, old, group) for name, nest in nests.items()}
+    reading = {name: places for name, places in reading.items() if places}
+    store = tuple(Index.of(axis) for axis in writer.axes)
+    if reading.pop(new, set()) != {store}:
+        return False
+    waits = _ancestors(writer, group)
+    outer = {axis: d for d, axis in enumerate(writer.axes) if axis in group.axes}
+    return all(
+        name in waits and all(_same_point(place, outer) for place in places)
+        for name, places in reading.items()
+    )
+
+
+def _same_point(place: tuple[Index, ...], outer: Mapping[Axis, int]) -> bool:
+    return all(place[d].as_axis() == axis for axis, d in outer.items())
+
+
+def _places(nest: Nest, buffer: str, group: Group) -> set[tuple[Index, ...]]:
+    """Where a nest reads a buffer, also through what is inlined or recomputed in the group."""
+    within: dict[str, Pointwise] = dict(group.inlined)
+    within.update((n.buffer, n) for n in group.nests if isinstance(n, Pointwise))
+    found: set[tuple[Index, ...]] = set()
+    seen: set[tuple[str, tuple[Index, ...]]] = set()
+    waiting = list(nest.body.loads())
+    while waiting:
+        load = waiting.pop()
+        if (load.buffer, load.index) in seen:
+            continue
+        seen.add((load.buffer, load.index))
+        if load.buffer == buffer:
+            found.add(load.index)
+        elif load.buffer in within:
+            inner = within[load.buffer]
+            moved = dict(zip(inner.axes, load.index, strict=True))
+            waiting.extend(_moved(inner_load, moved) for inner_load in inner.body.loads())
+    return found
+
+
+def _moved(load: Load, moved: Mapping[Axis, Index]) -> Load:
+    return Load(load.buffer, tuple(index.substitute(moved) for index in load.index), load.dtype)
+
+
+def _ancestors(nest: Nest, group: Group) -> set[str]:
+    """Reductions of the group that must be complete before the nest can run."""
+    makers: dict[str, Nest] = {**group.inlined, **{n.buffer: n for n in group.nests}}
+    found: set[str] = set()
+    waiting = [nest]
+    while waiting:
+        for name in read_by(waiting.pop()):
+            if name in makers and name not in found:
+                found.add(name)
+                waiting.append(makers[name])
+    return {name for name in found if not isinstance(makers[name], Pointwise)}

@@ -1,0 +1,188 @@
+"""What should hold for a fusion to make the program faster.
+
+The thresholds are round numbers that hold for CPUs and GPUs alike; each can be overruled for a pair
+(`force`) and each rule can be left out (`off`).
+
+Inductor: `choices.py`, `InductorChoices.can_fuse`; `scheduler.py`, `score_fusion_memory`; and
+`config.realize_reads_threshold`, `config.max_fusion_size`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from inductor_lab.ir.index import Axis, hint, is_int
+from inductor_lab.ir.ops import EXPENSIVE_FLOPS
+from inductor_lab.schedule.cluster import Cluster, Member
+from inductor_lab.schedule.facts import real_axes
+from inductor_lab.schedule.rules import Pair, profit
+
+FLOPS_PER_BYTE = 16
+"""Arithmetic that costs about as much as moving one byte."""
+
+FREE_FLOPS = 100_000
+"""Recomputing this much costs less than starting one more kernel."""
+
+COPY_LOADS = 3
+COPIED_FLOPS = 32
+MAX_BUFFERS = 48
+MAX_OPERATIONS = 1500
+MIN_POINTS = 32
+SERIAL_WORK = 32768
+MIN_SHARE = 0.05
+FAR = 100
+
+
+@profit
+def bytes_saved(pair: Pair) -> str | None:
+    """A fusion has to take traffic off the memory."""
+    if pair.merged is None or pair.saved > 0:
+        return None
+    if pair.saved == 0:
+        return "it saves no memory traffic"
+    return f"it would move {bytes_text(-pair.saved)} more than two kernels do"
+
+
+@profit
+def recompute_work(pair: Pair) -> str | None:
+    """What is evaluated more often than once per element has to be cheap for what it saves."""
+    if pair.merged is None or not pair.evaluated_on_demand:
+        return None
+    facts = pair.first.members[0].facts
+    extra = pair.merged.flops_of(facts) - facts.flops * facts.volume
+    if facts.flops < EXPENSIVE_FLOPS or extra <= FREE_FLOPS + FLOPS_PER_BYTE * max(pair.saved, 0):
+        return None
+    return (
+        f"{extra:,} more flops, because {pair.producer} is read again and again, "
+        f"to save {bytes_text(pair.saved)}"
+    )
+
+
+@profit
+def cheap_copy(pair: Pair) -> str | None:
+    """Only a producer of little work is computed in several kernels."""
+    if pair.merged is None or pair.placement != "copied":
+        return None
+    facts = pair.first.members[0].facts
+    if facts.flops >= EXPENSIVE_FLOPS:
+        return f"computing {pair.producer} takes {facts.flops} flops per element"
+    if len(facts.loads) > COPY_LOADS:
+        return f"computing {pair.producer} takes {len(facts.loads)} loads per element"
+    if pair.merged.copied > COPIED_FLOPS:
+        return (
+            f"the kernel of {pair.consumer} would recompute {pair.merged.copied} flops per element"
+        )
+    return None
+
+
+@profit
+def kernel_size(pair: Pair) -> str | None:
+    """A kernel with too many pointers or too much text runs out of registers and compiles slowly."""
+    if pair.merged is None:
+        return None
+    buffers = len(pair.merged.reads) + len(pair.merged.written)
+    if buffers > MAX_BUFFERS:
+        return f"the kernel would touch {buffers} buffers, more than {MAX_BUFFERS}"
+    if pair.merged.operations > MAX_OPERATIONS:
+        return f"the kernel would hold {pair.merged.operations} operations"
+    return None
+
+
+@profit
+def parallelism(pair: Pair) -> str | None:
+    """Outer axes run in parallel, inner loops do not: much work needs many points."""
+    if pair.merged is None or pair.evaluated_on_demand:
+        return None
+    points = prod(hint(axis.size) for axis in pair.merged.axes)
+    if points >= MIN_POINTS:
+        return None
+    for member in pair.merged.members:
+        serial = not member.is_reduction or _waits(member, pair.merged)
+        if serial and member.facts.volume > SERIAL_WORK:
+            return (
+                f"{member.facts.volume:,} elements of {member.buffer} would be left to "
+                f"{points} independent point{'s' if points != 1 else ''}"
+            )
+    return None
+
+
+@profit
+def memory_walk(pair: Pair) -> str | None:
+    """The innermost loop of a stored nest should run along its contiguous axis."""
+    if pair.merged is None or pair.evaluated_on_demand:
+        return None
+    contiguous: dict[Axis, str] = {}
+    for member in pair.merged.members:
+        axis = _contiguous_axis(member, pair.merged)
+        if member.is_reduction or axis is None:
+            continue
+        has_inner = len(real_axes(member.axes)) > len(pair.merged.axes)
+        if has_inner and axis in pair.merged.axes:
+            return (
+                f"{member.buffer} is contiguous along {axis.name}, "
+                f"which would be an outer axis: its inner loop would jump through memory"
+            )
+        if not has_inner:
+            contiguous.setdefault(axis, member.buffer)
+    if len(contiguous) > 1:
+        (one, here), (other, there) = list(contiguous.items())[:2]
+        return f"{here} is contiguous along {one.name}, {there} along {other.name}"
+    return None
+
+
+@profit
+def same_loops(pair: Pair) -> str | None:
+    """Siblings should run the same number of iterations, so that one loop serves both."""
+    if pair.merged is None or pair.placement != "siblings":
+        return None
+    here, there = _iterations(pair.first), _iterations(pair.second)
+    if here == there:
+        return None
+    return f"{pair.producer} takes {here:,} iterations, {pair.consumer} {there:,}"
+
+
+@profit
+def shares_enough(pair: Pair) -> str | None:
+    """What siblings share should be a fair part of what they move."""
+    if pair.merged is None or pair.placement != "siblings":
+        return None
+    smaller = min(pair.first.bytes, pair.second.bytes)
+    if pair.saved >= MIN_SHARE * smaller:
+        return None
+    return f"they share {bytes_text(pair.saved)} of {bytes_text(smaller)}"
+
+
+@profit
+def near(pair: Pair) -> str | None:
+    """Siblings that run far from each other keep too much memory alive if they run together."""
+    if pair.merged is None or pair.placement != "siblings":
+        return None
+    distance = abs(pair.second.first - pair.first.members[-1].facts.position)
+    return f"they are {distance} steps apart" if distance > FAR else None
+
+
+def bytes_text(amount: int) -> str:
+    """A number of bytes to read.
+
+    >>> bytes_text(80_000_000)
+    '80.0 MB'
+    """
+    value, units = float(amount), ["B", "kB", "MB", "GB", "TB"]
+    while abs(value) >= 1000 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return f"{int(value)} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def _waits(member: Member, cluster: Cluster) -> bool:
+    """Does it load a reduction of its own kernel?"""
+    return any(name in cluster.made and cluster.made[name].is_reduction for name in member.loads)
+
+
+def _contiguous_axis(member: Member, cluster: Cluster) -> Axis | None:
+    layout = cluster.buffers[member.buffer].layout
+    steps = zip(member.axes, layout.stride, strict=True)
+    return next((a for a, s in steps if is_int(s, 1) and not is_int(a.size, 1)), None)
+
+
+def _iterations(cluster: Cluster) -> int:
+    return max(member.facts.volume for member in cluster.members)

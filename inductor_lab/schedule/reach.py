@@ -1,0 +1,61 @@
+"""Who must run before whom, kept up to date while steps are put together.
+
+A set of steps is an int with one bit for each position: a union is `|`, a question is `&`.
+
+Inductor: `scheduler.py`, ancestors of a `BaseSchedulerNode` and `will_fusion_create_cycle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+
+class Reach:
+    """`after[p]` and `before[p]`: steps that transitively depend on step p, and that p depends on."""
+
+    def __init__(self, sources: Sequence[Iterable[int]]) -> None:
+        """`sources[p]` are the positions that step p reads from, all smaller than p."""
+        self.before: list[int] = []
+        self.after = [0] * len(sources)
+        for position, direct in enumerate(sources):
+            mask = 0
+            for source in direct:
+                mask |= 1 << source | self.before[source]
+            self.before.append(mask)
+        for position in reversed(range(len(sources))):
+            mask = self.after[position] | 1 << position
+            for source in sources[position]:
+                self.after[source] |= mask
+
+    def _all(self, table: list[int], mask: int) -> int:
+        total = 0
+        for position in positions(mask):
+            total |= table[position]
+        return total
+
+    def between(self, first: int, second: int) -> int:
+        """Steps outside of both sets on a way from one to the other.
+
+        If there are any, the two sets cannot become one kernel.
+        """
+        forth = self._all(self.after, first) & self._all(self.before, second)
+        back = self._all(self.after, second) & self._all(self.before, first)
+        return (forth | back) & ~(first | second)
+
+    def join(self, first: int, second: int) -> None:
+        """From now on the two sets run as one step."""
+        both = first | second
+        above = self._all(self.before, both) | both
+        below = self._all(self.after, both) | both
+        for position in positions(above):
+            self.after[position] |= below & ~(1 << position)
+        for position in positions(below):
+            self.before[position] |= above & ~(1 << position)
+
+
+def positions(mask: int) -> Iterator[int]:
+    """The members of a set, smallest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

@@ -1,0 +1,96 @@
+"""Schedules and decisions as text.
+
+```
+Schedule(3 -> 1 kernels, 6 -> 2 memory passes, 66.7% saved)
+fused_add_mul_sin_0  i0<10000000          # 2 passes, 80.0 MB
+  buf0[i0] : inlined
+    = add(x[i0], 1.0)
+```
+
+Inductor: `TORCH_LOGS=fusion` and `TORCH_LOGS=schedule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inductor_lab.ir.expr import NO_ORIGINS
+from inductor_lab.ir.program import ExternCall
+from inductor_lab.ir.text import TextLine, axes_text, extern_lines, nest_lines
+from inductor_lab.schedule.profit import bytes_text
+from inductor_lab.schedule.result import Cost, Decision, Group, MemoryPlan, Schedule
+
+_CHOICES = {
+    "rules": "the rules decided",
+    "forced": "forced by options",
+    "forbidden": "forbidden by options",
+    "disabled": "fusion is switched off by options",
+}
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """The whole schedule: totals, kernels in order, memory."""
+    return "\n".join(text.rstrip() for text, _ in schedule_lines(schedule)) + "\n"
+
+
+def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
+    """Every line with the FX nodes that it stands for."""
+    lines: list[TextLine] = [
+        (repr(schedule), NO_ORIGINS),
+        (f"before: {cost_text(schedule.before)}", NO_ORIGINS),
+        (f"after:  {cost_text(schedule.after)}", NO_ORIGINS),
+    ]
+    for step in schedule.steps:
+        lines.append(("", NO_ORIGINS))
+        if isinstance(step, ExternCall):
+            lines.extend(extern_lines(step, schedule.program.buffers))
+        else:
+            lines.extend(group_lines(step, schedule))
+    lines.append(("", NO_ORIGINS))
+    lines.extend((text, NO_ORIGINS) for text in memory_lines(schedule.memory))
+    return tuple(lines)
+
+
+def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
+    """One group: its name and outer axes, then its nests in program order with what becomes of each."""
+    yield f"{group.name}({axes_text(group.axes)})  # {cost_text(group.cost)}", group.origins
+    nests = {nest.buffer: nest for nest in (*group.inlined.values(), *group.nests)}
+    order = [step.buffer for step in schedule.program.nests if step.buffer in nests]
+    for name in order:
+        if name in group.inlined:
+            role = "inlined"
+        else:
+            role = "stored" if name in group.stored else "register"
+        nest = nests[name]
+        for count, (text, origins) in enumerate(
+            nest_lines(nest, schedule.program.buffers.get(name))
+        ):
+            yield f"  {role:<8} {text}" if count == 0 else f"           {text}", origins
+
+
+def memory_lines(plan: MemoryPlan) -> Iterable[str]:
+    """The memory plan: peaks, then who takes over whose storage."""
+    yield f"memory: peak {bytes_text(plan.peak_before)} -> {bytes_text(plan.peak_after)}"
+    for new, old in plan.reuse.items():
+        yield f"  {new} takes the storage of {old}" + (" in place" * (new in plan.in_place))
+
+
+def cost_text(cost: Cost) -> str:
+    """`1 kernel, 2 passes, 40.0 MB read, 40.0 MB written, 120,000,000 flops`."""
+    kernels = f"{cost.kernels} kernel" + "s" * (cost.kernels != 1)
+    passes = f"{cost.passes} pass" + "es" * (cost.passes != 1)
+    moved = f"{bytes_text(cost.bytes_read)} read, {bytes_text(cost.bytes_written)} written"
+    return f"{kernels}, {passes}, {moved}, {cost.flops:,} flops"
+
+
+def decision_text(decision: Decision) -> str:
+    """One decision, with a line for each rule: its kind, its name, and ok or the reason against."""
+    head = f"{decision.producer} -> {decision.consumer}: "
+    head += "fused" if decision.fused else "not fused"
+    head += f" ({decision.relation}; {_CHOICES[decision.choice]})"
+    lines = [head, f"  saves {bytes_text(decision.bytes_saved)} of memory traffic"]
+    width = max((len(verdict.rule) for verdict in decision.verdicts), default=0)
+    for verdict in decision.verdicts:
+        answer = "ok" if verdict.reason is None else f"no: {verdict.reason}"
+        lines.append(f"  {verdict.kind:<8}  {verdict.rule:<{width}}  {answer}")
+    return "\n".join(lines)
