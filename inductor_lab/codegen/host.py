@@ -97,8 +97,7 @@ class _Writer:
 
     def unpack(self, parameters: tuple[str, ...]) -> None:
         if parameters:
-            comma = "," if len(parameters) == 1 else ""
-            self.emit(f"{', '.join(parameters)}{comma} = args")
+            self.emit(f"{_targets(parameters)} = args")
         self.emit("args.clear()")
         self.bound.update(parameters)
         for entry in self.program.inputs:
@@ -149,9 +148,8 @@ class _Writer:
             text = f"{made[0].name} = laid_out({text}, {_strides(made[0].layout)})"
             self.emit(text, call.origins, statement=True)
         else:
-            names = ", ".join("_" if buffer is None else buffer.name for buffer in buffers)
-            comma = "," if len(buffers) == 1 else ""
-            self.emit(f"{names}{comma} = {text}", call.origins, statement=True)
+            names = _targets(["_" if buffer is None else buffer.name for buffer in buffers])
+            self.emit(f"{names} = {text}", call.origins, statement=True)
             for buffer in made:
                 self.emit(f"{buffer.name} = laid_out({buffer.name}, {_strides(buffer.layout)})")
         for buffer in made:
@@ -171,7 +169,7 @@ class _Writer:
         names = [name for name in dict.fromkeys(dead) if name in self.bound]
         self.taken_over.clear()
         if names:
-            self.emit(f"del {', '.join(names)}")
+            self.emit(f"del {_targets(names).removesuffix(',')}")
             self.bound.difference_update(names)
 
     def finish(self, outputs: Iterable[Output]) -> None:
@@ -222,6 +220,12 @@ def _kernel_arguments(kernel: Kernel) -> Iterator[str]:
             yield f"{parameter.buffer}.data_ptr()"
         else:
             yield str(parameter.buffer)
+
+
+def _targets(names: Sequence[str]) -> str:
+    """`a, b`, or `(a, b)` where it is long enough to be broken; one name gets a comma."""
+    text = ", ".join(names) + ("," if len(names) == 1 else "")
+    return text if len(text) < WIDTH // 2 else f"({text})"
 
 
 def _new_tensor(buffer: Buffer) -> str:

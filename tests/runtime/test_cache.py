@@ -114,7 +114,7 @@ def test_many_builders_of_one_entry(cache: Cache) -> None:
 
 
 def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
-    """Ctrl-C while the compiler runs: the compiler ends, the cache is clean, the next call works."""
+    """Ctrl-C while the compiler runs: it ends, the cache is clean, the next call works."""
     slow = tmp_path / "slow-g++"
     slow.write_text(
         "#!/bin/sh\n"

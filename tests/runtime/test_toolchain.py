@@ -65,9 +65,7 @@ def test_first_on_path_is_taken(tmp_path: Path) -> None:
     assert find_toolchain({"PATH": str(tmp_path)}).command == (str(tmp_path / "c++"),)
 
 
-def test_no_compiler_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)  # as if it were not installed
     with pytest.raises(NoCompiler, match=r"no C\+\+ compiler.*\n.*install"):
         find_toolchain({"PATH": str(tmp_path)})
