@@ -1,0 +1,1 @@
+"""FX rewrites: named passes over ATen graphs, each with a record of what it did."""

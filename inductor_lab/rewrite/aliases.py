@@ -1,0 +1,99 @@
+"""Which nodes share memory, and when one node may stand in for another.
+
+AOTAutograd has promised its caller which outputs are fresh memory and what their strides are.  So a
+rewrite that is right about values may still be wrong: `return x * 1` must not become `return x`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+
+_HIDDEN_VIEWS = (aten._unsafe_view.default,)
+"""Ops that return a view although their schema does not say so."""
+
+
+def is_view(node: Node) -> bool:
+    """Does the result share the memory of the first argument?"""
+    if node.target in _HIDDEN_VIEWS:
+        return True
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.returns or schema.is_mutable:
+        return False
+    return schema.returns[0].alias_info is not None
+
+
+def base_of(node: Node) -> Node:
+    """The node whose memory this one looks into: itself, unless it is a view."""
+    while node.op == "call_function" and is_view(node) and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def facts(value: Any) -> tuple[Any, ...]:
+    """What must be equal for one value to take the place of another."""
+    if not isinstance(value, torch.Tensor):
+        return (type(value),)
+    strides = () if value.layout is not torch.strided else tuple(map(_size, value.stride()))
+    return value.dtype, value.device, value.layout, tuple(map(_size, value.shape)), strides
+
+
+def _size(size: Any) -> Any:
+    return size if isinstance(size, int) else size.node.expr
+
+
+def same_facts(one: Node, other: Node) -> bool:
+    """Same dtype, device, sizes and strides, as far as both are known."""
+    a, b = one.meta.get("val"), other.meta.get("val")
+    return a is not None and b is not None and facts(a) == facts(b)
+
+
+class Aliases:
+    """What escapes a graph, what is written to, and what depends on raw storage."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.written: set[Node] = set()
+        self.raw: set[Node] = set()
+        for node in graph.nodes:
+            self.written.update(base_of(argument) for argument in _written_arguments(node))
+            if node.target is aten.as_strided.default:
+                self.raw.add(base_of(node))
+
+    def escaping(self) -> set[Node]:
+        """The bases of all graph outputs; computed anew, since rewrites change outputs."""
+        output = next(iter(reversed(self.graph.nodes)))
+        return {base_of(node) for node in output.all_input_nodes}
+
+    def may_replace(self, old: Node, new: Node) -> bool:
+        """May every use of `old` be a use of `new`, given that their values are equal?"""
+        if not same_facts(old, new):
+            return False
+        old_base, new_base = base_of(old), base_of(new)
+        if old_base is new_base:
+            return True
+        if {old_base, new_base} & self.written or old_base in self.raw:
+            return False
+        escaping = self.escaping()
+        is_fresh = new_base.op == "call_function" and new_base not in escaping
+        return old_base not in escaping or is_fresh
+
+
+def _written_arguments(node: Node) -> Iterator[Node]:
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        given = node.kwargs.get(argument.name)
+        if position < len(node.args):
+            given = node.args[position]
+        for item in given if isinstance(given, list | tuple) else [given]:
+            if isinstance(item, Node):
+                yield item

@@ -1,0 +1,119 @@
+"""Constant folding: what depends on no input is computed now.
+
+`full([4], 2) * 3` → `full([4], 6)`.  Only small tensors, and never random ones.  A result of one
+repeated value becomes `aten.full`, which costs no memory traffic; any other becomes a constant.
+
+Inductor: `constant_folding.py`, `fx_passes/joint_graph.py` (UniformValueConstantFolder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from inductor_lab.rewrite.aliases import Aliases, is_view
+
+aten = torch.ops.aten
+
+MAX_NUMEL = 4096
+"""Tensors of more elements are left to run time."""
+
+MAX_STORED = 256
+"""A constant that is not one repeated value is kept in the module only up to this size."""
+
+_CREATION = (
+    aten.full.default,
+    aten.arange.start_step,
+    aten.arange.default,
+    aten.arange.start,
+    aten.scalar_tensor.default,
+    aten.zeros.default,
+    aten.ones.default,
+    aten.eye.default,
+    torch.ops.prims.iota.default,
+)
+
+
+def folded(module: GraphModule, aliases: Aliases) -> Iterator[tuple[Node, Node]]:
+    """Pairs of a node that could be computed now and the new node that holds its value.
+
+    A node that only other folded nodes use is left out; it is dead once they are replaced.
+    """
+    known: dict[Node, torch.Tensor] = {}
+    for node in module.graph.nodes:
+        value = _compute(module, node, known, aliases)
+        if value is not None:
+            known[node] = value
+    for node, value in known.items():
+        if node.op == "get_attr" or node.target in _CREATION or is_view(node):
+            continue
+        if all(user in known and not is_view(user) for user in node.users):
+            continue
+        new = _as_node(module, node, value)
+        if new is not None:
+            yield node, new
+
+
+def _compute(
+    module: GraphModule, node: Node, known: dict[Node, torch.Tensor], aliases: Aliases
+) -> torch.Tensor | None:
+    """The value of a node, if it is a small constant tensor on the CPU."""
+    fake = node.meta.get("val")
+    if not isinstance(fake, torch.Tensor) or fake.device.type != "cpu" or node in aliases.written:
+        return None
+    if not all(isinstance(size, int) for size in fake.shape) or fake.numel() > MAX_NUMEL:
+        return None
+    if node.op == "get_attr":
+        tensor = getattr(module, node.target, None) if "." not in node.target else None
+        return tensor if type(tensor) is torch.Tensor else None
+    if node.op != "call_function" or not is_pure(node):
+        return None
+    inputs = node.all_input_nodes
+    if not all(n in known for n in inputs) or (not inputs and node.target not in _CREATION):
+        return None
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: known[n])
+    with torch.no_grad():
+        value = node.target(*args, **kwargs)
+    same = isinstance(value, torch.Tensor) and value.dtype == fake.dtype
+    return value if same and value.shape == fake.shape else None
+
+
+def is_pure(node: Node) -> bool:
+    """Is the node an ATen or prims call that gives the same value each time and writes nothing?"""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    if target.namespace not in ("aten", "prims") or "empty" in target._schema.name:
+        return False
+    return torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def _as_node(module: GraphModule, node: Node, value: torch.Tensor) -> Node | None:
+    """A node for the value: `full` if all elements are equal bit for bit, else a constant."""
+    if not value.is_contiguous() or value.is_complex() or value.numel() == 0:
+        return None
+    fill = _repeated(value)
+    if fill is None and value.numel() > MAX_STORED:
+        return None
+    with module.graph.inserting_before(node):
+        if fill is not None:
+            kwargs = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
+            args = (list(value.shape), fill)
+            new = module.graph.create_node(
+                "call_function", aten.full.default, args, kwargs, name="full"
+            )
+        else:
+            name = f"_folded_{node.name}"
+            module.register_buffer(name, value.clone())
+            new = module.graph.get_attr(name)
+    new.meta = dict(node.meta)
+    return new
+
+
+def _repeated(value: torch.Tensor) -> Any:
+    flat = value.reshape(-1)
+    bits = flat.view(torch.uint8).reshape(flat.numel(), -1)
+    return flat[0].item() if bool((bits == bits[0]).all()) else None

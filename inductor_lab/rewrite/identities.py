@@ -1,0 +1,358 @@
+"""Algebraic identities that hold bit for bit: NaN, infinities and the sign of zero included.
+
+A rule looks at one node and returns the node that can take its place, or None.  It may add a node
+with `edit.add`.  Whether the replacement is allowed (strides, aliasing) is the driver's business.
+
+Inductor: `fx_passes/joint_graph.py`, `post_grad.py` and the pattern matcher.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Adds nodes before `node`; a new node takes over its facts and its place in the source."""
+
+    node: Node
+
+    def add(self, target: Any, *args: Any) -> Node:
+        name = target._schema.name.split("::")[-1]
+        with self.node.graph.inserting_before(self.node):
+            new = self.node.graph.create_node("call_function", target, args, name=name)
+        new.meta = dict(self.node.meta)
+        return new
+
+
+Rule = Callable[[Node, Edit], Node | None]
+
+RULES: dict[str, Rule] = {}
+"""Every identity, by name."""
+
+BY_TARGET: dict[Any, list[str]] = {}
+"""The names of the rules to ask for a node, by its target."""
+
+
+def identity(*targets: Any) -> Callable[[Rule], Rule]:
+    """Register a rule for nodes that call one of `targets`."""
+
+    def register(rule: Rule) -> Rule:
+        name = rule.__name__
+        assert name not in RULES, f"two identities are named {name}"
+        RULES[name] = rule
+        for target in targets:
+            BY_TARGET.setdefault(target, []).append(name)
+        return rule
+
+    return register
+
+
+def number_of(argument: Any) -> int | float | None:
+    """The number that an argument is: a literal, or a tensor filled with one."""
+    if isinstance(argument, bool | int | float):
+        return argument
+    if isinstance(argument, Node) and argument.target is aten.full.default:
+        fill = argument.args[1]
+        return fill if isinstance(fill, bool | int | float) else None
+    return None
+
+
+def _value(argument: Any) -> torch.Tensor | None:
+    """The fake tensor of an argument, if it is a real-valued tensor of the graph."""
+    value = argument.meta.get("val") if isinstance(argument, Node) else None
+    if not isinstance(value, torch.Tensor) or value.is_complex():
+        return None
+    return value
+
+
+def _is_zero(number: float | None, sign: float) -> bool:
+    return number is not None and number == 0 and math.copysign(1.0, number) == sign
+
+
+def _calls(argument: Any, *targets: Any) -> bool:
+    return isinstance(argument, Node) and argument.target in targets
+
+
+# ---- arithmetic ------------------------------------------------------------------------------
+
+
+@identity(aten.mul.Tensor, aten.mul.Scalar)
+def mul_one(node: Node, edit: Edit) -> Node | None:
+    """`x * 1`, `1 * x` → `x`."""
+    for x, one in (node.args[:2], node.args[1::-1]):
+        if _value(x) is not None and number_of(one) == 1:
+            return x
+    return None
+
+
+@identity(aten.div.Tensor, aten.div.Scalar)
+def div_one(node: Node, edit: Edit) -> Node | None:
+    """`x / 1` → `x`, for floats."""
+    x, one = node.args[:2]
+    value = _value(x)
+    return x if value is not None and number_of(one) == 1 else None
+
+
+@identity(aten.div.Tensor, aten.div.Scalar)
+def div_power_of_two(node: Node, edit: Edit) -> Node | None:
+    """`x / 8` → `x * 0.125`: both round the same exact number, and a product is cheaper."""
+    x, divisor = node.args[:2]
+    value = _value(x)
+    if value is None or not value.is_floating_point() or not isinstance(divisor, int | float):
+        return None
+    mantissa, exponent = math.frexp(divisor) if math.isfinite(divisor) else (0.0, 0)
+    if abs(mantissa) != 0.5 or abs(exponent) > 14 or divisor == 1:
+        return None
+    return edit.add(aten.mul.Tensor, x, 1.0 / divisor)
+
+
+@identity(aten.add.Tensor, aten.add.Scalar)
+def add_zero(node: Node, edit: Edit) -> Node | None:
+    """`n + 0` → `n` for integers, `x + -0.0` → `x` for floats (but `-0.0 + 0.0` is `0.0`)."""
+    if len(node.args) > 2 or node.kwargs:
+        return None
+    for x, zero in (node.args[:2], node.args[1::-1]):
+        value = _value(x)
+        if value is None:
+            continue
+        is_neutral = _is_zero(number_of(zero), -1.0)
+        if not value.is_floating_point():
+            is_neutral = number_of(zero) == 0
+        if is_neutral:
+            return x
+    return None
+
+
+@identity(aten.sub.Tensor, aten.sub.Scalar)
+def sub_zero(node: Node, edit: Edit) -> Node | None:
+    """`x - 0` → `x` (but not `x - -0.0`)."""
+    if len(node.args) > 2 or node.kwargs:
+        return None
+    x, zero = node.args[:2]
+    return x if _value(x) is not None and _is_zero(number_of(zero), 1.0) else None
+
+
+@identity(aten.neg.default)
+def double_neg(node: Node, edit: Edit) -> Node | None:
+    """`-(-x)` → `x`; integers wrap and come back."""
+    inner = node.args[0]
+    return inner.args[0] if _calls(inner, aten.neg.default) else None
+
+
+@identity(aten.abs.default)
+def abs_of_neg(node: Node, edit: Edit) -> Node | None:
+    """`abs(-x)` → `abs(x)`."""
+    inner = node.args[0]
+    return edit.add(aten.abs.default, inner.args[0]) if _calls(inner, aten.neg.default) else None
+
+
+_IDEMPOTENT = (
+    aten.abs.default,
+    aten.relu.default,
+    aten.floor.default,
+    aten.ceil.default,
+    aten.trunc.default,
+    aten.round.default,
+)
+
+
+@identity(*_IDEMPOTENT)
+def idempotent(node: Node, edit: Edit) -> Node | None:
+    """`relu(relu(x))` → `relu(x)`; also abs, floor, ceil, trunc, round."""
+    inner = node.args[0]
+    return inner if _calls(inner, node.target) and len(node.args) == 1 else None
+
+
+@identity(aten.logical_not.default)
+def double_not(node: Node, edit: Edit) -> Node | None:
+    """`not not b` → `b`, for bool tensors."""
+    inner = node.args[0]
+    return inner.args[0] if _calls(inner, aten.logical_not.default) else None
+
+
+_SELF = (
+    aten.maximum.default,
+    aten.minimum.default,
+    aten.bitwise_and.Tensor,
+    aten.bitwise_or.Tensor,
+)
+
+
+@identity(*_SELF)
+def with_itself(node: Node, edit: Edit) -> Node | None:
+    """`maximum(x, x)` → `x`; also minimum, `x & x`, `x | x`."""
+    a, b = node.args[:2]
+    return a if a is b and isinstance(a, Node) else None
+
+
+@identity(aten.where.self)
+def where_same(node: Node, edit: Edit) -> Node | None:
+    """`where(c, a, a)` → `a`."""
+    _, a, b = node.args
+    return a if a is b and isinstance(a, Node) else None
+
+
+# ---- powers: eager computes these exponents in just this way ---------------------------------
+
+
+@identity(aten.pow.Tensor_Scalar)
+def pow_one(node: Node, edit: Edit) -> Node | None:
+    """`x ** 1` → `x`."""
+    x, exponent = node.args
+    return x if _value(x) is not None and exponent == 1 else None
+
+
+@identity(aten.pow.Tensor_Scalar)
+def pow_two(node: Node, edit: Edit) -> Node | None:
+    """`x ** 2` → `x * x`."""
+    x, exponent = node.args
+    value = _value(x)
+    if value is None or value.dtype != node.meta["val"].dtype or exponent != 2:
+        return None
+    return edit.add(aten.mul.Tensor, x, x)
+
+
+@identity(aten.pow.Tensor_Scalar)
+def pow_three(node: Node, edit: Edit) -> Node | None:
+    """`x ** 3` → `x * x * x`, in float32 and float64 (half precision would round in between)."""
+    x, exponent = node.args
+    value = _value(x)
+    if value is None or value.dtype not in (torch.float32, torch.float64) or exponent != 3:
+        return None
+    return edit.add(aten.mul.Tensor, edit.add(aten.mul.Tensor, x, x), x)
+
+
+@identity(aten.pow.Tensor_Scalar)
+def pow_half(node: Node, edit: Edit) -> Node | None:
+    """`x ** 0.5` → `sqrt(x)`, which is what eager computes, at -inf and -0.0 too."""
+    x, exponent = node.args
+    value = _value(x)
+    if value is None or not value.is_floating_point() or exponent != 0.5:
+        return None
+    return edit.add(aten.sqrt.default, x)
+
+
+# ---- views and copies ------------------------------------------------------------------------
+
+_VIEWS = (
+    aten.view.default,
+    aten.reshape.default,
+    aten.expand.default,
+    aten.permute.default,
+    aten.transpose.int,
+    aten.slice.Tensor,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.alias.default,
+    aten.detach.default,
+)
+
+
+@identity(*_VIEWS)
+def view_of_same_shape(node: Node, edit: Edit) -> Node | None:
+    """A view that changes neither sizes nor strides nor offset → its operand."""
+    x = node.args[0]
+    value, result = _value(x), _value(node)
+    if value is None or result is None or value.shape != result.shape:
+        return None
+    return x if value.storage_offset() == result.storage_offset() else None
+
+
+@identity(aten.view.default)
+def view_of_view(node: Node, edit: Edit) -> Node | None:
+    """`view(view(x, a), b)` → `view(x, b)`."""
+    inner, sizes = node.args
+    if not _calls(inner, aten.view.default):
+        return None
+    return edit.add(aten.view.default, inner.args[0], sizes)
+
+
+_PERMUTES = (aten.permute.default, aten.transpose.int, aten.t.default)
+
+
+@identity(*_PERMUTES)
+def permute_of_permute(node: Node, edit: Edit) -> Node | None:
+    """`permute(permute(x, p), q)` → `permute(x, p[q])`, or `x` if the two undo each other."""
+    inner = node.args[0]
+    if not _calls(inner, *_PERMUTES):
+        return None
+    first, second = _order(inner), _order(node)
+    both = [first[d] for d in second]
+    x = inner.args[0]
+    return x if both == sorted(both) else edit.add(aten.permute.default, x, both)
+
+
+def _order(node: Node) -> list[int]:
+    rank = node.meta["val"].dim()
+    order = list(range(rank))
+    if node.target is aten.permute.default:
+        return [d % rank for d in node.args[1]]
+    if node.target is aten.t.default:
+        return order[::-1]
+    a, b = node.args[1:3]
+    order[a], order[b] = order[b], order[a]
+    return order
+
+
+_COPIES = (aten.clone.default, aten._to_copy.default, prims.convert_element_type.default)
+
+
+@identity(*_COPIES)
+def copy_of_same_kind(node: Node, edit: Edit) -> Node | None:
+    """A copy to the same dtype, device and strides → its operand."""
+    if node.kwargs.get("pin_memory") or node.kwargs.get("non_blocking"):
+        return None
+    return node.args[0] if isinstance(node.args[0], Node) else None
+
+
+_CASTS = (aten._to_copy.default, prims.convert_element_type.default)
+
+
+@identity(*_CASTS)
+def there_and_back(node: Node, edit: Edit) -> Node | None:
+    """`bf16(f32(x))` → `x` for a bf16 `x`: a wider dtype holds every value of a narrower one."""
+    inner = node.args[0]
+    if not _calls(inner, *_CASTS):
+        return None
+    x, wide = _value(inner.args[0]), _value(inner)
+    if x is None or wide is None or not holds(wide.dtype, x.dtype):
+        return None
+    return inner.args[0]
+
+
+_WIDER: dict[torch.dtype, tuple[torch.dtype, ...]] = {
+    torch.bfloat16: (torch.float32, torch.float64),
+    torch.float16: (torch.float32, torch.float64),
+    torch.float32: (torch.float64,),
+    torch.bool: (torch.uint8, torch.int8, torch.int32, torch.int64, torch.float32),
+    torch.uint8: (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64),
+    torch.int8: (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64),
+    torch.int16: (torch.int32, torch.int64, torch.float32, torch.float64),
+    torch.int32: (torch.int64, torch.float64),
+}
+
+
+def holds(wide: torch.dtype, narrow: torch.dtype) -> bool:
+    """Does every value of `narrow` survive a round trip through `wide`?"""
+    return wide in _WIDER.get(narrow, ())
+
+
+@identity(aten.cat.default)
+def cat_of_one(node: Node, edit: Edit) -> Node | None:
+    """`cat([x])` → `clone(x)`."""
+    tensors = node.args[0]
+    if len(tensors) != 1:
+        return None
+    value, result = _value(tensors[0]), _value(node)
+    if value is None or result is None or value.stride() != result.stride():
+        return None
+    return edit.add(aten.clone.default, tensors[0])

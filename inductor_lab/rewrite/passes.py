@@ -1,0 +1,161 @@
+"""FX → FX: the passes in order, each a function that edits a graph and returns what it did.
+
+```
+constant_folding          full([4], 2) * 3           → full([4], 6)
+common_subexpressions     sin(x) + sin(x)            → s = sin(x); s + s
+identities                view(view(x, a), b) * 1    → view(x, b)
+dead_code                 what nobody uses           → gone
+```
+
+Inductor: `compile_fx.py` (post_grad_passes), `fx_passes/`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+from torch.fx import GraphModule, Node
+
+from inductor_lab.capture.graph import Span
+from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.capture.span import innermost
+from inductor_lab.errors import BadOption
+from inductor_lab.options import Options
+from inductor_lab.rewrite.aliases import Aliases
+from inductor_lab.rewrite.folding import folded, is_pure
+from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
+from inductor_lab.rewrite.result import Fired, Rewrites, Step
+from inductor_lab.torch_api import without_modes
+
+Pass = Callable[[GraphModule, frozenset[str]], Iterable[Fired]]
+
+
+def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = True) -> Rewrites:
+    """Run all passes on a copy of `module` (an ATen graph whose nodes have `meta["val"]`).
+
+    Count, order, aliasing and strides of the outputs stay.  Every node of the result says in
+    `meta["lab_from"]` which nodes of `module` it stands for.  With `record`, each step keeps the
+    graph before and after.  Raises BadOption if `options.rewrites_off` names no pass and no rule.
+    """
+    off = _switched_off(options)
+    work = _copy(module)
+    for node in work.graph.nodes:
+        node.meta["lab_from"] = (node.name,)
+    before = fx_graph(_copy(work), name) if record else None
+    steps = []
+    for pass_name, run in PASSES.items():
+        fired = () if pass_name in off else tuple(run(work, off))
+        after = before
+        if fired:
+            work.graph.lint()
+            after = fx_graph(_copy(work), name, earlier=before) if record else None
+        steps.append(Step(pass_name, before, after, fired))
+        before = after
+    work.recompile()
+    return Rewrites(tuple(steps), work)
+
+
+def _switched_off(options: Options) -> frozenset[str]:
+    known = [*PASSES, *RULES]
+    for name in options.rewrites_off:
+        if name not in known:
+            raise BadOption("rewrites_off", name, f"names of {', '.join(known)}")
+    return frozenset(options.rewrites_off)
+
+
+def _copy(module: GraphModule) -> GraphModule:
+    copied = GraphModule(module, copy.deepcopy(module.graph))
+    copied.meta = dict(module.meta)
+    return copied
+
+
+def constant_folding(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+    """Compute now what depends on no input."""
+    aliases = Aliases(module.graph)
+    with without_modes():
+        pairs = list(folded(module, aliases))
+    for node, new in pairs:
+        if aliases.may_replace(node, new):
+            yield _replace("constant_folding", node, new)
+        else:
+            module.graph.erase_node(new)
+
+
+def common_subexpressions(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+    """Keep the first of several equal calls; never of random ones, or where outputs would alias."""
+    aliases = Aliases(module.graph)
+    first: dict[Any, Node] = {}
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or not is_pure(node) or aliases.written:
+            continue
+        survivor = first.setdefault(_key((node.target, node.args, node.kwargs)), node)
+        if survivor is not node and aliases.may_replace(node, survivor):
+            yield _replace("common_subexpressions", node, survivor)
+
+
+def _key(value: Any) -> Any:
+    """Hashable, and different for 1, 1.0 and True, and for 0.0 and -0.0."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_key, value))
+    if isinstance(value, dict):
+        return tuple((name, _key(item)) for name, item in sorted(value.items()))
+    if isinstance(value, bool | int | float):
+        return type(value), repr(value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def identities(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+    """Apply the rules of `identities.py` to each node, operands first, until none fires."""
+    aliases = Aliases(module.graph)
+    for node in list(module.graph.nodes):
+        while node.op == "call_function" and (found := _first_match(node, off, aliases)):
+            rule, new = found
+            yield _replace(rule, node, new)
+            node = new
+
+
+def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str, Node] | None:
+    """The first rule that applies to a node and may, with what takes the node's place."""
+    for name in BY_TARGET.get(node.target, ()):
+        if name in off:
+            continue
+        latest = node.prev
+        new = RULES[name](node, Edit(node))
+        if new is not None and aliases.may_replace(node, new):
+            return name, new
+        while node.prev is not latest:
+            node.graph.erase_node(node.prev)
+    return None
+
+
+def dead_code(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+    """Remove calls that nobody uses and that do nothing else."""
+    for node in reversed(list(module.graph.nodes)):
+        if node.op in ("call_function", "get_attr") and not node.users and not node.is_impure():
+            yield Fired("dead_code", node.name, "", _span(node))
+            module.graph.erase_node(node)
+
+
+def _replace(rule: str, node: Node, new: Node) -> Fired:
+    """Let `new` take over all uses of `node`, and its ancestry; `node` leaves the graph."""
+    skipped = [n for n in node.all_input_nodes if n not in new.all_input_nodes and n is not new]
+    node.replace_all_uses_with(new)
+    if new.op == "call_function":
+        names = [new, node, *(n for n in skipped if not n.users or set(n.users) == {node})]
+        stood_for = (name for n in names for name in n.meta.get("lab_from", ()))
+        new.meta["lab_from"] = tuple(dict.fromkeys(stood_for))
+    fired = Fired(rule, node.name, new.name, _span(node))
+    node.graph.erase_node(node)
+    return fired
+
+
+def _span(node: Node) -> Span | None:
+    return innermost(node.meta.get("stack_trace") or "")
+
+
+PASSES: dict[str, Pass] = {
+    run.__name__: run for run in (constant_folding, common_subexpressions, identities, dead_code)
+}
+"""Every pass by name, in the order they run."""

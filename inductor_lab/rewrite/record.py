@@ -1,0 +1,61 @@
+"""Which op became which ops: decompositions as data, read from the nodes they left behind.
+
+```
+aten.softmax.int → aten.amax, aten.sub, aten.exp, aten.sum, aten.div      m.py:12
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch.fx import GraphModule, Node
+
+from inductor_lab.capture.graph import Span
+from inductor_lab.capture.span import innermost
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposed:
+    """The op that was called, the ops it became, and the names of their nodes (same order)."""
+
+    op: str
+    became: tuple[str, ...]
+    nodes: tuple[str, ...]
+    span: Span | None
+
+    def __str__(self) -> str:
+        where = f"      {self.span}" if self.span else ""
+        return f"{self.op} → {', '.join(self.became)}{where}"
+
+
+def decompositions_of(module: GraphModule) -> tuple[Decomposed, ...]:
+    """Every op of an ATen graph that is no longer itself, in the order of the graph.
+
+    Nodes of one call have the original op, the stack trace and the autograd sequence number in
+    common and stand in a row; a new run of such nodes is a new call.
+    """
+    runs: list[list[Node]] = []
+    latest: object = None
+    for node in module.graph.nodes:
+        if node.op != "call_function" or node.meta.get("original_aten") is None:
+            continue
+        key = (node.meta["original_aten"], node.meta.get("stack_trace"), node.meta.get("seq_nr"))
+        if key != latest:
+            runs.append([])
+        runs[-1].append(node)
+        latest = key
+    return tuple(_decomposed(run) for run in runs if _changed(run))
+
+
+def _changed(run: list[Node]) -> bool:
+    return any(str(node.target) != str(run[0].meta["original_aten"]) for node in run)
+
+
+def _decomposed(run: list[Node]) -> Decomposed:
+    return Decomposed(
+        op=str(run[0].meta["original_aten"]),
+        became=tuple(str(node.target) for node in run),
+        nodes=tuple(node.name for node in run),
+        span=innermost(run[0].meta.get("stack_trace") or ""),
+    )

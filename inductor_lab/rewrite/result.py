@@ -1,0 +1,73 @@
+"""What the FX passes did: one record for each pass, with the graph before and after it.
+
+Inductor: `fx_passes/`; there the passes mutate the graph and log counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from inductor_lab.capture.graph import FxGraph, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """One application of a rule: `node` went away (or changed), `became` stands in its place.
+
+    `became` is the name of a node, or "" where nothing was needed; `span` is the person's line.
+    """
+
+    rule: str
+    node: str
+    became: str
+    span: Span | None = None
+
+    @property
+    def span_text(self) -> str:
+        """`file:line  code`, or "" where the line is unknown."""
+        return f"{self.span}  {self.span.code}".rstrip() if self.span else ""
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.node} -> {self.became or 'nothing'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One pass.  `before` and `after` are the very same graph if it changed nothing.
+
+    Both are None in compilations that nobody looks at (`record=False`).
+    """
+
+    name: str
+    before: FxGraph | None
+    after: FxGraph | None
+    fired: tuple[Fired, ...]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.fired)
+
+    def __repr__(self) -> str:
+        return f"Step({self.name}: {len(self.fired)} rules fired)"
+
+    def __str__(self) -> str:
+        return "\n".join([self.name, *(f"  {fired}" for fired in self.fired)])
+
+
+@dataclass(frozen=True, eq=False)
+class Rewrites:
+    """All passes in order, and the module that came out (live)."""
+
+    steps: tuple[Step, ...]
+    module: Any = field(default=None, repr=False, metadata={"live": True})
+
+    @property
+    def fired(self) -> tuple[Fired, ...]:
+        return tuple(fired for step in self.steps for fired in step.fired)
+
+    def __repr__(self) -> str:
+        return f"Rewrites({len(self.steps)} passes, {len(self.fired)} rules fired)"
+
+    def __str__(self) -> str:
+        return "\n".join(str(step) for step in self.steps)
