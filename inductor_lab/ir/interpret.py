@@ -246,7 +246,7 @@ def bind_symbols(program: LoopProgram, inputs: Sequence[Any]) -> dict[sympy.Symb
     return symbols
 
 
-class _Run:
+class Run:
     """One run of a program: the buffers that exist so far, and where each planned device is."""
 
     def __init__(self, program: LoopProgram, inputs: Sequence[Any]) -> None:
@@ -305,7 +305,7 @@ def find_operator(name: str) -> Any:
 def run_program(program: LoopProgram, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Run the nests and calls in order on real tensors; see `LoopProgram.run`."""
     with torch.no_grad():
-        run = _Run(program, inputs)
+        run = Run(program, inputs)
         for step in program.steps:
             if isinstance(step, ExternCall):
                 run.call(step)
