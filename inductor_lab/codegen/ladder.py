@@ -1,0 +1,109 @@
+"""Down Triton's ladder without a GPU: a kernel compiled for a named target, every rung kept.
+
+    Triton text → ttir → ttgir → llir → ptx → cubin        "cuda:80", "cuda:90"
+                                     └→ amdgcn → hsaco      "hip:gfx942"
+
+TTIR is the program on blocks, TTGIR says which thread holds what, LLIR is LLVM's, and the last two are
+the assembly of the GPU and its machine code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.triton import triton_kernel
+from inductor_lab.codegen.triton_ops import POINTER_TYPES
+from inductor_lab.errors import CompileFailed, UnknownTarget
+
+if TYPE_CHECKING:
+    from triton.backends.compiler import GPUTarget
+
+RUNGS = ("ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco")
+
+WARP_SIZES = {"gfx9": 64, "gfx10": 32, "gfx11": 32, "gfx12": 32}
+"""Threads that run in step, by the start of an AMD architecture's name."""
+
+POSSIBLE = 'possible: "cuda:80", "cuda:90", "cuda:100" (compute capability), "hip:gfx942", ...'
+
+ERROR_LINES = 12
+
+
+def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
+    """Compile for `target` and return each rung: text, and bytes for the machine code.
+
+    A C++ kernel is rendered as Triton first.  Raises UnknownTarget or CompileFailed.
+    """
+    try:
+        import triton  # not there on every platform
+    except ImportError as missing:
+        raise UnknownTarget(
+            f"the target {target!r} needs Triton, which is not installed",
+            todo="pip install triton (there are wheels for Linux only)",
+        ) from missing
+    machine = _machine(target)
+    if kernel.language == "cpp":
+        name = kernel.name.replace("cpp_", "triton_", 1)
+        kernel = triton_kernel(kernel.group, kernel.buffers, name, device=machine.backend)
+    options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
+    try:
+        compiled = triton.compile(_source(kernel), target=machine, options=options)
+    except Exception as failure:
+        raise CompileFailed(
+            f"Triton could not compile {kernel.name} for {target}",
+            todo="\n  ".join(["the kernel:", *str(kernel).splitlines(), *_first_lines(failure)]),
+        ) from failure
+    return {rung: compiled.asm[rung] for rung in RUNGS if rung in compiled.asm}
+
+
+def _machine(target: str) -> GPUTarget:
+    """`"cuda:90"` → what Triton calls a target."""
+    from triton.backends import backends
+    from triton.backends.compiler import GPUTarget
+
+    backend, _, architecture = target.partition(":")
+    names = {"cuda": "nvidia", "hip": "amd"}
+    if backend not in names or not architecture:
+        raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
+    if names[backend] not in backends:
+        raise UnknownTarget(f"this Triton cannot compile for {backend}", todo=POSSIBLE)
+    if backend == "cuda":
+        if not architecture.isdigit() or int(architecture) < 70:
+            raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
+        return GPUTarget("cuda", int(architecture), 32)
+    warp = next((w for start, w in WARP_SIZES.items() if architecture.startswith(start)), None)
+    if warp is None:
+        raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
+    return GPUTarget("hip", architecture, warp)
+
+
+def _source(kernel: Kernel) -> Any:
+    """The kernel with the types of its arguments, pointers aligned to 16 bytes as torch's are."""
+    import triton.language as tl
+    from triton.compiler import ASTSource
+
+    from inductor_lab.codegen.triton_module import jit_function
+
+    signature: dict[str, str] = {}
+    attributes: dict[tuple[int], list[list[object]]] = {}
+    for position, parameter in enumerate(kernel.parameters):
+        if parameter.dtype is None:
+            signature[parameter.name] = "i32"
+        else:
+            signature[parameter.name] = POINTER_TYPES[parameter.dtype]
+            attributes[(position,)] = [["tt.divisibility", 16]]
+    constants: dict[str, Any] = dict(kernel.launch["constants"])
+    if "reach" in kernel.launch:
+        constants["INDEX"] = tl.int32
+    signature.update(dict.fromkeys(constants, "constexpr"))
+    return ASTSource(jit_function(kernel), signature, constants, attributes)
+
+
+def _first_lines(failure: BaseException) -> list[str]:
+    """The causes of a failure, innermost first; Triton wraps one error in another."""
+    found: list[str] = []
+    cause: BaseException | None = failure
+    while cause is not None:
+        found = [*str(cause).splitlines(), *found]
+        cause = cause.__cause__
+    return ["the error:", *found[:ERROR_LINES]]

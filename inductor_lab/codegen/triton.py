@@ -1,0 +1,435 @@
+"""The loop tree as a Triton kernel, as a person would write it.
+
+    for i0 < 8192:                     xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+      t0 = in0[i0]                 →   t0 = tl.load(in0 + xindex)
+      out0[i0] = sin(t0)               tl.store(out0 + xindex, tl.sin(t0))
+
+A row that fits is one block (`rindex`), read once however many loops of the tree visit it; a longer
+one is a loop over blocks with block accumulators, which are reduced to a value a row after it.  A
+mask is written only where a block can reach over the end.
+
+`Kernel.launch` holds what a launch needs beside the arguments:
+
+    constants   {"XBLOCK": 1024, ...}, compile-time parameters of the kernel
+    num_warps   of one program
+    xnumel      points of the outer loops (an int, or sympy over symbols); the grid is
+                ceil(xnumel / XBLOCK)
+    reach       with symbolic sizes: 32-bit indices (`INDEX`) are enough while none of these
+                reaches 2**31
+
+Inductor: `codegen/triton.py`, `TritonKernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
+from inductor_lab.codegen.triton_blocks import (
+    XINDEX,
+    Blocks,
+    Row,
+    blocks_of,
+    flattened,
+    split,
+)
+from inductor_lab.codegen.triton_ops import (
+    COMBINE,
+    FINISH,
+    TRITON_OPS,
+    TRITON_TYPES,
+    literal,
+    neutral,
+    template,
+)
+from inductor_lab.codegen.triton_text import Dims, Expressions, Value
+from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
+from inductor_lab.ir.index import Gathered, Index, Size, add_sizes, is_int, mul_sizes, product
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+
+INT32_REACH = 1 << 31
+
+
+def triton_kernel(
+    group: Group,
+    buffers: Mapping[str, Buffer],
+    name: str,
+    *,
+    device: str = "cuda",
+    ops: Mapping[str, str] = TRITON_OPS,
+) -> Kernel:
+    """Print a fused group as a Triton kernel; `ops` is the table of operations to print with."""
+    tree = build_tree(group, buffers)
+    parameters = kernel_parameters(tree, buffers)
+    blocks = blocks_of(tree)
+    reach = _reach(parameters, buffers, blocks)
+    index_type = _index_type(reach)
+    code = _Printer(name, parameters, blocks, ops, index_type).code()
+    launch: dict[str, Any] = {
+        "constants": blocks.constants,
+        "num_warps": blocks.warps,
+        "xnumel": blocks.xnumel,
+    }
+    if index_type == "INDEX":
+        launch["reach"] = reach
+    return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
+
+
+def _reach(
+    parameters: tuple[Parameter, ...], buffers: Mapping[str, Buffer], blocks: Blocks
+) -> tuple[Size, ...]:
+    """How far the kernel counts: its points, and the offsets in each buffer."""
+    found: dict[Size, None] = {blocks.xnumel: None}
+    found.update((mul_sizes(blocks.xnumel, extent), None) for extent in blocks.rows)
+    for parameter in parameters:
+        if parameter.buffer is not None:
+            layout = buffers[parameter.buffer].layout
+            last = layout.offset
+            for size, stride in zip(layout.size, layout.stride, strict=True):
+                last = add_sizes(last, mul_sizes(size, stride))
+            found[last] = None
+    return tuple(found)
+
+
+def _index_type(reach: tuple[Size, ...]) -> str:
+    """`"int32"` where it is enough, `"INDEX"` if only a launch can tell."""
+    if any(isinstance(size, int) and size >= INT32_REACH for size in reach):
+        return "int64"
+    return "int32" if all(isinstance(size, int) for size in reach) else "INDEX"
+
+
+class _Printer:
+    """Prints one kernel, statement by statement."""
+
+    def __init__(
+        self,
+        name: str,
+        parameters: tuple[Parameter, ...],
+        blocks: Blocks,
+        ops: Mapping[str, str],
+        index_type: str,
+    ) -> None:
+        self.name, self.parameters, self.blocks = name, parameters, blocks
+        self.index_type = index_type
+        self.buffer = {p.buffer: p.name for p in parameters if p.buffer is not None}
+        symbols = {p.symbol: p.name for p in parameters if p.symbol is not None}
+        self.text = Expressions(ops, symbols, self._load, self._named)
+        self.lines: list[Line] = []
+        self.indent = 1
+        self.origins: Origins = NO_ORIGINS
+        self.scopes: list[dict[str, Value]] = [{}]
+        self.names_used: dict[str, int] = {}
+        self.row: Row | None = None
+        self.guards: list[Value] = []
+        self.inits: dict[str, Init] = {}
+        self.blocks_kept: dict[str, Row] = {}
+        self.unread: set[str] = set()
+
+    # ---- the whole ---------------------------------------------------------------------------
+
+    def code(self) -> Code:
+        constants = [f"{c}: tl.constexpr" for c in self.blocks.constants]
+        if self.index_type == "INDEX":
+            constants.append("INDEX: tl.constexpr")
+        arguments = ", ".join([*(p.name for p in self.parameters), *constants])
+        self.lines.append(Line("@triton.jit", statement=False))
+        self.lines.append(Line(f"def {self.name}({arguments}):", statement=False))
+        self._points()
+        for row in self.blocks.rows.values():
+            if row.persistent:
+                self._row_index(row, f"tl.arange(0, {row.block_name})")
+        self._statements(self.blocks.body)
+        return Code.of(self.lines)
+
+    def _points(self) -> None:
+        """xindex, the points that this program computes, and their mask."""
+        self.text.axes.update(self.blocks.outer_mapping())
+        if is_int(self.blocks.xnumel, 1):
+            return
+        if self.index_type == "int32":
+            start = "tl.program_id(0)"
+        else:
+            start = f"tl.program_id(0).to({self._index_dtype()})"
+        across = "[:, None]" if self.blocks.rows else ""
+        self._frame(f"{XINDEX} = {start} * XBLOCK + tl.arange(0, XBLOCK){across}")
+        self.text.positions[XINDEX] = Value(XINDEX, frozenset("x"))
+        if self.blocks.masked:
+            self._frame(f"xmask = {XINDEX} < {self.text.size(self.blocks.xnumel).text}")
+
+    def _row_index(self, row: Row, lanes: str) -> None:
+        name = f"{row.prefix}index"
+        wide = "" if self.index_type == "int32" else f".to({self._index_dtype()})"
+        self._frame(
+            f"{name} = ({lanes}){wide}[None, :]"
+            if "+" in lanes or wide
+            else f"{name} = {lanes}[None, :]"
+        )
+        self.text.positions[name] = Value(name, frozenset([row.prefix]))
+        if row.masked:
+            self._frame(f"{row.prefix}mask = {name} < {self.text.size(row.extent).text}")
+
+    def _index_dtype(self) -> str:
+        return "INDEX" if self.index_type == "INDEX" else f"tl.{self.index_type}"
+
+    # ---- lines and names ---------------------------------------------------------------------
+
+    def _frame(self, text: str) -> None:
+        """A line that computes nothing of the person's."""
+        self.lines.append(Line("    " * self.indent + text, statement=False))
+
+    def _line(self, text: str) -> None:
+        self.lines.append(Line("    " * self.indent + text, self.origins))
+
+    def _known(self, text: str) -> Value | None:
+        for scope in reversed(self.scopes):
+            if text in scope:
+                return scope[text]
+        return None
+
+    def _bind(self, name: str, value: Value) -> Value:
+        """`name = value`, unless a variable in sight already holds that very value."""
+        known = self._known(value.text)
+        if known is not None:
+            return known
+        if value.text.isidentifier():
+            return value
+        self._line(f"{name} = {value.text}")
+        bound = Value(name, value.dims)
+        self.scopes[-1][value.text] = bound
+        return bound
+
+    def _named(self, value: Value, letter: str) -> Value:
+        """A part of an index under a short name: `x0 = xindex // 512`."""
+        known = self._known(value.text)
+        if known is not None:
+            return known
+        number = self.names_used.get(letter, 0)
+        self.names_used[letter] = number + 1
+        self._frame(f"{letter}{number} = {value.text}")
+        bound = Value(f"{letter}{number}", value.dims)
+        self.scopes[-1][value.text] = bound
+        return bound
+
+    # ---- memory ------------------------------------------------------------------------------
+
+    def _mask(self, dims: Dims) -> list[Value]:
+        """What must hold for a place that varies along `dims` to be touched."""
+        masks = []
+        if "x" in dims and self.blocks.masked:
+            masks.append(Value("xmask", frozenset("x")))
+        for row in self.blocks.rows.values():
+            if row.prefix in dims and row.masked:
+                masks.append(Value(f"{row.prefix}mask", frozenset([row.prefix])))
+        return [*masks, *self.guards]
+
+    def _shape(self, dims: Dims) -> str:
+        """The shape of a block that varies along `dims`."""
+        if not self.blocks.rows:
+            return "[XBLOCK]"
+        row = next((r for r in self.blocks.rows.values() if r.prefix in dims), None)
+        return f"[XBLOCK, {row.block_name if row else 1}]"
+
+    def _load(self, load: Load) -> Value:
+        if load.buffer in self.unread:
+            self._frame("tl.debug_barrier()")
+            self.unread.clear()
+        place = self.text.index(load.index[0])
+        masks = self._mask(place.dims)
+        wanted = place.dims.union(*(m.dims for m in self.guards))
+        masks = [*self._mask(wanted)] if wanted != place.dims else masks
+        self._check_gathered(load.index[0], masks)
+        if wanted != place.dims:
+            place = Value(f"tl.broadcast_to({place.text}, {self._shape(wanted)})", wanted)
+        arguments = [f"{self.buffer[load.buffer]} + {place.inside()}"]
+        if masks:
+            arguments.append(" & ".join(m.inside() for m in masks))
+        return Value(f"tl.load({', '.join(arguments)})", wanted)
+
+    def _check_gathered(self, index: Index, masks: list[Value]) -> None:
+        mask = " & ".join(m.inside() for m in masks) or "True"
+        for atom, _ in index.substitute(self.text.axes).terms:
+            if isinstance(atom, Gathered):
+                position, size = self.text.value(atom.value), self.text.size(atom.size)
+                check = f"lab.check_index({position.text}, {size.text}, {mask})"
+                if self._known(check) is None:
+                    self._frame(check)
+                    self.scopes[-1][check] = position
+
+    def _store(self, store: Store) -> None:
+        value = self.text.value(store.value)
+        place = self.text.index(store.index)
+        name = self.buffer[store.buffer]
+        where = place.inside()
+        if not place.dims:
+            shape = "[1, 1]" if self.blocks.rows else "[1]"
+            where = f"tl.full({shape}, {place.text}, tl.int32)"
+        arguments = [f"{name} + {where}", value.text]
+        masks = self._mask(place.dims)
+        if masks:
+            arguments.append(" & ".join(m.inside() for m in masks))
+        self._line(f"tl.store({', '.join(arguments)})")
+        for scope in self.scopes:
+            for text in [t for t in scope if t.startswith(f"tl.load({name} ")]:
+                del scope[text]
+        self.unread.add(store.buffer)
+
+    # ---- statements --------------------------------------------------------------------------
+
+    def _statements(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            if not isinstance(stmt, Loop):
+                self.origins = stmt.origins
+            match stmt:
+                case Let(temp, value):
+                    self.text.temps[temp.name] = self._bind(temp.name, self.text.value(value))
+                case Store():
+                    self._store(stmt)
+                case Init(name):
+                    self.inits[name] = stmt
+                case Accumulate():
+                    self._accumulate(stmt)
+                case When():
+                    self._when(stmt)
+                case Loop():
+                    self._loop(stmt)
+
+    def _when(self, when: When) -> None:
+        mask = self._bind(f"{when.result.name}_mask", self.text.value(when.mask))
+        self.guards.append(mask)
+        self._statements(when.body)
+        value = self.text.value(when.value)
+        self.guards.pop()
+        self.origins = when.origins
+        other = self.text.value(when.other)
+        dims = mask.dims | value.dims | other.dims
+        chosen = Value(f"tl.where({mask.text}, {value.text}, {other.text})", dims)
+        self.text.temps[when.result.name] = self._bind(when.result.name, chosen)
+
+    def _loop(self, loop: Loop) -> None:
+        if self.unread & {load.buffer for load in _loads(loop)}:
+            self._frame("tl.debug_barrier()")
+            self.unread.clear()
+        flat = flattened(loop)
+        if flat is None:
+            self._one_by_one(loop)
+            return
+        axes, body = flat
+        row = self.blocks.rows[product(axis.size for axis in axes)]
+        self.text.axes.update(split(row.index, axes))
+        self.row = row
+        if row.persistent:
+            self._statements(body)
+        else:
+            self._blockwise(row, body)
+        self.row = None
+
+    def _one_by_one(self, loop: Loop) -> None:
+        """A loop around other loops: one step at a time."""
+        name = loop.axis.name
+        self._frame(f"for {name} in range(0, {self.text.size(loop.axis.size).text}):")
+        self.text.axes.pop(loop.axis, None)
+        self.text.positions[name] = Value(name)
+        self._indented(loop.body)
+
+    def _blockwise(self, row: Row, body: tuple[Stmt, ...]) -> None:
+        """A row in blocks: accumulators before the loop, one value a row after it."""
+        kept = [s for s in walk(body) if isinstance(s, Accumulate)]
+        for accumulate in kept:
+            self._start(accumulate.name, row)
+        offset = f"{row.prefix}offset"
+        end = self.text.size(row.extent).text
+        self._frame(f"for {offset} in range(0, {end}, {row.block_name}):")
+        self.indent += 1
+        self.scopes.append({})
+        self._row_index(row, f"{offset} + tl.arange(0, {row.block_name})")
+        self._statements(body)
+        self.scopes.pop()
+        self.indent -= 1
+        for accumulate in kept:
+            self._finish(accumulate.name, f"{accumulate.name}_block")
+
+    def _indented(self, body: tuple[Stmt, ...]) -> None:
+        self.indent += 1
+        self.scopes.append({})
+        self._statements(body)
+        self.scopes.pop()
+        self.indent -= 1
+
+    # ---- reductions --------------------------------------------------------------------------
+
+    def _start(self, name: str, row: Row) -> None:
+        init = self.inits[name]
+        self.origins = init.origins
+        self.blocks_kept[name] = row
+        shape = f"[XBLOCK, {row.block_name}]"
+        start = literal(neutral(init.kind, init.dtype), init.dtype)
+        dtype = TRITON_TYPES[init.dtype]
+        self._line(f"{name}_block = tl.full({shape}, {start}, tl.{dtype})")
+        if init.kind in ("argmax", "argmin"):
+            last = torch.iinfo(torch.int64).max
+            self._line(f"{name}_at = tl.full({shape}, {last}, tl.int64)")
+
+    def _accumulate(self, stmt: Accumulate) -> None:
+        row = self.row
+        assert row is not None, "an accumulator is fed outside of a loop"
+        init = self.inits[stmt.name]
+        everywhere = frozenset(["x", row.prefix])
+        value = self.text.value(stmt.value)
+        masks = [m.inside() for m in self._mask(everywhere)]
+        if stmt.position is not None:
+            self._accumulate_position(stmt, value, row)
+        elif stmt.name in self.blocks_kept:
+            name = f"{stmt.name}_block"
+            combined = template(COMBINE, stmt.kind, init.dtype).format(name, value.inside())
+            if masks:
+                combined = f"tl.where({' & '.join(masks)}, {combined}, {name})"
+            self._line(f"{name} = {combined}")
+        else:
+            self._finish(stmt.name, self._neutralized(init, value, row))
+
+    def _accumulate_position(self, stmt: Accumulate, value: Value, row: Row) -> None:
+        """Argmax and argmin go by pairs of a value and its position."""
+        assert stmt.position is not None
+        init = self.inits[stmt.name]
+        block = self._neutralized(init, value, row)
+        place = self.text.index(stmt.position).text
+        at = f"tl.broadcast_to(tl.cast({place}, tl.int64), [XBLOCK, {row.block_name}])"
+        name = stmt.name
+        if name in self.blocks_kept:
+            better = "later_max" if stmt.kind == "argmax" else "later_min"
+            pair = f"{name}_block, {name}_at"
+            self._line(f"{pair} = lab.{better}({pair}, {block}, {at})")
+        else:
+            self._finish(name, block, at)
+
+    def _neutralized(self, init: Init, value: Value, row: Row) -> str:
+        """The whole block of values, those beyond the end of the row replaced by the neutral one."""
+        text = value.text
+        if row.prefix not in value.dims or not row.masked:
+            if value.dims != {"x", row.prefix}:
+                text = f"tl.broadcast_to({text}, [XBLOCK, {row.block_name}])"
+        if row.masked:
+            start = literal(neutral(init.kind, init.dtype), init.dtype)
+            text = f"tl.where({row.prefix}mask, {text}, {start})"
+        return text
+
+    def _finish(self, name: str, block: str, at: str = "") -> None:
+        """From a block to one value for each row."""
+        init = self.inits[name]
+        at = at or f"{name}_at"
+        text = template(FINISH, init.kind, init.dtype).format(block, at)
+        self.origins = init.origins
+        result = self._bind(name, Value(text, frozenset("x")))
+        self.text.temps[name] = result
+
+
+def _loads(loop: Loop) -> list[Load]:
+    return [load for s in walk((loop,)) for value in expressions(s) for load in value.loads()]

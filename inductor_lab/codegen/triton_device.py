@@ -1,0 +1,289 @@
+# ruff: noqa: ANN001, ANN201, ANN202
+# mypy: ignore-errors
+"""Small functions that our Triton kernels call as `lab.…`, written in Triton.
+
+They hold what `triton.language` leaves to its users: reductions of the rows of a block in which NaN
+wins, integer division as Python has it, and random numbers that do not change with the release.
+There are no annotations because Triton reads an annotation as a request to compile.
+
+Only builtins of `tl` and functions of this file are called, never a `@triton.jit` function of
+Triton's own (`tl.sum`, `tl.rand`): those belong to the compiler or to the interpreter, for the
+whole process, from the moment Triton is imported.  `codegen/triton_module.py` makes a copy for either.
+
+Inductor: `runtime/triton_helpers.py`.
+"""
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+# ---- comparisons in which NaN wins ---------------------------------------------------------------
+
+
+@triton.jit
+def maximum(a, b):
+    """The larger; NaN if either is NaN."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def minimum(a, b):
+    """The smaller; NaN if either is NaN."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def later_max(value_a, at_a, value_b, at_b):
+    """Of two (value, position) pairs the larger; NaN beats all, the lower position breaks ties."""
+    nan_a = value_a != value_a
+    nan_b = value_b != value_b
+    larger = (value_a > value_b) | (nan_a & (nan_b == 0))
+    tie = (value_a == value_b) | (nan_a & nan_b)
+    keep_a = larger | (tie & (at_a <= at_b))
+    return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
+
+
+@triton.jit
+def later_min(value_a, at_a, value_b, at_b):
+    """Of two (value, position) pairs the smaller; NaN beats all, the lower position breaks ties."""
+    nan_a = value_a != value_a
+    nan_b = value_b != value_b
+    smaller = (value_a < value_b) | (nan_a & (nan_b == 0))
+    tie = (value_a == value_b) | (nan_a & nan_b)
+    keep_a = smaller | (tie & (at_a <= at_b))
+    return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
+
+
+# ---- reductions of the rows of a block: [XBLOCK, RBLOCK] → [XBLOCK, 1] ---------------------------
+
+
+@triton.jit
+def _add(a, b):
+    return a + b
+
+
+@triton.jit
+def _multiply(a, b):
+    return a * b
+
+
+@triton.jit
+def _or(a, b):
+    return a | b
+
+
+@triton.jit
+def _and(a, b):
+    return a & b
+
+
+@triton.jit
+def row_sum(block):
+    """Sum of each row, in the dtype of the block."""
+    return tl.reduce(block, 1, _add, keep_dims=True)
+
+
+@triton.jit
+def row_prod(block):
+    """Product of each row, in the dtype of the block."""
+    return tl.reduce(block, 1, _multiply, keep_dims=True)
+
+
+@triton.jit
+def row_max(block):
+    """Largest element of each row; NaN wins."""
+    return tl.reduce(block, 1, maximum, keep_dims=True)
+
+
+@triton.jit
+def row_min(block):
+    """Smallest element of each row; NaN wins."""
+    return tl.reduce(block, 1, minimum, keep_dims=True)
+
+
+@triton.jit
+def row_any(block):
+    """Is any element of each row true?  (int1)."""
+    return tl.reduce(block.to(tl.int32), 1, _or, keep_dims=True) != 0
+
+
+@triton.jit
+def row_all(block):
+    """Are all elements of each row true?  (int1)."""
+    return tl.reduce(block.to(tl.int32), 1, _and, keep_dims=True) != 0
+
+
+@triton.jit
+def row_argmax(block, at):
+    """Position (from `at`) of the first largest element of each row; NaN wins."""
+    _, found = tl.reduce((block, at), 1, later_max, keep_dims=True)
+    return found
+
+
+@triton.jit
+def row_argmin(block, at):
+    """Position (from `at`) of the first smallest element of each row; NaN wins."""
+    _, found = tl.reduce((block, at), 1, later_min, keep_dims=True)
+    return found
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------
+
+
+@triton.jit
+def floordiv(a, b):
+    """Integer division toward -inf (Triton's own `//` goes toward zero, as in C)."""
+    quotient = a // b
+    rest = a % b
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+
+
+@triton.jit
+def modulo(a, b):
+    """Integer remainder with the sign of `b` (Triton's own `%` has the sign of `a`, as in C)."""
+    rest = a % b
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+@triton.jit
+def floordiv_float(a, b):
+    """The floor of a / b as torch rounds it: from the exact remainder; a / b where b is 0."""
+    rest = libdevice.fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+    whole = tl.floor(quotient)
+    whole = tl.where(quotient - whole > 0.5, whole + 1, whole)
+    whole = tl.where(quotient != 0, whole, libdevice.copysign(quotient * 0, a / b))
+    return tl.where(b == 0, a / b, whole)
+
+
+@triton.jit
+def modulo_float(a, b):
+    """Remainder of a / floor division, with the sign of `b`."""
+    rest = libdevice.fmod(a, b)
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+@triton.jit
+def shift_left(a, b, BITS: tl.constexpr):
+    """Left shift; 0 where `b` is negative or at least BITS, the width of the dtype."""
+    inside = (b >= 0) & (b < BITS)
+    return tl.where(inside, a << tl.where(inside, b, b * 0), a * 0)
+
+
+@triton.jit
+def shift_right(a, b, BITS: tl.constexpr):
+    """Arithmetic right shift; the sign alone where `b` is negative or at least BITS."""
+    inside = (b >= 0) & (b < BITS)
+    return a >> tl.where(inside, b, b * 0 + (BITS - 1))
+
+
+@triton.jit
+def sign(a):
+    """-1, 0 or 1 in the dtype of `a`; NaN stays NaN."""
+    one = a * 0 + 1
+    return tl.where(a > 0, one, tl.where(a < 0, -one, a))
+
+
+@triton.jit
+def power(a, b):
+    """Integer a ** b by repeated squaring; 1 / a**-b toward zero where b is negative."""
+    result = a * 0 + 1
+    factor = a
+    left = b
+    for _ in range(64):
+        result = tl.where((left & 1) != 0, result * factor, result)
+        factor = factor * factor
+        left = left >> 1
+    odd = (b & 1) != 0
+    inverse = tl.where(a == 1, a, tl.where(a == -1, tl.where(odd, a, -a), a * 0))
+    return tl.where(b < 0, inverse, result)
+
+
+@triton.jit
+def digamma(x):
+    """Derivative of lgamma: reflection, recurrence up to 10, then the asymptotic series."""
+    pi = 3.141592653589793
+    reflected = x <= 0
+    fraction = x - tl.floor(x)
+    y = tl.where(reflected, 1 - x, x)
+    total = y * 0
+    for _ in range(10):
+        small = y < 10
+        total = tl.where(small, total - 1 / y, total)
+        y = tl.where(small, y + 1, y)
+    z = 1 / (y * y)
+    tail = 0.003968253968253968 - z * (0.004166666666666667 - z * 0.007575757575757576)
+    tail = z * (0.08333333333333333 - z * (0.008333333333333333 - z * tail))
+    total = total + tl.log(y) - 0.5 / y - tail
+    total = tl.where(reflected, total - pi / libdevice.tan(pi * fraction), total)
+    total = tl.where(reflected & (fraction == 0), float("nan"), total)
+    return tl.where(x == 0, libdevice.copysign(y * 0 + float("inf"), -x), total)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+@triton.jit
+def check_index(index, size, mask):
+    """In debug mode (and in the interpreter): an index that was loaded must be in range."""
+    tl.device_assert(((index >= 0) & (index < size)) | (mask == 0), "index out of range")
+
+
+# ---- random numbers ------------------------------------------------------------------------------
+
+
+@triton.jit
+def philox(seed, offset):
+    """The first two words of Philox4x32-10 with key `seed` and counter `offset`, as uint32.
+
+    Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
+    """
+    seed = seed.to(tl.uint64)
+    offset = offset.to(tl.uint64)
+    key_0 = (seed & 0xFFFFFFFF).to(tl.uint32)
+    key_1 = (seed >> 32).to(tl.uint32)
+    word_0 = (offset & 0xFFFFFFFF).to(tl.uint32)
+    word_1 = (offset >> 32).to(tl.uint32)
+    word_2 = word_0 * 0
+    word_3 = word_0 * 0
+    for _ in tl.static_range(10):
+        low = word_0.to(tl.uint64) * 0xD2511F53
+        high = word_2.to(tl.uint64) * 0xCD9E8D57
+        word_0 = (high >> 32).to(tl.uint32) ^ word_1 ^ key_0
+        word_1 = (high & 0xFFFFFFFF).to(tl.uint32)
+        word_2 = (low >> 32).to(tl.uint32) ^ word_3 ^ key_1
+        word_3 = (low & 0xFFFFFFFF).to(tl.uint32)
+        key_0 = (key_0.to(tl.uint64) + 0x9E3779B9).to(tl.uint32)
+        key_1 = (key_1.to(tl.uint64) + 0xBB67AE85).to(tl.uint32)
+    return word_0, word_1
+
+
+@triton.jit
+def uniform(word):
+    """A word as float32 in [0, 1): its sign is folded away, then it is scaled by almost 2**-31."""
+    signed = word.to(tl.int32, bitcast=True)
+    return tl.where(signed < 0, -signed - 1, signed).to(tl.float32) * 4.6566127342e-10
+
+
+@triton.jit
+def philox_uniform(seed, offset):
+    """A float32 in [0, 1)."""
+    word, _ = philox(seed, offset)
+    return uniform(word)
+
+
+@triton.jit
+def philox_normal(seed, offset):
+    """A normally distributed float32: Box and Muller's transform of two words."""
+    first, second = philox(seed, offset)
+    at_least = uniform(first) * 0 + 1.0e-7
+    radius = tl.sqrt(-2.0 * tl.log(tl.maximum(uniform(first), at_least)))
+    return radius * tl.cos(6.283185307179586 * uniform(second))
+
+
+@triton.jit
+def philox_bits(seed, offset):
+    """An int64 in [0, 2**32): the first word."""
+    word, _ = philox(seed, offset)
+    return word.to(tl.int64)

@@ -1,0 +1,89 @@
+"""From the text of a Triton kernel to a Python function that Triton can compile or interpret.
+
+`@triton.jit` decides once, when it decorates, whether a function is compiled or interpreted, by an
+environment variable.  Here the caller decides: the text is executed, the decorator taken off again,
+and the bare function given to Triton's compiler (`jit_function`) or interpreter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import linecache
+from functools import cache
+from types import FunctionType, ModuleType
+
+import triton
+from triton.runtime.jit import JITFunction
+
+from inductor_lab.codegen import triton_device
+from inductor_lab.codegen.kernel import Kernel
+
+HEADER = f"""\
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from {triton_device.__name__.rpartition(".")[0]} import triton_device as lab
+
+
+"""
+
+
+def module_text(kernel: Kernel) -> str:
+    """The whole text of a module that holds the kernel: imports, then the kernel."""
+    return HEADER + str(kernel.code)
+
+
+def bare_function(kernel: Kernel) -> FunctionType:
+    """The kernel as a plain Python function, not yet compiled or interpreted.
+
+    Triton reads the source of what it compiles, so the text is registered with `linecache` under a
+    name of its own.
+    """
+    text = module_text(kernel)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    filename = f"<{kernel.name}-{digest}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    namespace = {"__name__": f"inductor_lab.generated.{kernel.name}"}
+    exec(compile(text, filename, "exec"), namespace)
+    return undecorated(namespace[kernel.name])
+
+
+def undecorated(function: object) -> FunctionType:
+    """What `@triton.jit` was put on."""
+    inner = getattr(function, "fn", function)
+    assert isinstance(inner, FunctionType), f"{function} is no function"
+    return inner
+
+
+def device_copy(name: str) -> ModuleType:
+    """A fresh copy of `triton_device`; its functions see one another, so they can be replaced."""
+    path = triton_device.__file__
+    spec = importlib.util.spec_from_file_location(f"{triton_device.__name__}_{name}", path)
+    assert spec is not None and spec.loader is not None, f"cannot read {path}"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def _compiled_device() -> ModuleType:
+    """`triton_device` for the compiler, whatever TRITON_INTERPRET says."""
+    module = device_copy("compiled")
+    for name, value in list(vars(module).items()):
+        if hasattr(value, "fn"):
+            setattr(module, name, JITFunction(undecorated(value)))
+    return module
+
+
+def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:
+    """The kernel for Triton's compiler, whatever TRITON_INTERPRET says."""
+    function = bare_function(kernel)
+    function.__globals__["lab"] = _compiled_device()
+    return JITFunction(function)
+
+
+def triton_version() -> str:
+    """The release of Triton that compiles."""
+    return str(triton.__version__)

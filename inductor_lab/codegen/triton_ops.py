@@ -1,0 +1,190 @@
+"""How Triton writes each operation, dtype and constant: tables, no code.
+
+Inductor: `TritonOverrides` and `TritonKernelOverrides` in `codegen/triton.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from inductor_lab.ir.ops import OPS
+
+TRITON_TYPES: Mapping[torch.dtype, str] = {
+    torch.bool: "int1",
+    torch.uint8: "uint8",
+    torch.uint16: "uint16",
+    torch.uint32: "uint32",
+    torch.uint64: "uint64",
+    torch.int8: "int8",
+    torch.int16: "int16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float32: "float32",
+    torch.float64: "float64",
+}
+"""The name in `tl.` of each dtype that a kernel may hold."""
+
+POINTER_TYPES: Mapping[torch.dtype, str] = {
+    torch.bool: "*i1",
+    torch.uint8: "*u8",
+    torch.uint16: "*u16",
+    torch.uint32: "*u32",
+    torch.uint64: "*u64",
+    torch.int8: "*i8",
+    torch.int16: "*i16",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
+    torch.float32: "*fp32",
+    torch.float64: "*fp64",
+}
+"""A pointer to each dtype as signatures of compiled kernels name it."""
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "truncdiv": "//",
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+    "logical_and": "&", "logical_or": "|", "logical_xor": "^",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+_LIBDEVICE = """
+    expm1 log1p log2 log10 tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv
+    lgamma trunc sqrt exp2
+""".split()
+
+TRITON_OPS: Mapping[str, str] = {
+    **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
+    **{name: f"libdevice.{name}({{0}})" for name in _LIBDEVICE},
+    **{name: f"libdevice.{name}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "copysign")},
+    **{
+        name: f"tl.{name}({{0}})" for name in ("exp", "log", "sin", "cos", "rsqrt", "ceil", "floor")
+    },
+    "ceil.int": "{0}",
+    "floor.int": "{0}",
+    "trunc.int": "{0}",
+    "round.int": "{0}",
+    "add.bool": "{0} | {1}",
+    "mul.bool": "{0} & {1}",
+    "maximum": "lab.maximum({0}, {1})",
+    "maximum.bool": "{0} | {1}",
+    "minimum": "lab.minimum({0}, {1})",
+    "minimum.bool": "{0} & {1}",
+    "shift_left": "lab.shift_left({0}, {1}, {bits})",
+    "shift_right": "lab.shift_right({0}, {1}, {bits})",
+    "convert": "{0}.to(tl.{dtype})",
+    "convert.to_bool": "{0} != 0",
+    "bitcast": "{0}.to(tl.{dtype}, bitcast=True)",
+    "neg": "-{0}",
+    "abs": "tl.abs({0})",
+    "sign": "lab.sign({0})",
+    "sign.bool": "{0}",
+    "logical_not": "~{0}",
+    "bitwise_not": "~{0}",
+    "isnan": "{0} != {0}",
+    "isinf": 'tl.abs({0}) == float("inf")',
+    "signbit": "{0}.to(tl.int{bits}, bitcast=True) < 0",
+    "signbit.int": "{0} < 0",
+    "round": "libdevice.rint({0})",
+    "square": "{0} * {0}",
+    "relu": "lab.maximum({0}, 0)",
+    "floordiv": "lab.floordiv_float({0}, {1})",
+    "floordiv.int": "lab.floordiv({0}, {1})",
+    "remainder": "lab.modulo_float({0}, {1})",
+    "remainder.int": "lab.modulo({0}, {1})",
+    "fmod": "libdevice.fmod({0}, {1})",
+    "fmod.int": "{0} % {1}",
+    "pow.int": "lab.power({0}, {1})",
+    "digamma": "lab.digamma({0})",
+    "sigmoid": "1 / (1 + tl.exp(-{0}))",
+    "reciprocal": "1 / {0}",
+    "where": "tl.where({0}, {1}, {2})",
+    "fma": "tl.fma({0}, {1}, {2})",
+    "philox_uniform": "lab.philox_uniform({0}, {1})",
+    "philox_normal": "lab.philox_normal({0}, {1})",
+    "philox_bits": "lab.philox_bits({0}, {1})",
+}
+"""Operation → text; `{0}` is an operand, `{dtype}` the result's type, `{bits}` its width.
+
+`name.int`, `name.bool` are for operands of that kind, where the plain entry does not fit them.
+"""
+
+LITERALS_ALLOWED = frozenset([*_INFIX, "maximum", "minimum"])
+"""Operations in which Triton gives a bare number the dtype of the other operand."""
+
+COMBINE: Mapping[str, str] = {
+    "sum": "{0} + {1}",
+    "prod": "{0} * {1}",
+    "max": "lab.maximum({0}, {1})",
+    "max.bool": "{0} | {1}",
+    "min": "lab.minimum({0}, {1})",
+    "min.bool": "{0} & {1}",
+    "any": "{0} | {1}",
+    "all": "{0} & {1}",
+}
+"""Kind of reduction → the text that puts a value into an accumulator."""
+
+FINISH: Mapping[str, str] = {
+    **{kind: f"lab.row_{kind}({{0}})" for kind in ("sum", "prod", "max", "min", "any", "all")},
+    "max.bool": "lab.row_any({0})",
+    "min.bool": "lab.row_all({0})",
+    "argmax": "lab.row_argmax({0}, {1})",
+    "argmin": "lab.row_argmin({0}, {1})",
+}
+"""Kind of reduction → the text that reduces a block to one value for each row."""
+
+
+def dtype_kind(dtype: torch.dtype) -> str:
+    """`"bool"`, `"int"` or `"float"`."""
+    if dtype is torch.bool:
+        return "bool"
+    return "float" if dtype.is_floating_point else "int"
+
+
+def template(table: Mapping[str, str], name: str, dtype: torch.dtype) -> str:
+    """The entry for operands of `dtype`: `name.int` if there is one, otherwise `name`."""
+    return table.get(f"{name}.{dtype_kind(dtype)}") or table[name]
+
+
+def bits(dtype: torch.dtype) -> int:
+    """Width in bits."""
+    return dtype.itemsize * 8
+
+
+def literal(value: float, dtype: torch.dtype) -> str:
+    """A number as Python text in the kind of `dtype`."""
+    if dtype is torch.bool:
+        return str(bool(value))
+    if not dtype.is_floating_point:
+        return str(int(value))
+    number = float(value)
+    return repr(number) if math.isfinite(number) else f'float("{number}")'
+
+
+def typed_literal(value: float, dtype: torch.dtype) -> str:
+    """A number that keeps its dtype wherever it stands; a bare float is float32 to Triton."""
+    text = literal(value, dtype)
+    return text if dtype is torch.float32 else f"tl.full([], {text}, tl.{TRITON_TYPES[dtype]})"
+
+
+def neutral(kind: str, dtype: torch.dtype) -> float:
+    """What an accumulator of a reduction starts with."""
+    if kind in ("sum", "any"):
+        return 0
+    if kind in ("prod", "all"):
+        return 1
+    lowest = kind in ("max", "argmax")
+    if dtype is torch.bool:
+        return not lowest
+    if dtype.is_floating_point:
+        return -math.inf if lowest else math.inf
+    info = torch.iinfo(dtype)
+    return info.min if lowest else info.max
+
+
+assert {name.split(".")[0] for name in TRITON_OPS} == OPS.keys(), "every operation needs a text"

@@ -1,0 +1,188 @@
+"""Expressions as Triton text: values, indices and sizes, with the block dimensions they vary along.
+
+Inductor: `TritonOverrides`, `TritonPrinter` and `texpr` in `codegen/triton.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import sympy
+import torch
+
+from inductor_lab.codegen.triton_blocks import quotients_may_be_negative
+from inductor_lab.codegen.triton_ops import (
+    LITERALS_ALLOWED,
+    TRITON_TYPES,
+    bits,
+    literal,
+    template,
+    typed_literal,
+)
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
+from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size, is_int
+
+Dims = frozenset[str]
+"""Along which block dimensions a value varies: "x", and the prefixes of rows."""
+
+NO_DIMS: Dims = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Text of a value; `atomic` if it needs no parentheses, `number` if it is a bare number."""
+
+    text: str
+    dims: Dims = NO_DIMS
+    atomic: bool = True
+    number: bool = False
+
+    def inside(self) -> str:
+        """The text as an operand."""
+        return self.text if self.atomic else f"({self.text})"
+
+
+_CALL = re.compile(r"[\w.]+\((?:\{\d\}|\{bits\})(?:, (?:\{\d\}|\{bits\}))*\)")
+_METHOD = re.compile(r"\{0\}\.\w+\(.*\)")
+
+
+class Expressions:
+    """Renders values.  `load` and `name` belong to the statement printer: a load needs masks, and a
+    division of an index is given a name there."""
+
+    def __init__(
+        self,
+        ops: Mapping[str, str],
+        symbols: Mapping[sympy.Symbol, str],
+        load: Callable[[Load], Value],
+        name: Callable[[Value, str], Value],
+    ) -> None:
+        self.ops = ops
+        self.symbols = symbols
+        self.load = load
+        self.name = name
+        self.temps: dict[str, Value] = {}
+        self.axes: dict[Axis, Index] = {}
+        self.positions: dict[str, Value] = {}
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def value(self, expr: Expr, typed: bool = True) -> Value:
+        """The text of an expression; a constant keeps its dtype if `typed`."""
+        match expr:
+            case Temp(name):
+                return self.temps[name]
+            case Const(value, dtype):
+                text = typed_literal(value, dtype) if typed else literal(value, dtype)
+                return Value(text, atomic=not text.startswith("-"), number=True)
+            case SizeValue(size, dtype):
+                if isinstance(size, int):
+                    return self.value(Const(size, dtype), typed)
+                return Value(f"tl.cast({self.size(size).text}, tl.{TRITON_TYPES[dtype]})")
+            case IndexValue(index, dtype):
+                return self._index_value(index, dtype)
+            case Load():
+                return self.load(expr)
+            case Op():
+                return self._op(expr)
+            case _:
+                raise AssertionError(f"{type(expr).__name__} is a statement in a loop tree")
+
+    def _index_value(self, index: Index, dtype: torch.dtype) -> Value:
+        place = self.index(index)
+        if place.number:
+            return self.value(Const(int(place.text), dtype))
+        return Value(f"tl.cast({place.text}, tl.{TRITON_TYPES[dtype]})", place.dims)
+
+    def _op(self, op: Op) -> Value:
+        operand = op.args[0].dtype if op.name != "where" else op.args[1].dtype
+        text = template(self.ops, op.name, operand)
+        if op.name == "convert" and op.dtype is torch.bool:
+            text = self.ops["convert.to_bool"]
+        constant = [isinstance(arg, Const | SizeValue) for arg in op.args]
+        typed = op.name not in LITERALS_ALLOWED or all(constant)
+        args = [self.value(arg, typed) for arg in op.args]
+        call = _CALL.fullmatch(text) is not None
+        shown = [a.text if call else a.inside() for a in args]
+        rendered = text.format(*shown, dtype=TRITON_TYPES[op.dtype], bits=bits(operand))
+        dims = NO_DIMS.union(*(a.dims for a in args))
+        return Value(rendered, dims, atomic=call or _METHOD.fullmatch(text) is not None)
+
+    # ---- indices -----------------------------------------------------------------------------
+
+    def index(self, index: Index) -> Value:
+        """The text of an index over the axes of the tree."""
+        return self._sum(index.substitute(self.axes))
+
+    def _sum(self, index: Index) -> Value:
+        parts: list[str] = []
+        dims = NO_DIMS
+        for atom, factor in index.terms:
+            position = self._atom(atom)
+            dims |= position.dims
+            if is_int(factor, 1):
+                parts.append(position.text)
+            elif is_int(factor, -1):
+                parts.append(f"-{position.inside()}")
+            else:
+                parts.append(f"{self.size(factor).inside()} * {position.inside()}")
+        if not is_int(index.constant, 0) or not parts:
+            parts.append(self.size(index.constant).text)
+        text = " + ".join(parts).replace("+ -", "- ")
+        number = not index.terms and isinstance(index.constant, int)
+        return Value(text, dims, atomic=text.isidentifier() or text.isdigit(), number=number)
+
+    def _atom(self, atom: Atom) -> Value:
+        match atom:
+            case Axis(name):
+                return self.positions[name]
+            case Gathered(value):
+                return self.value(value)
+            case _:
+                return self._division(atom, isinstance(atom, Quotient))
+
+    def _division(self, atom: Atom, quotient: bool) -> Value:
+        assert not isinstance(atom, Axis | Gathered)
+        dividend, divisor = self._sum(atom.dividend), self.size(atom.divisor)
+        if quotients_may_be_negative(atom.dividend):
+            function = "floordiv" if quotient else "modulo"
+            text = f"lab.{function}({dividend.text}, {divisor.text})"
+        else:
+            text = f"{dividend.inside()} {'//' if quotient else '%'} {divisor.inside()}"
+        letter = "x" if "x" in dividend.dims else "r" if dividend.dims else "k"
+        return self.name(Value(text, dividend.dims), letter)
+
+    # ---- sizes -------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> Value:
+        """A size over the symbols of the graph, which are arguments of the kernel."""
+        if isinstance(size, int):
+            return Value(str(size), atomic=size >= 0, number=True)
+        if isinstance(size, sympy.Symbol):
+            return Value(self.symbols[size])
+        if isinstance(size, sympy.Integer):
+            return self.size(int(size))
+        parts = [self.size(part) for part in size.args]
+        if isinstance(size, sympy.Add):
+            return Value(" + ".join(p.text for p in parts).replace("+ -", "- "), atomic=False)
+        if isinstance(size, sympy.Mul):
+            return Value(" * ".join(p.inside() for p in parts), atomic=False)
+        if isinstance(size, sympy.Pow) and isinstance(size.exp, sympy.Integer) and size.exp > 0:
+            return Value(" * ".join([parts[0].inside()] * int(size.exp)), atomic=False)
+        name = type(size).__name__
+        if name in ("FloorDiv", "CleanDiv", "IntTrueDiv"):
+            return Value(f"{parts[0].inside()} // {parts[1].inside()}", atomic=False)
+        if name in ("Mod", "PythonMod"):
+            return Value(f"{parts[0].inside()} % {parts[1].inside()}", atomic=False)
+        if name == "ModularIndexing":
+            base = f"({parts[0].inside()} // {parts[1].inside()})"
+            return Value(f"{base} % {parts[2].inside()}", atomic=False)
+        if name in ("Max", "Min"):
+            function = "tl.maximum" if name == "Max" else "tl.minimum"
+            text = parts[0].text
+            for part in parts[1:]:
+                text = f"{function}({text}, {part.text})"
+            return Value(text)
+        raise AssertionError(f"the size {size} cannot be written in a kernel")

@@ -1,0 +1,124 @@
+"""Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
+
+Three things are put in place that the interpreter lacks.  Reductions run as a tree of whole-block
+operations (its own visit element by element); `libdevice` is torch; and an index that was loaded
+from memory is checked, so that a wrong one raises instead of reading what is not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.runtime.errors import InterpreterError
+from triton.runtime.interpreter import InterpretedFunction, TensorHandle
+
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.triton_module import bare_function, device_copy, undecorated
+from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.ir.ops_torch import OPERATIONS
+
+LIBDEVICE_NAMES = {"rint": "round"}
+"""Names in libdevice of operations that we call otherwise."""
+
+
+class Interpreted:
+    """The kernel for Triton's interpreter, whatever TRITON_INTERPRET says: `f[grid](*arguments)`."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        function = bare_function(kernel)
+        function.__globals__["lab"] = _interpreted_device()
+        function.__globals__["libdevice"] = _Libdevice("libdevice")
+        self.function = InterpretedFunction(function)
+
+    def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
+        def launch(*arguments: Any, **constants: Any) -> None:
+            try:
+                with np.errstate(all="ignore"):
+                    self.function[grid](*arguments, **constants)
+            except InterpreterError as wrapped:
+                if isinstance(wrapped.__cause__, IndexOutOfRange):
+                    raise wrapped.__cause__ from None
+                raise
+
+        return launch
+
+
+@cache
+def _interpreted_device() -> ModuleType:
+    """`triton_device` as plain functions."""
+    module = device_copy("interpreted")
+    for name, value in list(vars(module).items()):
+        if hasattr(value, "fn"):
+            setattr(module, name, undecorated(value))
+    for name, value in (
+        ("tl", _Language("tl")),
+        ("libdevice", _Libdevice("libdevice")),
+        ("check_index", _check_index),
+    ):
+        setattr(module, name, value)
+    return module
+
+
+class _Language(ModuleType):
+    """`triton.language` with a faster `reduce`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tl, name)
+
+    def reduce(self, blocks: Any, axis: int, combine: Callable[..., Any], keep_dims: bool) -> Any:
+        """Combine even with odd lanes until one is left; the order of the elements is kept."""
+        assert axis == 1 and keep_dims, "kernels reduce rows of a block"
+        parts = blocks if isinstance(blocks, tuple) else (blocks,)
+        while parts[0].handle.data.shape[1] > 1:
+            even = [_lanes(part, slice(0, None, 2)) for part in parts]
+            odd = [_lanes(part, slice(1, None, 2)) for part in parts]
+            combined = combine(*even, *odd)
+            parts = combined if isinstance(combined, tuple) else (combined,)
+        return parts if isinstance(blocks, tuple) else parts[0]
+
+
+def _lanes(block: Any, lanes: slice) -> Any:
+    return _block(block.handle.data[:, lanes], block.dtype)
+
+
+def _block(data: np.ndarray, dtype: Any) -> Any:
+    return tl.tensor(TensorHandle(data, dtype), tl.block_type(dtype, list(data.shape)))
+
+
+class _Libdevice(ModuleType):
+    """Functions of libdevice, computed by torch."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = OPERATIONS[LIBDEVICE_NAMES.get(name, name)]
+
+        def function(*operands: Any) -> Any:
+            first = next(o for o in operands if isinstance(o, tl.tensor))
+            values = [_as_torch(o, first) for o in operands]
+            data = operation(values[0].dtype, *values).numpy()
+            if any(isinstance(o, tl.tensor) and o.type.is_block() for o in operands):
+                return _block(data, first.dtype)
+            return tl.tensor(TensorHandle(data, first.dtype), first.dtype)
+
+        return function
+
+
+def _as_torch(operand: Any, like: Any) -> torch.Tensor:
+    if isinstance(operand, tl.tensor):
+        return torch.from_numpy(np.ascontiguousarray(operand.handle.data))
+    return torch.from_numpy(np.full((1,), operand, like.handle.data.dtype))
+
+
+def _check_index(index: Any, size: Any, mask: Any) -> None:
+    where = mask.handle.data if isinstance(mask, tl.tensor) else mask
+    length = size.handle.data if isinstance(size, tl.tensor) else size
+    position = index.handle.data if isinstance(index, tl.tensor) else index
+    if np.any(((position < 0) | (position >= length)) & where):
+        raise IndexOutOfRange(
+            f"an index that was loaded is out of range in a dimension of size {length}"
+        )
