@@ -1,0 +1,258 @@
+// The explorer: header, rail, panes and trail around one document (see model.py).
+
+import { copyText, html, refill } from "./dom.js";
+import { graphView } from "./graph.js";
+import { keyboard } from "./keys.js";
+import { Links } from "./links.js";
+import { Selection } from "./selection.js";
+import { barsView, emptyView, lanesView, tableView } from "./table.js";
+import { textView } from "./text.js";
+import { followTheme, toggleTheme } from "./theme.js";
+import { Trail } from "./trail.js";
+
+const DRAW = {
+  text: textView,
+  graph: graphView,
+  table: tableView,
+  lanes: lanesView,
+  bars: barsView,
+  empty: emptyView,
+};
+const MOST_PANES = 4;
+
+/** Draw `doc` inside `root`, in place of what is there; returns the explorer. */
+export function render(root, doc) {
+  return new Explorer(root, doc);
+}
+
+class Explorer {
+  constructor(root, doc) {
+    this.root = root;
+    this.doc = doc;
+    this.links = new Links(doc.links);
+    this.selection = new Selection(this.links);
+    this.context = { links: this.links, selection: this.selection };
+    this.order = doc.groups.flatMap((group) => group.panes);
+    this.chosen = new Map();
+    this.slots = [];
+    this.area = html("main", { class: "lab-panes" });
+    this.trail = new Trail(this);
+    root.classList.add("lab-explorer");
+    followTheme(root);
+    refill(root, this.header(), html("div", { class: "lab-middle" }, this.rail(), this.area),
+      this.trail.element);
+    doc.open.forEach((id) => this.addSlot(id));
+    this.focus(this.slots[0]);
+    this.selection.listen((lit, things, scroll) => this.light(lit, scroll));
+    keyboard(this);
+  }
+
+  header() {
+    const facts = this.doc.facts.map((fact) => html("button", {
+      type: "button", class: `lab-fact ${fact.mark}`, title: `show ${fact.pane}`,
+      onclick: () => this.show(fact.pane, true),
+    }, html("b", {}, fact.value), ` ${fact.label}`));
+    this.search = html("input", {
+      type: "search", placeholder: "search  /", "aria-label": "search in all panes",
+      oninput: () => this.find(this.search.value),
+      onkeydown: (event) => event.key === "Enter" && this.nextFound(event.shiftKey ? -1 : 1),
+    });
+    this.foundCount = html("span", { class: "lab-found-count", role: "status" });
+    return html("header", { class: "lab-header" },
+      html("h1", {}, this.doc.title, html("span", { class: "lab-subtitle" }, this.doc.subtitle)),
+      html("div", { class: "lab-facts" }, facts),
+      html("div", { class: "lab-actions" }, this.search, this.foundCount,
+        html("button", {
+          type: "button", title: "light or dark", "aria-label": "light or dark",
+          onclick: () => toggleTheme(this.root),
+        }, "◐"),
+        html("button", {
+          type: "button", title: "keys (?)", "aria-label": "keys", onclick: () => this.help(),
+        }, "?")));
+  }
+
+  rail() {
+    this.railButtons = new Map();
+    const groups = this.doc.groups.filter((group) => group.panes.length).map((group) => [
+      group.title ? html("h2", {}, group.title) : null,
+      ...group.panes.map((id) => this.railButton(id)),
+    ]);
+    return html("nav", { class: "lab-rail", "aria-label": "phases" }, groups.flat());
+  }
+
+  railButton(id) {
+    const pane = this.doc.panes[id];
+    const button = html("button", {
+      type: "button", "data-pane": id, title: "Shift-click opens it beside",
+      onclick: (event) => (event.shiftKey ? this.addSlot(id) : this.show(id)),
+    },
+    html("span", { class: "lab-rail-title" }, pane.title),
+    pane.problem ? html("span", { class: "lab-problem" }, `● ${pane.problem}`) : null,
+    html("span", { class: "lab-rail-count" }, pane.count),
+    html("span", { class: "lab-rail-time" }, seconds(pane.seconds)));
+    this.railButtons.set(id, button);
+    return button;
+  }
+
+  /** One more pane beside the others, or the last one changed when there are enough. */
+  addSlot(id) {
+    if (this.slots.length >= MOST_PANES) {
+      this.fill(this.slots[this.slots.length - 1], id);
+      return this.slots[this.slots.length - 1];
+    }
+    const slot = { element: html("section", { class: "lab-pane" }), view: null, id: null };
+    slot.element.addEventListener("focusin", () => this.focus(slot));
+    slot.element.addEventListener("pointerdown", () => this.focus(slot));
+    this.slots.push(slot);
+    this.area.append(slot.element);
+    this.area.dataset.count = this.slots.length;
+    this.fill(slot, id);
+    return slot;
+  }
+
+  closeSlot(slot) {
+    if (this.slots.length === 1) return;
+    this.slots.splice(this.slots.indexOf(slot), 1);
+    slot.element.remove();
+    this.area.dataset.count = this.slots.length;
+    this.focus(this.slots[0]);
+  }
+
+  focus(slot) {
+    this.focused = slot;
+    for (const each of this.slots) each.element.classList.toggle("focused", each === slot);
+    this.markRail();
+  }
+
+  markRail() {
+    for (const [id, button] of this.railButtons) {
+      const shown = this.slots.some((slot) => slot.id === id);
+      button.classList.toggle("shown", shown);
+      if (this.focused?.id === id) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  /** Show a pane in the focused slot, or where it is shown already; `beside` spares the first. */
+  show(id, beside = false, view = null) {
+    if (view !== null) this.chosen.set(id, view);
+    const there = this.slots.find((slot) => slot.id === id);
+    const spared = beside && this.slots.length > 1 && this.focused === this.slots[0];
+    const slot = there || (spared ? this.slots[1] : this.focused);
+    if (!there || view !== null) this.fill(slot, id);
+    this.focus(slot);
+    return slot;
+  }
+
+  fill(slot, id) {
+    const pane = this.doc.panes[id];
+    const chosen = Math.min(this.chosen.get(id) || 0, pane.views.length - 1);
+    slot.id = id;
+    slot.view = DRAW[pane.views[chosen].kind](pane.views[chosen], this.context);
+    slot.element.setAttribute("aria-label", this.title(id));
+    slot.element.dataset.pane = id;
+    const body = html("div", { class: "lab-body" },
+      pane.note ? html("p", { class: "lab-note" }, pane.note) : null, slot.view.element);
+    refill(slot.element, this.paneHead(slot, pane, chosen), body);
+    if (slot.view.fit) slot.view.fit();
+    this.markRail();
+    if (this.selection.things.length) this.selection.tell(true);
+  }
+
+  paneHead(slot, pane, chosen) {
+    const choose = html("select", {
+      "aria-label": "what this pane shows", onchange: () => this.fill(slot, choose.value),
+    }, this.order.map((id) => html("option", { value: id, selected: id === slot.id },
+      this.title(id))));
+    const tabs = pane.views.map((view, i) => html("button", {
+      type: "button", role: "tab", "aria-selected": String(i === chosen),
+      onclick: () => {
+        this.chosen.set(slot.id, i);
+        this.fill(slot, slot.id);
+        slot.view.element.focus({ preventScroll: true });
+      },
+    }, view.name));
+    const copy = html("button", {
+      type: "button", title: "copy the text of this pane", "aria-label": "copy",
+      onclick: async () => {
+        await copyText(slot.view.text());
+        copy.textContent = "✓";
+        setTimeout(() => { copy.textContent = "⧉"; }, 900);
+      },
+    }, "⧉");
+    const close = html("button", {
+      type: "button", title: "close this pane", "aria-label": "close",
+      onclick: () => this.closeSlot(slot),
+    }, "×");
+    return html("div", { class: "lab-pane-head" }, choose,
+      html("div", { role: "tablist", class: "lab-tabs" }, tabs),
+      html("span", { class: "lab-space" }), copy, close);
+  }
+
+  /** A pane's title with the group it stands in: `forward · code`. */
+  title(id) {
+    const group = this.doc.groups.find((each) => each.panes.includes(id));
+    const own = this.doc.panes[id].title;
+    return group && group.title ? `${group.title} · ${own}` : own;
+  }
+
+  light(lit, scroll) {
+    for (const slot of this.slots) slot.view.light(lit, scroll);
+    this.root.classList.toggle("has-pin", this.selection.pinned.length > 0);
+  }
+
+  find(query) {
+    for (const element of this.found || []) element.element.classList.remove("found", "at");
+    const wanted = query.trim().toLowerCase();
+    this.found = wanted ? this.slots.flatMap((slot) => slot.view.find(wanted)
+      .map((element) => ({ slot, element }))) : [];
+    for (const { element } of this.found) element.classList.add("found");
+    this.at = -1;
+    this.foundCount.textContent = wanted ? `${this.found.length} found` : "";
+    if (this.found.length) this.nextFound(1);
+  }
+
+  nextFound(step) {
+    if (!this.found?.length) return;
+    this.found[this.at]?.element.classList.remove("at");
+    this.at = (this.at + step + this.found.length) % this.found.length;
+    const { slot, element } = this.found[this.at];
+    element.classList.add("at");
+    this.foundCount.textContent = `${this.at + 1} of ${this.found.length}`;
+    if (slot.view.showElement) slot.view.showElement(element);
+    else element.scrollIntoView({ block: "nearest" });
+  }
+
+  help() {
+    const open = this.root.querySelector(".lab-help");
+    if (open) open.remove();
+    else this.root.append(helpPanel());
+  }
+}
+
+const KEYS = [
+  ["hover", "light up what a line or box came from and became"],
+  ["click, Enter", "pin it; again to let go"],
+  ["Esc", "clear"],
+  ["[ ]", "previous and next phase in the focused pane"],
+  ["/", "search in all open panes; Enter for the next"],
+  ["d", "the diff, where there is one"],
+  ["f + -", "fit and zoom a graph"],
+  ["n p", "next and previous box of a graph"],
+  ["arrows", "line by line, or move a graph"],
+  ["?", "this list"],
+];
+
+function helpPanel() {
+  const rows = KEYS.map(([key, what]) => html("tr", {},
+    html("td", {}, html("kbd", {}, key)), html("td", {}, what)));
+  const panel = html("div", { class: "lab-help", role: "dialog", "aria-label": "keys" },
+    html("table", {}, rows));
+  panel.addEventListener("click", () => panel.remove());
+  return panel;
+}
+
+function seconds(value) {
+  if (value === null || value === undefined) return "";
+  return value >= 1 ? `${value.toFixed(2)} s` : `${(1000 * value).toFixed(value < 0.01 ? 1 : 0)} ms`;
+}

@@ -1,0 +1,277 @@
+// A picture that can be moved, zoomed, searched and opened frame by frame.
+
+import { html, refill, svg } from "./dom.js";
+import { Placement } from "./place.js";
+import { Shows } from "./selection.js";
+
+const PAD = 14;
+const LONGEST = 44;
+
+export function graphView(view, context) {
+  return new GraphView(view, context);
+}
+
+class GraphView {
+  constructor(view, context) {
+    this.view = view;
+    this.context = context;
+    this.placement = new Placement(view);
+    this.drawing = svg("g", {});
+    this.paper = svg("svg", {
+      class: "lab-paper", role: "group", "aria-label": `graph ${view.title}`,
+    }, this.drawing);
+    this.element = html("div", { class: "lab-graph", tabindex: 0 }, this.paper, this.tools());
+    this.shows = new Shows(this.element);
+    this.scale = 1;
+    this.x = this.y = 0;
+    this.draw();
+    this.listen();
+    new ResizeObserver(() => this.fitted || this.fit()).observe(this.element);
+  }
+
+  tools() {
+    const button = (label, title, action) => html("button", {
+      type: "button", title, "aria-label": title, onclick: action,
+    }, label);
+    return html("div", { class: "lab-tools" },
+      this.placement.frames.size ? [
+        button("⊞", "open all frames", () => this.openAll(true)),
+        button("⊟", "close all frames", () => this.openAll(false)),
+      ] : [],
+      button("+", "zoom in (+)", () => this.zoom(1.25)),
+      button("−", "zoom out (-)", () => this.zoom(0.8)),
+      button("fit", "fit (f)", () => this.fit()));
+  }
+
+  draw() {
+    const placed = this.placement.place();
+    this.size = placed;
+    this.shows.elements.clear();
+    this.nodes = new Map();
+    const frames = [];
+    const boxes = [];
+    for (const [name, box] of placed.boxes) {
+      const isOpen = this.placement.isOpen(name);
+      (isOpen ? frames : boxes).push(this.box(name, box, isOpen));
+    }
+    const arrows = placed.arrows.map((arrow) => arrowElement(arrow));
+    refill(this.drawing, frames, arrows, boxes);
+  }
+
+  box(name, { x, y, width, height }, isOpen) {
+    const frame = this.placement.frames.get(name);
+    const [, label, sub, role, tip, things] = frame
+      ? [name, frame[1], frame[2], isOpen ? "frame" : "closed", frame[3], this.thingsIn(frame)]
+      : this.placement.items.get(name);
+    const cue = frame ? null : this.context.links.cue(things);
+    const at = isOpen ? { x: x + 12, y: y + 16, "text-anchor": "start", class: "sub" }
+      : { x: x + width / 2, y: y + (sub ? 16.5 : height / 2 + 4), "text-anchor": "middle" };
+    const group = svg("g", {
+      class: `lab-node ${role}${things.length ? " linked" : ""}`,
+      "data-name": name,
+      "data-hue": cue ? cue.hue : null,
+      tabindex: -1,
+      role: frame ? "button" : null,
+      "aria-expanded": frame ? String(isOpen) : null,
+      "aria-label": sub ? `${label}, ${sub}` : label,
+    },
+    svg("title", {}, tip),
+    svg("rect", { x, y, width, height, rx: role === "input" ? 13 : 4 }),
+    cue ? svg("rect", { class: "cue", x: x + 2, y: y + 5, width: 4, height: height - 10, rx: 2 })
+      : null,
+    svg("text", at, frame ? `${isOpen ? "▾" : "▸"} ${shorten(label)}` : shorten(label)),
+    sub && !isOpen
+      ? svg("text", { x: x + width / 2, y: y + 31, "text-anchor": "middle", class: "sub" },
+        shorten(sub))
+      : null);
+    this.nodes.set(name, { group, things, x, y, width, height });
+    if (!isOpen) this.shows.add(group, things);
+    return group;
+  }
+
+  /** A closed frame shows what all its items show. */
+  thingsIn(frame) {
+    if (frame[6].length) return frame[6];
+    if (!this.contents) this.contents = contentsOf(this.placement);
+    return this.contents.get(frame[0]) || [];
+  }
+
+  listen() {
+    const { selection } = this.context;
+    const at = (event) => {
+      const group = event.target.closest(".lab-node");
+      return group ? [group.dataset.name, this.nodes.get(group.dataset.name)] : [null, null];
+    };
+    let dragged = null;
+    this.paper.addEventListener("mouseover", (event) => {
+      const [name, node] = at(event);
+      selection.preview(node && !this.placement.isOpen(name) ? node.things : []);
+    });
+    this.paper.addEventListener("mouseleave", () => selection.preview([]));
+    this.paper.addEventListener("pointerdown", (event) => {
+      dragged = { x: event.clientX - this.x, y: event.clientY - this.y, far: 0 };
+    });
+    this.paper.addEventListener("pointermove", (event) => {
+      if (!dragged || !event.buttons) return;
+      const [x, y] = [event.clientX - dragged.x, event.clientY - dragged.y];
+      dragged.far += Math.abs(x - this.x) + Math.abs(y - this.y);
+      this.move(x, y);
+    });
+    this.paper.addEventListener("click", (event) => {
+      if (dragged && dragged.far > 4) return;
+      const [name, node] = at(event);
+      if (this.placement.frames.has(name)) this.toggle(name);
+      else if (node && node.things.length) selection.pin(node.things);
+    });
+    this.element.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !this.element.contains(document.activeElement)) return;
+      event.preventDefault();
+      if (event.ctrlKey || event.metaKey) this.zoom(event.deltaY < 0 ? 1.1 : 1 / 1.1, event);
+      else this.move(this.x - event.deltaX, this.y - event.deltaY);
+    }, { passive: false });
+    this.element.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  key(event) {
+    const pan = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+    if (pan[event.key]) {
+      this.move(this.x + pan[event.key][0], this.y + pan[event.key][1]);
+      event.preventDefault();
+    } else if (event.key === "n" || event.key === "p") {
+      this.step(event.key === "n" ? 1 : -1);
+    } else if (event.key === "Enter" && this.current) {
+      if (this.placement.frames.has(this.current)) this.toggle(this.current);
+      else this.context.selection.pin(this.nodes.get(this.current).things);
+    }
+  }
+
+  /** The next or previous box, for the keyboard. */
+  step(by) {
+    const names = [...this.nodes.keys()];
+    const index = names.indexOf(this.current) + by;
+    const name = names[(index + names.length) % names.length];
+    this.nodes.get(this.current)?.group.classList.remove("current");
+    this.current = name;
+    const node = this.nodes.get(name);
+    node.group.classList.add("current");
+    this.show(node);
+    this.context.selection.preview(this.placement.isOpen(name) ? [] : node.things);
+  }
+
+  toggle(name) {
+    const { open } = this.placement;
+    const before = this.nodes.get(name);
+    if (open.has(name)) open.delete(name);
+    else open.add(name);
+    this.redraw();
+    const after = this.nodes.get(name);
+    this.move(
+      this.x + (before.x + before.width / 2 - after.x - after.width / 2) * this.scale,
+      this.y + (before.y - after.y) * this.scale,
+    );
+  }
+
+  openAll(all) {
+    this.placement.open = new Set(all ? this.placement.frames.keys() : []);
+    this.redraw();
+    this.fit();
+  }
+
+  redraw() {
+    this.draw();
+    this.context.selection.tell(true);
+  }
+
+  light(lit, scroll) {
+    const first = this.shows.light(lit);
+    if (first && scroll) this.show(this.nodes.get(first.dataset.name));
+  }
+
+  /** Move so that a box can be seen. */
+  show({ x, y, width, height }) {
+    const { clientWidth, clientHeight } = this.element;
+    const [left, top] = [this.x + x * this.scale, this.y + y * this.scale];
+    const inside = left >= 0 && top >= 0 && left + width * this.scale <= clientWidth
+      && top + height * this.scale <= clientHeight;
+    if (inside) return;
+    this.move(clientWidth / 2 - (x + width / 2) * this.scale,
+      clientHeight / 2 - (y + height / 2) * this.scale);
+  }
+
+  move(x, y) {
+    this.x = x;
+    this.y = y;
+    this.fitted = true;
+    this.drawing.setAttribute("transform", `translate(${x} ${y}) scale(${this.scale})`);
+  }
+
+  zoom(factor, event) {
+    const area = this.element.getBoundingClientRect();
+    const [px, py] = event ? [event.clientX - area.left, event.clientY - area.top]
+      : [area.width / 2, area.height / 2];
+    const scale = Math.min(4, Math.max(0.03, this.scale * factor));
+    const ratio = scale / this.scale;
+    this.scale = scale;
+    this.move(px - (px - this.x) * ratio, py - (py - this.y) * ratio);
+  }
+
+  /** The whole picture if it stays readable that way, otherwise its top at a readable size. */
+  fit() {
+    const { clientWidth, clientHeight } = this.element;
+    if (!clientWidth || !clientHeight) return;
+    const wide = (clientWidth - 2 * PAD) / Math.max(1, this.size.width);
+    const high = (clientHeight - 2 * PAD) / Math.max(1, this.size.height);
+    this.scale = Math.max(Math.min(wide, high, 1), 0.05);
+    const spare = (clientHeight - this.size.height * this.scale) / 2;
+    this.move((clientWidth - this.size.width * this.scale) / 2, Math.min(Math.max(spare, PAD), 40));
+    this.fitted = false;
+  }
+
+  find(query) {
+    const hits = this.view.items.filter(
+      (item) => item.slice(0, 5).some((text) => text.toLowerCase().includes(query)));
+    if (!hits.length) return [];
+    if (hits.length <= 50) hits.forEach((item) => this.placement.reveal(item[0]));
+    this.draw();
+    const names = new Set(hits.map((item) => this.placement.visible(item[0])));
+    return [...names].map((name) => this.nodes.get(name).group);
+  }
+
+  /** Bring an element that `find` gave into sight. */
+  showElement(group) {
+    this.show(this.nodes.get(group.dataset.name));
+  }
+
+  text() {
+    return this.view.items.map((item) => `${item[1]}\t${item[2]}`).join("\n") + "\n";
+  }
+}
+
+function contentsOf(placement) {
+  const contents = new Map();
+  for (const item of placement.items.values()) {
+    for (let frame = item[6]; frame; frame = placement.frames.get(frame)[4]) {
+      if (!contents.has(frame)) contents.set(frame, []);
+      contents.get(frame).push(...item[5]);
+    }
+  }
+  return contents;
+}
+
+function shorten(text) {
+  if (text.length <= LONGEST) return text;
+  return `${text.slice(0, LONGEST / 2 - 1)}…${text.slice(-LONGEST / 2)}`;
+}
+
+function arrowElement({ points }) {
+  let path = `M${points[0][0]} ${points[0][1]}`;
+  for (let i = 1; i < points.length; i++) {
+    const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
+    const middle = (y0 + y1) / 2;
+    path += `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1}`;
+  }
+  const [[, before], [x, y]] = points.slice(-2);
+  const back = before <= y ? 6 : -6;
+  return svg("g", { class: "lab-arrow" },
+    svg("path", { d: path }), svg("path", { class: "head", d: `M${x} ${y}l-3.5 ${-back}h7z` }));
+}

@@ -1,0 +1,188 @@
+"""FX graphs, loop programs and schedules → pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from inductor_lab.capture.graph import FxGraph, FxNode
+from inductor_lab.ir.index import Size
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferView,
+    ExternCall,
+    LoopProgram,
+    Pointwise,
+    Step,
+    read_by,
+    written_by,
+)
+from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.torch_api import DTYPE_NAMES
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.modules import module_frames
+from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
+
+OPEN_UP_TO = 70
+"""A graph with more nodes than this opens collapsed by module."""
+
+_ROLES = {"placeholder": "input", "output": "output", "get_attr": "constant"}
+
+
+def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> Picture:
+    """One box for each node; above `OPEN_UP_TO` nodes, closed frames for modules."""
+    frames: list[Frame] = []
+    frame_of: Mapping[str, str] = {}
+    if len(graph.nodes) > OPEN_UP_TO:
+        frames, frame_of = module_frames(graph)
+    items = [
+        Item(
+            name=node.name,
+            label=node.name if node.op == "placeholder" else short_target(node),
+            sub=str(node.tensor) if node.tensor else "",
+            role=_ROLES.get(node.op, "call"),
+            tip=node_tip(node),
+            things=tuple(links.find("node", scope, [node.name])) if links else (),
+            frame=frame_of.get(node.name, ROOT),
+        )
+        for node in graph.nodes
+    ]
+    edges = [(source, node.name) for node in graph.nodes for source in node.inputs]
+    return draw(graph.name, items, frames, edges)
+
+
+def short_target(node: FxNode) -> str:
+    """`torch.ops.aten.pow.Tensor_Scalar` → `pow`; `torch.nn.functional.gelu` → `gelu`."""
+    if node.op == "output":
+        return "output"
+    if node.target.startswith("torch.ops."):
+        return ".".join(node.target.split(".")[3:4]) or node.target
+    return node.target.rpartition(".")[2] or node.target
+
+
+def node_tip(node: FxNode) -> str:
+    """What a tooltip says of a node: the call, the tensor, the module, the person's line."""
+    lines = [f"{node.name} = {node.target}({node.args})" if node.op != "placeholder" else node.name]
+    if node.tensor:
+        fact = node.tensor
+        strides = ", ".join(fact.stride)
+        lines.append(f"{fact}  stride ({strides})  {fact.device}  {bytes_text(fact.nbytes)}")
+    if node.module_path:
+        lines.append(f"module {node.module_path}")
+    if node.span:
+        lines.append(f"{node.span}  {node.span.code}")
+    return "\n".join(lines)
+
+
+def program_picture(
+    program: LoopProgram, links: Links | None = None, scope: str = "", steps: Sequence[Step] = ()
+) -> Picture:
+    """One box for each buffer: inputs, loop nests and extern calls."""
+    items = list(_program_items(program, steps or program.steps, {}, links, scope))
+    return draw(program.name, items, [], _program_edges(steps or program.steps))
+
+
+def schedule_picture(
+    schedule: Schedule, links: Links | None = None, scope: str = ""
+) -> Picture:
+    """The loop nests as boxes, and around those that became one kernel a frame."""
+    frame_of: dict[str, str] = {}
+    frames = []
+    for group in schedule.groups:
+        count = len(group.nests) + len(group.inlined)
+        name = f"group {group.name}"
+        things = tuple(links.find("node", scope, sorted(group.origins))) if links else ()
+        sub = f"{count} {'nest' if count == 1 else 'nests'} in one kernel"
+        tip = f"{group.name}\n{sub}\n{cost_text(group)}"
+        frames.append(Frame(name, group.name, sub, tip, open=True, things=things))
+        for nest in (*group.nests, *group.inlined.values()):
+            frame_of.setdefault(nest.buffer, name)
+    program = schedule.program
+    items = list(_program_items(program, program.steps, frame_of, links, scope))
+    return draw(program.name, items, frames, _program_edges(program.steps))
+
+
+def cost_text(group: Group) -> str:
+    """`reads 4.0 kB, writes 4.0 kB, 12 kflop`."""
+    cost = group.cost
+    flops = f"{cost.flops:,} flop"
+    return f"reads {bytes_text(cost.bytes_read)}, writes {bytes_text(cost.bytes_written)}, {flops}"
+
+
+def _program_items(
+    program: LoopProgram,
+    steps: Iterable[Step],
+    frame_of: Mapping[str, str],
+    links: Links | None,
+    scope: str,
+) -> Iterator[Item]:
+    made = {name: step for step in steps for name in written_by(step)}
+    used = {name for step in steps for name in read_by(step)}
+    shown = {out.buffer for out in program.outputs if isinstance(out, BufferView)}
+    for name, buffer in program.buffers.items():
+        step = made.get(name)
+        if step is None and name not in used and name not in shown:
+            continue
+        things = tuple(links.find("buffer", scope, [name])) if links else ()
+        tip = f"{name}: {buffer_text(buffer)} {buffer.device}" + step_tip(step)
+        role = _step_role(step, buffer)
+        sub = buffer_text(buffer)
+        label = name if step is None else f"{name} = {step_kind(step)}"
+        if name in shown:
+            tip += "\nan output of the graph"
+            sub += "  → output"
+        yield Item(name, label, sub, role, tip, things, frame_of.get(name, ROOT))
+
+
+def _step_role(step: Step | None, buffer: Buffer) -> str:
+    if step is None:
+        return buffer.kind.value if buffer.kind.value in ("input", "constant") else "input"
+    return "extern" if isinstance(step, ExternCall) else "call"
+
+
+def _program_edges(steps: Iterable[Step]) -> list[tuple[str, str]]:
+    return [
+        (source, target)
+        for step in steps
+        for target in written_by(step)
+        for source in sorted(read_by(step))
+    ]
+
+
+def step_kind(step: Step) -> str:
+    """What a step is in a word or two: the ops it came from, the reduction, the library call."""
+    if isinstance(step, ExternCall):
+        return step.op.removesuffix(".default").removeprefix("aten.")
+    if not isinstance(step, Pointwise):
+        return step.kind
+    return " + ".join(sorted(step.origins)) or "pointwise"
+
+
+def step_tip(step: Step | None) -> str:
+    """More lines of a tooltip."""
+    if step is None:
+        return ""
+    came = ", ".join(sorted(step.origins))
+    lines = [f"from {came}"] if came else []
+    if isinstance(step, ExternCall):
+        lines.append(f"library call {step.op} ({step.reason})")
+    return "".join(f"\n{line}" for line in lines)
+
+
+def buffer_text(buffer: Buffer) -> str:
+    """`f32[128, 64]`."""
+    sizes = ", ".join(map(str, buffer.layout.size))
+    return f"{DTYPE_NAMES.get(buffer.dtype, str(buffer.dtype))}[{sizes}]"
+
+
+def bytes_text(count: Size) -> str:
+    """`512 B`, `4.0 kB`, `12.6 MB`."""
+    if not isinstance(count, int):
+        return f"{count} B"
+    value = float(count)
+    if value < 1000:
+        return f"{count} B"
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 1000:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:.1f} TB"

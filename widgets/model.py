@@ -1,0 +1,144 @@
+"""A compilation → the document that the explorer draws: plain JSON data, and nothing else.
+
+title, subtitle   of the header, with `facts`: the numbers people quote, each with its pane
+groups            the rail: titled lists of pane ids, in the order of the way
+panes             id → {title, count, seconds, problem, views}
+open              the panes that are shown first
+links             what came from what (see `links.py`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.widgets.graphs import fx_picture
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.parts import part_panes
+from inductor_lab.widgets.person import person_panes, source_view
+from inductor_lab.widgets.split import joint_panes
+from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation, CompiledGraph
+
+VERSION = 1
+SHOWN_INPUTS = 4
+
+
+def document(compilation: Compilation) -> dict[str, Any]:
+    """Everything that the explorer shows of a compilation."""
+    links = Links()
+    panes: dict[str, View] = {}
+    groups: list[View] = []
+
+    _add(groups, panes, "", {"source": pane("source", [])})
+    captured = {
+        f"g{n}.captured": captured_pane(graph, f"g{n}", links, len(compilation.graphs) > 1)
+        for n, graph in enumerate(compilation.graphs)
+    }
+    later = person_panes(compilation, links)
+    _add(groups, panes, "capture", {**captured, **later})
+    for n, graph in enumerate(compilation.graphs):
+        several = f"graph {n}: " if len(compilation.graphs) > 1 else ""
+        for title, found in _graph_panes(graph, f"g{n}", links, compilation.seconds):
+            _add(groups, panes, f"{several}{title}", found)
+    _add(groups, panes, "", {"time": time_pane(compilation)})
+    panes["source"]["views"] = [source_view(compilation, links)]
+    return {
+        "format": "inductor_lab document",
+        "version": VERSION,
+        "title": compilation.name,
+        "subtitle": subtitle(compilation),
+        "facts": facts(compilation),
+        "groups": groups,
+        "panes": panes,
+        "open": [name for name in ("source", "g0.forward.code") if name in panes],
+        "links": links.data(),
+    }
+
+
+def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool) -> View:
+    """What Dynamo recorded."""
+    captured = graph.captured
+    links.graph(captured, f"{scope}.captured", None)
+    views = [
+        {**fx_picture(captured, links, f"{scope}.captured").data(), "name": "graph"},
+        text_view("text", [block(fx_lines(captured, links, f"{scope}.captured"))]),
+    ]
+    calls = sum(node.op.startswith("call") for node in captured.nodes)
+    title = f"captured {scope[1:]}" if several else "captured"
+    return pane(title, views, count=str(calls))
+
+
+def _graph_panes(
+    graph: CompiledGraph, scope: str, links: Links, seconds: Mapping[str, float]
+) -> Iterator[tuple[str, dict[str, View]]]:
+    """(title of the group, its panes) for what one captured graph became."""
+    earlier = f"{scope}.captured"
+    if graph.joint is not None:
+        name = f"{scope}.joint"
+        yield "autograd", joint_panes(graph.joint, graph.partition, name, earlier, links)
+        earlier = name
+    for part in graph.parts:
+        yield part.name, part_panes(part, f"{scope}.{part.name}", earlier, links, seconds)
+
+
+def _add(groups: list[View], panes: dict[str, View], title: str, found: dict[str, View]) -> None:
+    groups.append({"title": title, "panes": list(found)})
+    panes.update(found)
+
+
+def subtitle(compilation: Compilation) -> str:
+    """The inputs of the first graph and its device: `x: f32[1000]  cpu`."""
+    if not compilation.graphs:
+        return "nothing was captured"
+    nodes = compilation.graphs[0].captured.nodes
+    given = [n for n in nodes if n.op == "placeholder" and n.tensor is not None]
+    shown = ", ".join(f"{readable_name(n.name)}: {n.tensor}" for n in given[:SHOWN_INPUTS])
+    more = f", {len(given) - SHOWN_INPUTS} more" if len(given) > SHOWN_INPUTS else ""
+    devices = " ".join(dict.fromkeys(n.tensor.device for n in given if n.tensor))
+    return f"({shown}{more})  {compilation.target or devices}"
+
+
+def readable_name(placeholder: str) -> str:
+    """Dynamo's `l_x_` → the person's `x`."""
+    return placeholder.removeprefix("l_").removeprefix("L_").strip("_") or placeholder
+
+
+def facts(compilation: Compilation) -> list[View]:
+    """The numbers of the header; each leads to the pane that explains it."""
+    before, after = compilation.before, compilation.after
+    breaks = len(compilation.capture.breaks)
+    coverage = compilation.coverage
+    where = "g0.forward.schedule" if compilation.graphs else "source"
+    return [
+        _fact("graphs", str(len(compilation.graphs)), "source"),
+        _fact("breaks", str(breaks), "breaks", "warn" if breaks else ""),
+        _fact("kernels", f"{before.kernels} → {after.kernels}", where),
+        _fact("memory passes", f"{before.passes} → {after.passes}", where),
+        _fact("traffic saved", f"{100 * compilation.saved:.1f} %", where),
+        _fact("generated", f"{100 * coverage.share:.0f} %", where),
+        _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),
+    ]
+
+
+def _fact(label: str, value: str, leads_to: str, mark: str = "") -> View:
+    return {"label": label, "value": value, "pane": leads_to, "mark": mark}
+
+
+def time_pane(compilation: Compilation) -> View:
+    """Compile time by phase, as it was measured; nested phases count in both."""
+    rows = [
+        {"label": phase, "value": seconds, "text": seconds_text(seconds)}
+        for phase, seconds in compilation.seconds.items()
+    ]
+    if not rows:
+        return pane("time", [empty_view("phases", "This compilation was not timed.")])
+    views = [{"kind": "bars", "name": "phases", "rows": rows}]
+    return pane("time", views, seconds=compilation.total_seconds)
+
+
+def seconds_text(seconds: float) -> str:
+    """`12.8 ms`, `1.31 s`."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"

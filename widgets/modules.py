@@ -1,0 +1,117 @@
+"""Frames for big graphs: nodes by the `nn.Module` they ran in, and equal layers in one row.
+
+    encoder.layer.0.attention.self          encoder
+    encoder.layer.0.attention.output   →      layer ×12
+    encoder.layer.1.attention.self              layer.0
+    ...                                           attention ...
+
+Nodes without a module (inputs, parameters) stand where they are used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.widgets.picture import ROOT, Frame
+
+
+def module_frames(graph: FxGraph) -> tuple[list[Frame], dict[str, str]]:
+    """Frames, outer before inner, and for each node the frame it stands in.
+
+    A module of one op gets no frame, nor does one that holds nothing but another.  All frames are
+    closed but those that are alone in theirs.
+    """
+    place = _settled(graph)
+    ops = {node.name: node.target for node in graph.nodes if node.op.startswith("call")}
+    inside: dict[str, list[str]] = defaultdict(list)
+    for node, path in place.items():
+        for prefix in _prefixes(path):
+            inside[prefix].append(node)
+    content = {path: [ops[n] for n in nodes if n in ops] for path, nodes in inside.items()}
+    paths = sorted((p for p in inside if len(content[p]) > 1), key=_order)
+    shells = {_parent(p, paths) for p in paths if _fills(p, paths, inside)}
+    paths = [p for p in paths if p not in shells]
+    frame_of = {node: _nearest(path, paths) for node, path in place.items()}
+    return _frames(paths, content), frame_of
+
+
+def _frames(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> list[Frame]:
+    rows = _rows(paths, content)
+    frames: dict[str, Frame] = {}
+    for path in paths:
+        family = path.rpartition(".")[0]
+        row = rows.get(path)
+        if row and row not in frames:
+            count = sum(rows.get(p) == row for p in paths)
+            parent = _parent(path, paths)
+            alone = parent == family != ROOT and count * len(content[path]) == len(content[family])
+            parent = frames.pop(family).parent if alone else parent
+            label = f"{_below(family, parent) or 'layers'} ×{count}"
+            sub = f"{len(content[path])} ops each, all alike"
+            frames[row] = Frame(row, label, sub, f"{family}: {count} equal layers", parent)
+        parent = _parent(path, paths)
+        label = _below(path, family.rpartition(".")[0] if row else parent)
+        frames[path] = Frame(path, label, f"{len(content[path])} ops", path, row or parent)
+    outer = [f for f in frames.values() if f.parent == ROOT]
+    if len(outer) == 1:
+        frames[outer[0].name] = replace(outer[0], open=True)
+    return list(frames.values())
+
+
+def _parent(path: str, paths: Sequence[str]) -> str:
+    return _nearest(path.rpartition(".")[0], paths)
+
+
+def _nearest(path: str, paths: Sequence[str]) -> str:
+    """The longest prefix that is among the paths, or the root."""
+    known = set(paths)
+    return next((p for p in reversed(_prefixes(path)) if p in known), ROOT)
+
+
+def _below(path: str, parent: str) -> str:
+    return path[len(parent) :].lstrip(".")
+
+
+def _fills(path: str, paths: Sequence[str], inside: Mapping[str, Sequence[str]]) -> bool:
+    parent = _parent(path, paths)
+    return parent != ROOT and len(inside[parent]) == len(inside[path])
+
+
+def _settled(graph: FxGraph) -> dict[str, str]:
+    """Module path of each node; what has none goes to its only user's module, or to the root."""
+    users: dict[str, set[str]] = defaultdict(set)
+    place = {node.name: node.module_path for node in graph.nodes}
+    for node in reversed(graph.nodes):
+        if not place[node.name] and node.op != "output":
+            paths = users[node.name]
+            place[node.name] = paths.pop() if len(paths) == 1 else ROOT
+        for source in node.inputs:
+            users[source].add(place[node.name])
+    return place
+
+
+def _prefixes(path: str) -> list[str]:
+    parts = path.split(".") if path else []
+    return [".".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def _order(path: str) -> tuple[tuple[int, str], ...]:
+    return tuple((int(p), "") if p.isdigit() else (-1, p) for p in path.split("."))
+
+
+def _rows(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Numbered siblings that do the same ops (three or more) → the name of the row they form."""
+    alike: dict[tuple[str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
+    for path in paths:
+        parent, _, last = path.rpartition(".")
+        if last.isdigit():
+            shape = tuple(sorted(Counter(content[path]).items()))
+            alike[parent, shape].append(path)
+    rows = {}
+    for members in alike.values():
+        if len(members) >= 3:
+            rows.update(dict.fromkeys(members, f"{members[0]} ×{len(members)}"))
+    return rows

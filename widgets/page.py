@@ -1,0 +1,52 @@
+"""The front end as one text: the ES modules beside this file joined to one, and the style sheet."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+MODULES = (
+    "dom",
+    "theme",
+    "links",
+    "selection",
+    "text",
+    "table",
+    "place",
+    "graph",
+    "trail",
+    "keys",
+    "explorer",
+)
+"""In an order in which each needs only those before it.  Their top-level names are all different."""
+
+_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(async )?(function|class|const))", re.MULTILINE)
+
+
+@cache
+def script() -> str:
+    """All modules as one that exports `render(root, document)`."""
+    texts = [_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in MODULES]
+    return "\n".join(texts) + "\nexport { render };\n"
+
+
+@cache
+def style() -> str:
+    return _read("explorer.css")
+
+
+def json_for_html(data: Mapping[str, Any]) -> str:
+    """JSON that can stand inside a `<script>` element: no `<`, and no line separators."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _read(name: str) -> str:
+    return files("inductor_lab.widgets").joinpath(name).read_text(encoding="utf-8")

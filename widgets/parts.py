@@ -1,0 +1,268 @@
+"""One direction of one graph (forward or backward) as panes, from ATen ops to the host program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.ir.program import LoopProgram, written_by
+from inductor_lab.rewrite.result import Step
+from inductor_lab.schedule.result import Decision, Group, Schedule
+from inductor_lab.widgets.graphs import (
+    bytes_text,
+    cost_text,
+    fx_picture,
+    program_picture,
+    schedule_picture,
+)
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.views import (
+    View,
+    block,
+    code_lines,
+    diff_lines,
+    empty_view,
+    fx_lines,
+    loop_lines,
+    pane,
+    row,
+    table_view,
+    text_view,
+)
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import CompiledPart
+
+
+def part_panes(
+    part: CompiledPart, scope: str, earlier: str, links: Links, seconds: Mapping[str, float]
+) -> dict[str, View]:
+    """Panes of a part by id; `scope` is its own (`g0.forward`), `earlier` that of the graph before."""
+    links.graph(part.graph, scope, earlier)
+    for step in part.rewrites.steps:
+        if step.after is not None:
+            links.graph(step.after, scope, earlier)
+    link_buffers(part.loops, links, scope)
+
+    def took(phase: str) -> float | None:
+        return seconds.get(f"{part.name}.{phase}")
+
+    kernels = len(part.kernels)
+    return {
+        f"{scope}.graph": graph_pane(part, scope, links),
+        f"{scope}.rewrites": rewrites_pane(part, scope, links, took("rewrite")),
+        f"{scope}.loops": loops_pane(part.loops, scope, links, took("lower")),
+        f"{scope}.schedule": schedule_pane(part.schedule, scope, links, took("schedule")),
+        f"{scope}.memory": pane("memory", memory_views(part.schedule, scope, links)),
+        f"{scope}.code": pane(
+            "code", [code_view(part, scope, links)], count=str(kernels), seconds=took("codegen")
+        ),
+        f"{scope}.host": pane(
+            "host",
+            [text_view("text", [block(code_lines(part.host.code, links, scope))])],
+            seconds=took("host"),
+        ),
+    }
+
+
+def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
+    """Every buffer is a child of the FX nodes it came from."""
+    for name, buffer in program.buffers.items():
+        links.add("buffer", scope, name, links.find("node", scope, sorted(buffer.origins)))
+    for step in program.steps:
+        parents = links.find("node", scope, sorted(step.origins))
+        for name in written_by(step):
+            links.add("buffer", scope, name, parents)
+
+
+def graph_pane(part: CompiledPart, scope: str, links: Links) -> View:
+    """The ATen graph, and which op of the person's became which."""
+    views = [
+        {**fx_picture(part.graph, links, scope).data(), "name": "graph"},
+        text_view("text", [block(fx_lines(part.graph, links, scope))]),
+        decompositions_view(part, scope, links),
+    ]
+    calls = sum(node.op.startswith("call") for node in part.graph.nodes)
+    return pane("graph", views, count=str(calls))
+
+
+def decompositions_view(part: CompiledPart, scope: str, links: Links) -> View:
+    """Op in, ops out, and the line that asked for it."""
+    if not part.decompositions:
+        return empty_view("decompositions", "No op was taken apart: each one is used as it came.")
+    rows = [
+        row((d.op, ", ".join(d.became), d.span or ""), links.find("node", scope, d.nodes))
+        for d in part.decompositions
+    ]
+    return table_view("decompositions", ("op", "became", "for"), rows)
+
+
+def rewrites_pane(
+    part: CompiledPart, scope: str, links: Links, seconds: float | None
+) -> View:
+    """Each pass that changed something: what it did, and the difference."""
+    changed = [step for step in part.rewrites.steps if step.changed]
+    quiet = [step.name for step in part.rewrites.steps if not step.changed]
+    idle = f"Nothing to do for: {', '.join(quiet)}." if quiet else ""
+    if not changed:
+        views = [empty_view("diff", f"No pass changed the graph. {idle}")]
+        return pane("rewrites", views, count="0", seconds=seconds)
+    rules = [
+        row((step.name, fired.rule, fired.node, fired.became or "nothing", fired.span_text),
+            links.find("node", scope, (fired.node, fired.became)))
+        for step in changed
+        for fired in step.fired
+    ]
+    columns = ("pass", "rule", "node", "became", "for")
+    views = [
+        text_view("diff", [_step_diff(step, scope, links) for step in changed]),
+        table_view("rules", columns, rules, idle),
+    ]
+    last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), None)
+    if last is not None:
+        views += [
+            {**fx_picture(last, links, scope).data(), "name": "graph after"},
+            text_view("text after", [block(fx_lines(last, links, scope))]),
+        ]
+    return pane("rewrites", views, count=str(len(changed)), seconds=seconds)
+
+
+def _step_diff(step: Step, scope: str, links: Links) -> View:
+    if step.before is None or step.after is None:
+        return block([[str(fired)] for fired in step.fired], step.name, first=0)
+    before = list(fx_lines(step.before, links, scope))
+    after = list(fx_lines(step.after, links, scope))
+    return block(diff_lines(before, after), step.name, first=0)
+
+
+def loops_pane(program: LoopProgram, scope: str, links: Links, seconds: float | None) -> View:
+    """The loop program before fusion: one nest for each op."""
+    views = [
+        text_view("text", [block(loop_lines(program, links, scope))]),
+        {**program_picture(program, links, scope).data(), "name": "graph"},
+    ]
+    return pane("loops", views, count=str(len(program.steps)), seconds=seconds)
+
+
+def schedule_pane(schedule: Schedule, scope: str, links: Links, seconds: float | None) -> View:
+    """Groups over the loop graph, every decision with its reasons, and the groups' costs."""
+    views = [
+        {**schedule_picture(schedule, links, scope).data(), "name": "graph"},
+        decisions_view(schedule, scope, links),
+        groups_view(schedule, scope, links),
+    ]
+    count = f"{schedule.before.kernels} → {schedule.after.kernels}"
+    return pane("schedule", views, count=count, seconds=seconds)
+
+
+def decisions_view(schedule: Schedule, scope: str, links: Links) -> View:
+    """One row for each pair; opened, every rule with its verdict."""
+    if not len(schedule.decisions):
+        return empty_view(
+            "decisions", "Nothing to decide: no two loop nests here share data."
+        )
+    rows = [
+        row(
+            (
+                f"{d.producer} + {d.consumer}",
+                "fused" if d.fused else "not fused",
+                refusal(d),
+                d.relation,
+                bytes_text(d.bytes_saved),
+            ),
+            links.find("buffer", scope, (d.producer, d.consumer)),
+            [(v.rule, v.kind, v.reason or "ok", "no" if v.reason else "ok") for v in d.verdicts],
+            "ok" if d.fused else "no",
+        )
+        for d in schedule.decisions
+    ]
+    columns = ("pair", "decision", "because", "relation", ">saves")
+    note = "Open a row to see what every rule said."
+    return table_view("decisions", columns, rows, note)
+
+
+def refusal(decision: Decision) -> str:
+    """Why in a few words: the first reason against it, or who decided."""
+    if decision.choice != "rules":
+        return f"{decision.choice} by an option"
+    against = [verdict for verdict in decision.verdicts if verdict.reason]
+    if not against:
+        return f"all {len(decision.verdicts)} rules agree"
+    return f"{against[0].rule}: {against[0].reason}"
+
+
+def groups_view(schedule: Schedule, scope: str, links: Links) -> View:
+    """What each kernel reads, writes and computes; in total before and after."""
+    rows = []
+    for step in schedule.steps:
+        things = links.find("node", scope, sorted(step.origins))
+        if isinstance(step, Group):
+            cost = step.cost
+            made = ", ".join(sorted(step.stored)) or "nothing"
+            inlined = ", ".join(sorted(step.inlined))
+            detail = [("stored", made), ("inlined", inlined or "nothing"), ("cost", cost_text(step))]
+            rows.append(row(_cost_cells(step.name, cost), things, detail))
+        else:
+            rows.append(row((step.op, "", "", "", step.reason), things))
+    rows.append(row(_cost_cells("before fusion", schedule.before)))
+    rows.append(row(_cost_cells("after fusion", schedule.after), mark="ok"))
+    columns = ("kernel", ">reads", ">writes", ">flop", ">passes over memory")
+    return table_view("kernels", columns, rows, saved_text(schedule))
+
+
+def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:
+    return (
+        name,
+        bytes_text(cost.bytes_read),
+        bytes_text(cost.bytes_written),
+        f"{cost.flops:,}",
+        str(cost.passes),
+    )
+
+
+def saved_text(schedule: Schedule) -> str:
+    """`3 → 1 kernels, 6 → 2 passes over memory, 66.7 % of the traffic saved`."""
+    before, after = schedule.before, schedule.after
+    return (
+        f"{before.kernels} → {after.kernels} kernels, {before.passes} → {after.passes} "
+        f"passes over memory, {100 * schedule.saved:.1f} % of the traffic saved"
+    )
+
+
+def memory_views(schedule: Schedule, scope: str, links: Links) -> list[View]:
+    """Lifetimes of intermediates and outputs, and whose storage each one takes."""
+    plan = schedule.memory
+    if not plan.lifetimes:
+        return [empty_view("lifetimes", "No intermediate buffers: nothing to plan.")]
+    steps = [step.name if isinstance(step, Group) else step.op for step in schedule.steps]
+    lanes = [
+        {
+            "name": life.buffer,
+            "first": life.first,
+            "last": life.last,
+            "size": bytes_text(life.nbytes),
+            "note": _storage_note(life.buffer, plan.reuse, plan.in_place),
+            "things": links.find("buffer", scope, [life.buffer]),
+        }
+        for life in plan.lifetimes
+    ]
+    note = f"peak {bytes_text(plan.peak_before)} → {bytes_text(plan.peak_after)}"
+    return [{"kind": "lanes", "name": "lifetimes", "steps": steps, "lanes": lanes, "note": note}]
+
+
+def _storage_note(buffer: str, reuse: Mapping[str, str], in_place: frozenset[str]) -> str:
+    if buffer not in reuse:
+        return ""
+    how = "in place of" if buffer in in_place else "takes the storage of"
+    return f"{how} {reuse[buffer]}"
+
+
+def code_view(part: CompiledPart, scope: str, links: Links) -> View:
+    """The generated kernels, in the order they run."""
+    if not part.kernels:
+        return empty_view("text", "No kernels: this part only calls libraries or moves views.")
+    blocks = [
+        block(code_lines(kernel.code, links, scope), f"{kernel.name}   {kernel.language}")
+        for kernel in part.kernels
+    ]
+    return text_view("text", blocks)

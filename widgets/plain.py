@@ -1,0 +1,40 @@
+"""The inert form: a document's source and generated code as plain, escaped HTML.
+
+It is what a page shows before its script runs, and all that is left where scripts are not allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+STYLE = """
+.lab-plain{font:13px/1.5 system-ui,sans-serif;color:#1b1f24;background:#fff;padding:8px 12px}
+.lab-plain pre{font:12.5px/1.5 ui-monospace,Menlo,Consolas,monospace;color:#1b1f24;background:#fff;
+overflow:auto;margin:4px 0 14px}
+.lab-plain .lab-origin{color:#57606a}
+@media (prefers-color-scheme:dark){.lab-plain,.lab-plain pre{color:#e6edf3;background:#0d1117}
+.lab-plain .lab-origin{color:#9da7b3}}
+"""
+
+
+def plain_document(document: Mapping[str, Any]) -> str:
+    """Title, facts, source and code of a document, readable without a script."""
+    facts = " · ".join(f"{fact['value']} {fact['label']}" for fact in document["facts"])
+    parts = [
+        f"<h1>{escape(document['title'])} {escape(document['subtitle'])}</h1>",
+        f"<p>{escape(facts)}</p>",
+    ]
+    wanted = ["source", *(name for name in document["panes"] if name.endswith(".code"))]
+    for name in wanted:
+        for view in document["panes"][name]["views"]:
+            if view["kind"] == "text":
+                parts += _blocks(name, view)
+    return f'<div class="lab-plain">{"".join(parts)}</div>'
+
+
+def _blocks(name: str, view: Mapping[str, Any]) -> Iterator[str]:
+    for block in view["blocks"]:
+        lines = "\n".join(escape(line[0]) for line in block["lines"])
+        yield f"<h2>{escape(name)} {escape(block['title'])}</h2><pre>{lines}</pre>"

@@ -1,0 +1,67 @@
+"""One HTML file with everything in it: data, script and style; nothing is fetched from anywhere."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inductor_lab.errors import CannotWrite
+from inductor_lab.widgets.model import document
+from inductor_lab.widgets.page import json_for_html, script, style
+from inductor_lab.widgets.plain import STYLE, plain_document
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>body{{margin:0}}{plain_style}</style>
+<style>{style}</style>
+</head>
+<body>
+<div id="lab" class="lab-page">{plain}</div>
+<script type="application/json" id="lab-document">{data}</script>
+<script type="module">
+{script}
+render(
+  document.getElementById("lab"),
+  JSON.parse(document.getElementById("lab-document").textContent),
+);
+</script>
+</body>
+</html>
+"""
+
+
+def report_html(compilation: Compilation) -> str:
+    """The page as text."""
+    shown = document(compilation)
+    return _PAGE.format(
+        title=escape(f"{compilation.name} - inductor_lab"),
+        plain_style=STYLE,
+        style=style(),
+        plain=plain_document(shown),
+        data=json_for_html(shown),
+        script=script(),
+    )
+
+
+def write_report(compilation: Compilation, path: Path) -> Path:
+    """Write the page to `path`; raises CannotWrite."""
+    page = report_html(compilation)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(
+            f"the report cannot be written to {path}: {error.strerror or error}",
+            todo="give a path in a folder that exists and that you may write to",
+        ) from error
+    return path

@@ -1,0 +1,87 @@
+"""One station as a picture or as HTML for a notebook cell (`Shown` in the compiler asks for it)."""
+
+from __future__ import annotations
+
+import secrets
+from html import escape
+from typing import Any
+
+from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.result import Capture
+from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
+from inductor_lab.compilation import Compilation
+from inductor_lab.ir.program import LoopProgram
+from inductor_lab.rewrite.result import Rewrites, Step
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
+from inductor_lab.widgets.model import document
+from inductor_lab.widgets.page import json_for_html, script, style
+from inductor_lab.widgets.plain import STYLE, plain_document
+from inductor_lab.widgets.svg import picture_svg
+
+
+def svg(value: Any) -> str | None:
+    """The picture of a station; None for those that are text."""
+    match value:
+        case FxGraph():
+            return picture_svg(fx_picture(value))
+        case LoopProgram():
+            return picture_svg(program_picture(value))
+        case Schedule():
+            return picture_svg(schedule_picture(value))
+        case JointGraph():
+            return svg(value.graph)
+        case Partition():
+            return svg(value.forward)
+        case Step():
+            return svg(value.after)
+        case Rewrites():
+            return svg(value.steps[-1]) if value.steps else None
+        case Capture():
+            return svg(value.graphs[0]) if len(value.graphs) == 1 else None
+    return None
+
+
+def html(value: Any) -> str:
+    """The picture, then the text; generated code with line numbers and, as tooltips, origins."""
+    match value:
+        case Compilation():
+            return _explorer(value)
+        case Kernel() | HostProgram():
+            return _page(repr(value), _code(value.code))
+        case Code():
+            return _page(f"{len(value.lines)} lines", _code(value))
+    picture = svg(value) or ""
+    text = f"<details><summary>text</summary><pre>{escape(str(value))}</pre></details>"
+    if not picture:
+        text = f"<pre>{escape(str(value))}</pre>"
+    return _page(repr(value), picture + text)
+
+
+def _page(title: str, body: str) -> str:
+    head = f"<style>{STYLE}</style><div><code>{escape(title)}</code></div>"
+    return f'<div class="lab-plain">{head}{body}</div>'
+
+
+def _code(code: Code) -> str:
+    width = len(str(len(code.lines)))
+    shown = []
+    for number, line in enumerate(code.lines, 1):
+        origins = escape(", ".join(sorted(line.origins)), quote=True)
+        tip = f' title="from {origins}"' if origins else ""
+        gutter = f'<span class="lab-origin">{number:{width}d}  </span>'
+        shown.append(f"<span{tip}>{gutter}{escape(line.text)}</span>")
+    return "<pre>" + "\n".join(shown) + "</pre>"
+
+
+def _explorer(compilation: Any) -> str:
+    """The explorer itself, with its plain form inside for readers without scripts."""
+    shown = document(compilation)
+    name = f"lab-{secrets.token_hex(6)}"
+    plain = f"<style>{STYLE}</style>{plain_document(shown)}"
+    return (
+        f'<style>{style()}</style><div id="{name}">{plain}</div>'
+        f'<script type="module">\n{script()}\n'
+        f'render(document.getElementById("{name}"), {json_for_html(shown)});\n</script>'
+    )

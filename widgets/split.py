@@ -1,0 +1,55 @@
+"""The joint graph and where it was cut: what is saved for the backward, what is recomputed."""
+
+from __future__ import annotations
+
+from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.widgets.graphs import bytes_text, fx_picture
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.views import View, block, fx_lines, pane, row, table_view, text_view
+
+
+def joint_panes(
+    joint: JointGraph, partition: Partition | None, scope: str, earlier: str, links: Links
+) -> dict[str, View]:
+    """Forward and backward in one graph, and the cut between them."""
+    links.graph(joint.graph, scope, earlier)
+    views = [
+        {**fx_picture(joint.graph, links, scope).data(), "name": "graph"},
+        text_view("text", [block(fx_lines(joint.graph, links, scope))]),
+    ]
+    calls = sum(node.op.startswith("call") for node in joint.graph.nodes)
+    panes = {scope: pane("joint", views, count=str(calls))}
+    if partition is not None:
+        panes[f"{scope}.cut"] = cut_pane(partition, scope, links)
+    return panes
+
+
+def cut_pane(partition: Partition, scope: str, links: Links) -> View:
+    """What is kept for the backward and what is made again, each with the reason."""
+    saved = [
+        row((v.name, bytes_text(v.nbytes), v.why), links.find("node", scope, [v.name]))
+        for v in partition.saved
+    ]
+    again = [
+        row((r.name, r.op, f"{r.flops:,}", r.why), links.find("node", scope, [r.name]))
+        for r in partition.recomputed
+    ]
+    decided = [
+        row(
+            (d.node, d.choice, bytes_text(d.nbytes), "; ".join(d.reasons)),
+            links.find("node", scope, [d.node]),
+        )
+        for d in partition.decisions
+    ]
+    kept = (
+        f"{bytes_text(partition.cut_bytes)} are kept for the backward; eager keeps "
+        f"{bytes_text(partition.bytes_if_all_saved)}, the least possible is "
+        f"{bytes_text(partition.bytes_if_min)} (memory_budget {partition.memory_budget:g})"
+    )
+    views = [
+        table_view("saved", ("value", ">size", "why"), saved, kept),
+        table_view("recomputed", ("value", "op", ">flop", "why"), again,
+                   "" if again else "Nothing is computed a second time."),
+        table_view("decisions", ("value", "choice", ">size", "reasons"), decided),
+    ]
+    return pane("saved", views, count=str(len(saved)))

@@ -1,0 +1,105 @@
+"""Pictures → SVG text that stands alone: no script, no font, no file from anywhere else.
+
+Colours follow the reader's light or dark setting, and both text and background are always set.
+Everything that comes from a program is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from inductor_lab.widgets.layout import Point, Route
+from inductor_lab.widgets.picture import FRAME_HEAD, MARGIN, ROOT, Picture, shorten
+
+PAD = 12.0
+
+STYLE = """
+.lab-svg{background:#fff;color:#1b1f24;border-radius:4px;max-width:100%;height:auto}
+.lab-svg text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#1b1f24}
+.lab-svg .sub{font-size:10.8px;fill:#57606a}
+.lab-svg .box{fill:#f6f8fa;stroke:#57606a}
+.lab-svg .input{fill:#ddf4ff;stroke:#0969da;rx:13px}
+.lab-svg .constant{fill:#f6f8fa;stroke:#57606a;stroke-dasharray:3 2}
+.lab-svg .output{fill:#dafbe1;stroke:#1a7f37;stroke-width:2}
+.lab-svg .extern{fill:#fff8c5;stroke:#9a6700}
+.lab-svg .frame{fill:#8250df0f;stroke:#8250df;stroke-width:1.4}
+.lab-svg .closed{fill:#fbefff;stroke:#8250df;stroke-width:1.4}
+.lab-svg .arrow{fill:none;stroke:#6e7781;stroke-width:1.2}
+.lab-svg .head{fill:#6e7781}
+@media (prefers-color-scheme:dark){
+.lab-svg{background:#0d1117;color:#e6edf3}
+.lab-svg text{fill:#e6edf3}
+.lab-svg .sub{fill:#9da7b3}
+.lab-svg .box{fill:#161b22;stroke:#8b949e}
+.lab-svg .input{fill:#0c2d48;stroke:#58a6ff}
+.lab-svg .constant{fill:#161b22;stroke:#8b949e}
+.lab-svg .output{fill:#0f2d17;stroke:#3fb950}
+.lab-svg .extern{fill:#332701;stroke:#d29922}
+.lab-svg .frame{fill:#a371f718;stroke:#a371f7}
+.lab-svg .closed{fill:#21183a;stroke:#a371f7}
+.lab-svg .arrow{stroke:#8b949e}
+.lab-svg .head{fill:#8b949e}
+}
+"""
+
+
+def picture_svg(picture: Picture) -> str:
+    """The whole picture, with tooltips; closed frames are drawn as one box."""
+    width, height = (side + 2 * PAD for side in picture.size)
+    title = escape(picture.title)
+    body = "\n".join(_level(picture, ROOT, PAD, PAD))
+    return (
+        f'<svg class="lab-svg" xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'aria-label="graph {escape(picture.title, quote=True)}" '
+        f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">\n'
+        f"<title>{title}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n"
+    )
+
+
+def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[str]:
+    """Arrows and boxes of one frame, whose contents start at (left, top)."""
+    layout = picture.inside[level]
+    for route in layout.routes:
+        yield from _arrow(route, left, top)
+    for name, box in layout.boxes.items():
+        x, y = left + box.x, top + box.y
+        rect = f'x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
+        frame = picture.frames.get(name)
+        if frame is not None and frame.open:
+            yield f'<g><title>{escape(frame.tip)}</title><rect class="frame" rx="6" {rect}/>'
+            yield _text(x + MARGIN, y + 16, frame.label, "sub", "start") + "</g>"
+            yield from _level(picture, name, x + MARGIN, y + FRAME_HEAD)
+            continue
+        shown = frame or picture.items[name]
+        role = "closed" if frame else f"box {picture.items[name].role}"
+        yield f'<g><title>{escape(shown.tip)}</title><rect class="{role}" rx="4" {rect}/>'
+        middle = x + box.width / 2
+        if shown.sub:
+            yield _text(middle, y + 16.5, shown.label)
+            yield _text(middle, y + 31, shown.sub, "sub") + "</g>"
+        else:
+            yield _text(middle, y + box.height / 2 + 4, shown.label) + "</g>"
+
+
+def _text(x: float, y: float, text: str, style: str = "", anchor: str = "middle") -> str:
+    shown = escape(shorten(text))
+    name = f' class="{style}"' if style else ""
+    return f'<text{name} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
+
+
+def _arrow(route: Route, left: float, top: float) -> Iterator[str]:
+    points = [(x + left, y + top) for x, y in route.points]
+    yield f'<path class="arrow" d="{curve(points)}"/>'
+    (_, before), (x, y) = points[-2], points[-1]
+    back = 6 if before <= y else -6
+    yield f'<path class="head" d="M{x:.1f} {y:.1f}l-3.5 {-back}h7z"/>'
+
+
+def curve(points: list[Point]) -> str:
+    """A smooth path through the points, upright where it leaves and where it arrives."""
+    path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        middle = (y0 + y1) / 2
+        path.append(f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}")
+    return "".join(path)

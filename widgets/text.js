@@ -1,0 +1,83 @@
+// Numbered lines of source or generated code; every line knows the things that it shows.
+
+import { html } from "./dom.js";
+import { Shows } from "./selection.js";
+
+let views = 0;
+
+/** Draw a text view; returns what every view returns: `{element, light, find, text}`. */
+export function textView(view, context) {
+  const id = `lab-text-${views++}`;
+  const element = html("div", {
+    class: "lab-text", tabindex: 0, role: "group", "aria-label": `${view.name}, lines`,
+  });
+  const shows = new Shows(element);
+  const lines = [];
+  for (const block of view.blocks) {
+    const body = html("div", { class: "lab-block" });
+    if (block.title) body.append(html("div", { class: "lab-block-title" }, block.title));
+    block.lines.forEach((line, i) => {
+      const number = block.first ? block.first + i : "";
+      body.append(lineElement(line, number, `${id}-${lines.length}`, shows, lines, context));
+    });
+    element.append(body);
+  }
+  listenToLines(element, lines, context.selection);
+  return {
+    element,
+    light: (lit, scroll) => {
+      const first = shows.light(lit);
+      if (first && scroll) first.scrollIntoView({ block: "nearest" });
+    },
+    find: (query) => lines.filter((l) => l.text.toLowerCase().includes(query)).map((l) => l.element),
+    text: () => lines.map((line) => line.text).join("\n") + "\n",
+  };
+}
+
+const MARKS = { "+": "added", "-": "removed", "@": "gap" };
+
+function lineElement([text, things = [], mark = ""], number, id, shows, lines, { links }) {
+  const cue = links.cue(things);
+  const row = html("div", {
+    id,
+    class: ["lab-line", things.length ? "linked" : "", MARKS[mark] || ""].filter(Boolean).join(" "),
+    "data-line": lines.length,
+    "data-hue": cue ? cue.hue : null,
+  },
+  html("span", { class: "lab-no", "aria-hidden": "true" }, String(number)),
+  html("span", { class: "lab-cue", title: cue ? `from ${cue.title}` : null }, cue ? cue.number : ""),
+  html("span", { class: "lab-mark" }, mark === "@" ? "" : mark),
+  html("code", {}, text || " "));
+  lines.push({ element: row, text, things });
+  shows.add(row, things);
+  return row;
+}
+
+function listenToLines(element, lines, selection) {
+  let current = -1;
+  const lineOf = (event) => {
+    const row = event.target.closest(".lab-line");
+    return row ? lines[Number(row.dataset.line)] : null;
+  };
+  element.addEventListener("mouseover", (event) => selection.preview(lineOf(event)?.things || []));
+  element.addEventListener("mouseleave", () => selection.preview([]));
+  element.addEventListener("click", (event) => {
+    const line = lineOf(event);
+    if (line && line.things.length && !String(getSelection())) selection.pin(line.things);
+  });
+  element.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      lines[current]?.element.classList.remove("current");
+      current = Math.max(0, Math.min(lines.length - 1, current + step));
+      const line = lines[current];
+      line.element.classList.add("current");
+      line.element.scrollIntoView({ block: "nearest" });
+      element.setAttribute("aria-activedescendant", line.element.id);
+      selection.preview(line.things);
+      event.preventDefault();
+    } else if (event.key === "Enter" && lines[current]?.things.length) {
+      selection.pin(lines[current].things);
+    }
+  });
+}
