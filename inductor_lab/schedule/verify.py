@@ -1,0 +1,89 @@
+"""What a legal schedule is.  Tests run this between phases; a violation is our own bug.
+
+Inductor: `scheduler.py` has assertions in many places; there is no single list.
+"""
+
+from __future__ import annotations
+
+from inductor_lab.ir.program import BufferView, ExternCall, Nest, Pointwise, written_by
+from inductor_lab.schedule.facts import real_axes
+from inductor_lab.schedule.interpret import expanded
+from inductor_lab.schedule.memory import made_by, needed_by, runs_in_place
+from inductor_lab.schedule.result import Group, Schedule
+
+
+def verify_schedule(schedule: Schedule) -> None:
+    """Raise AssertionError, saying what is wrong, unless the schedule keeps all promises of `Group`,
+    of the order of steps, and of `MemoryPlan`."""
+    for group in schedule.groups:
+        _verify_group(group)
+    _verify_order(schedule)
+    _verify_memory(schedule)
+
+
+def _verify_group(group: Group) -> None:
+    made = {nest.buffer: nest for nest in group.nests}
+    assert group.nests, f"{group.name} computes nothing"
+    assert not made.keys() & group.inlined.keys(), f"{group.name} inlines what it also stores"
+    assert group.stored <= made.keys(), f"{group.name} stores what it does not compute"
+    assert len({axis.name for axis in group.axes}) == len(group.axes), f"{group.name}: axis names"
+    outer = set(group.axes)
+    names = {axis.name for axis in outer}
+    for nest in group.nests:
+        where = f"{nest.buffer} in {group.name}"
+        inner = [axis for axis in (*nest.axes, *nest.reduce_axes) if axis not in outer]
+        assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
+        assert not names & {axis.name for axis in inner}, f"{where}: an inner axis hides an outer one"
+        if isinstance(nest, Pointwise):
+            assert nest.buffer in group.stored, f"{where} is neither stored nor inlined"
+        else:
+            assert outer == set(real_axes(nest.axes)), f"{where} is a reduction with inner axes"
+        _verify_loads(expanded(nest, group), group, made)
+
+
+def _verify_loads(nest: Nest, group: Group, made: dict[str, Nest]) -> None:
+    for load in nest.body.loads():
+        maker = made.get(load.buffer)
+        if maker is None:
+            continue
+        assert load.buffer != nest.buffer, f"{nest.buffer} loads itself"
+        for axis, index in zip(maker.axes, load.index, strict=True):
+            if axis in group.axes:
+                assert index.as_axis() == axis, (
+                    f"{nest.buffer} in {group.name} loads {load.buffer} at another outer point"
+                )
+
+
+def _verify_order(schedule: Schedule) -> None:
+    program = schedule.program
+    computed = {name for step in program.steps for name in written_by(step)}
+    ready = {name for name in program.buffers if name not in computed}
+    for step in schedule.steps:
+        missing = needed_by(step) - ready
+        assert not missing, f"{step!r} needs {sorted(missing)}, which nobody has stored yet"
+        again = ready.intersection(made_by(step))
+        assert not again, f"{sorted(again)} are stored twice"
+        ready.update(made_by(step))
+    outputs = {output.buffer for output in program.outputs if isinstance(output, BufferView)}
+    assert outputs <= ready, f"outputs {sorted(outputs - ready)} are never stored"
+    used = outputs.union(*(needed_by(step) for step in schedule.steps))
+    for group in schedule.groups:
+        unused = group.stored - used
+        assert not unused, f"{group.name} stores {sorted(unused)}, which nobody reads"
+
+
+def _verify_memory(schedule: Schedule) -> None:
+    plan = schedule.memory
+    lives = {life.buffer: life for life in plan.lifetimes}
+    outputs = {o.buffer for o in schedule.program.outputs if isinstance(o, BufferView)}
+    assert len(set(plan.reuse.values())) == len(plan.reuse), "a storage is taken over twice"
+    for new, old in plan.reuse.items():
+        here, there = lives[old], lives[new]
+        assert old not in outputs, f"{new} takes the storage of the output {old}"
+        if new in plan.in_place:
+            group = schedule.steps[there.first]
+            assert not isinstance(group, ExternCall), f"{new} is no result of a group"
+            safe = runs_in_place(group, old, new, schedule.program.buffers)
+            assert safe and here.last == there.first, f"{new} must not overwrite {old}"
+        else:
+            assert here.last < there.first, f"{new} takes {old} while it is alive"

@@ -1,0 +1,56 @@
+"""Functions traced, lowered and scheduled, with every schedule verified and interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.lower.graph import lower_graph
+from inductor_lab.options import FusionOptions, Options
+from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.schedule.verify import verify_schedule
+from torch._functorch.partitioners import default_partition
+
+
+@dataclass
+class Scheduled:
+    """A compiler whose last phase is the schedule; it runs by interpretation.
+
+    `schedules` are the ones it made, by phase: "forward", "backward" or "inference".
+    """
+
+    fusion: FusionOptions = field(default_factory=FusionOptions)
+    schedules: dict[str, Schedule] = field(default_factory=dict)
+    run: bool = True
+
+    def compiler(self, name: str) -> Callable[..., Any]:
+        def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+            program = lower_graph(module, name, Options())
+            schedule = schedule_program(program, self.fusion)
+            verify_schedule(schedule)
+            self.schedules[name] = schedule
+            return torch_api.boxed(lambda *args: list(schedule.run(*args)))
+
+        return compile_graph
+
+    def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        return torch_api.aot_autograd(
+            module,
+            inputs,
+            fw_compiler=self.compiler("forward"),
+            bw_compiler=self.compiler("backward"),
+            inference_compiler=self.compiler("inference"),
+            partition_fn=default_partition,
+            decompositions=decomposition_table(),
+        )
+
+    def __call__(self, function: Callable[..., Any], *args: Any, dynamic: bool = False) -> Any:
+        torch.compiler.reset()
+        compiled = torch.compile(function, backend=self.backend, fullgraph=True, dynamic=dynamic)
+        return compiled(*args)
