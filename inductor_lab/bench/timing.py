@@ -1,0 +1,122 @@
+"""Timing that can be trusted: callables take turns in one process.
+
+A machine gets slower and faster while one measures (clock, heat, neighbours).  Two programs that
+are timed one after the other meet two machines; programs that take turns, round by round, meet the
+same one, and the ratio of one round is worth more than the ratio of two averages.
+
+Inductor: `do_bench` in `runtime/benchmarking.py`, which times one callable at a time.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+WARMUP_CALLS = 2
+SHORTEST_SAMPLE = 200e-6
+"""Seconds; quicker calls are repeated within a sample, so that the clock's grain is small."""
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds per call of each callable, one entry a round; those of one round belong together."""
+
+    seconds: Mapping[str, tuple[float, ...]]
+
+    @property
+    def rounds(self) -> int:
+        return len(next(iter(self.seconds.values()), ()))
+
+    def median_ms(self, name: str) -> float:
+        """Milliseconds of the middle round."""
+        return statistics.median(self.seconds[name]) * 1e3
+
+    def spread(self, name: str) -> float:
+        """Half the distance of the quartiles over the median: 0.05 means "give or take 5 %"."""
+        samples = self.seconds[name]
+        if len(samples) < 2:
+            return 0.0
+        low, middle, high = statistics.quantiles(samples, n=4)
+        return (high - low) / 2 / middle
+
+    def ratio(self, name: str, base: str) -> float:
+        """How many times as long as `base` it takes: the median over the rounds' own ratios."""
+        pairs = zip(self.seconds[name], self.seconds[base], strict=True)
+        return statistics.median(one / other for one, other in pairs)
+
+    def __str__(self) -> str:
+        base = next(iter(self.seconds))
+        width = max(map(len, self.seconds))
+        return "\n".join(
+            f"{name:{width}}  {self.median_ms(name):9.3f} ms  ±{self.spread(name):4.0%}"
+            f"  {self.ratio(name, base):5.2f}x of {base}"
+            for name in self.seconds
+        )
+
+
+def compare(
+    functions: Mapping[str, Callable[..., Any]],
+    *args: Any,
+    rounds: int | None = None,
+    seconds: float = 2.0,
+    **kwargs: Any,
+) -> Timings:
+    """Time `f(*args, **kwargs)` for each function, in turns.
+
+    Runs `rounds` rounds, or as many as fit into `seconds`, but never fewer than three.  Every other
+    round goes backwards, so that nobody always follows the same one.  A GPU's work is waited for.
+    """
+    wait = torch.cuda.synchronize if torch.cuda.is_available() else _nothing
+    repeats = {name: _repeats(f, args, kwargs, wait) for name, f in functions.items()}
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    end = time.perf_counter() + seconds
+    done = 0
+    with _no_garbage_collection():
+        while done < (rounds or 3) or (rounds is None and time.perf_counter() < end):
+            order = list(functions.items())
+            for name, function in order if done % 2 == 0 else reversed(order):
+                took = _sample(function, args, kwargs, repeats[name], wait)
+                samples[name].append(took)
+            done += 1
+    return Timings({name: tuple(found) for name, found in samples.items()})
+
+
+def _repeats(function: Callable[..., Any], args: Any, kwargs: Any, wait: Callable[[], None]) -> int:
+    """Warm up, and find how many calls make a sample long enough."""
+    quickest = min(_sample(function, args, kwargs, 1, wait) for _ in range(WARMUP_CALLS))
+    return max(1, min(1000, int(SHORTEST_SAMPLE / max(quickest, 1e-9))))
+
+
+def _sample(
+    function: Callable[..., Any], args: Any, kwargs: Any, calls: int, wait: Callable[[], None]
+) -> float:
+    """Seconds per call, the mean of some calls in a row."""
+    wait()
+    start = time.perf_counter()
+    for _ in range(calls):
+        function(*args, **kwargs)
+    wait()
+    return (time.perf_counter() - start) / calls
+
+
+def _nothing() -> None:
+    pass
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,160 @@
+"""What this machine has for inductor_lab, and what to install where something is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from inductor_lab.codegen.kernel import Code, Line
+from inductor_lab.errors import LabError
+from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.library import build_library
+from inductor_lab.runtime.openmp import loaded_runtimes
+from inductor_lab.runtime.toolchain import find_toolchain
+
+PROBE = """
+#ifdef _WIN32
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C"
+#endif
+EXPORT int probe(void) {
+    int threads = 0;
+    #pragma omp parallel reduction(+ : threads)
+    threads += 1;
+    return threads;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that was looked for.
+
+    found   what is there; "" if nothing is
+    needed  whether inductor_lab cannot work without it
+    todo    what to do about it, if it is missing
+    """
+
+    name: str
+    found: str
+    needed: bool = False
+    todo: str = ""
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """All that was found; made by `report`."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Is everything there that is needed?"""
+        return all(row.found for row in self.rows if row.needed)
+
+    def __repr__(self) -> str:
+        return f"Doctor({'healthy' if self.healthy else 'something is missing'})"
+
+    def __str__(self) -> str:
+        width = max(len(row.name) for row in self.rows)
+        lines = []
+        for row in self.rows:
+            text = row.found or ("MISSING" if row.needed else "none")
+            first, *more = text.splitlines()
+            lines.append(f"{row.name:{width}}  {first}")
+            lines += [f"{'':{width}}  {line.strip()}" for line in more]
+            if row.todo and not row.found:
+                lines += [f"{'':{width}}  -> {line.strip()}" for line in row.todo.splitlines()]
+        return "\n".join(lines)
+
+
+def report() -> Doctor:
+    """Look at everything, and compile, load and run a small C++ kernel."""
+    return Doctor(tuple(_rows()))
+
+
+def _rows() -> Iterator[Row]:
+    yield Row("python", f"{platform.python_version()}, {sys.executable}")
+    yield Row("system", f"{platform.system()} {platform.release()} {platform.machine()}")
+    yield Row("inductor_lab", _version("inductor_lab"))
+    yield Row("torch", torch.__version__, needed=True)
+    yield Row("triton", _version("triton"), todo="pip install triton (Linux): Triton code and GPUs")
+    yield _compiler()
+    yield _probe()
+    yield Row("OpenMP", ", ".join(map(str, loaded_runtimes())))
+    yield Row("CPU", f"{_cpu()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}")
+    yield Row("threads", f"{torch.get_num_threads()} (torch.set_num_threads)")
+    yield Row("GPU", _gpus(), todo="without one, Triton code is compiled and interpreted, not run")
+    yield _graphviz()
+    yield _cache()
+    for package in ("jupyterlab", "ipywidgets", "anywidget", "transformers"):
+        yield Row(package, _version(package), todo=f"pip install {package}")
+
+
+def _compiler() -> Row:
+    try:
+        toolchain = find_toolchain()
+    except LabError as problem:
+        return Row("C++ compiler", "", needed=True, todo=f"{problem.what}\n{problem.todo}")
+    command = " ".join(toolchain.command)
+    return Row("C++ compiler", f"{command}: {toolchain.version} ({toolchain.family.name})")
+
+
+def _probe() -> Row:
+    """Compile, load and run; the kernel counts the threads it got."""
+    unit = Code.of(Line(text) for text in PROBE.strip().splitlines())
+    try:
+        threads = build_library(unit, "probe", cache=False).handle.probe()
+    except (LabError, OSError) as problem:
+        return Row("probe kernel", "", needed=True, todo=str(problem))
+    return Row("probe kernel", f"compiled, loaded and ran on {threads} threads", needed=True)
+
+
+def _graphviz() -> Row:
+    dot = shutil.which("dot")
+    if dot is None:
+        return Row("graphviz dot", "", todo="not needed: graphs are drawn without it")
+    done = subprocess.run([dot, "-V"], capture_output=True, text=True, check=False)
+    return Row("graphviz dot", (done.stderr or done.stdout).strip())
+
+
+def _cache() -> Row:
+    try:
+        cache = open_cache()
+    except LabError as problem:
+        return Row("cache", "", needed=True, todo=f"{problem.what}\n{problem.todo}")
+    return Row("cache", f"{cache.root}, {cache.nbytes() / 2**20:.1f} MiB", needed=True)
+
+
+def _gpus() -> str:
+    if not torch.cuda.is_available():
+        return ""
+    cards = [torch.cuda.get_device_properties(n) for n in range(torch.cuda.device_count())]
+    kind = f"ROCm {torch.version.hip}" if torch.version.hip else f"CUDA {torch.version.cuda}"
+    return "\n".join(f"{c.name}, {c.total_memory / 2**30:.0f} GiB, {kind}" for c in cards)
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:
+            names = (line.split(":", 1)[1].strip() for line in info if "model name" in line)
+            return next(names, platform.machine())
+    except OSError:
+        return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "in this checkout" if importlib.util.find_spec(package) else ""

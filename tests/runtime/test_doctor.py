@@ -1,0 +1,35 @@
+"""What `inductor-lab doctor` tells."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from inductor_lab.doctor import report
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
+
+
+def test_a_machine_with_a_compiler_is_healthy() -> None:
+    doctor = report()
+    assert doctor.healthy
+    text = str(doctor)
+    assert "compiled, loaded and ran on" in text
+    for name in ("python", "torch", "C++ compiler", "OpenMP", "GPU", "cache", "jupyterlab"):
+        assert f"\n{name} " in f"\n{text}"
+
+
+def test_without_a_compiler_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    doctor = report()
+    assert not doctor.healthy
+    assert "MISSING" in str(doctor) and "install" in str(doctor)
