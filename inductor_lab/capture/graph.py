@@ -69,7 +69,7 @@ class FxGraph:
     name: str
     nodes: tuple[FxNode, ...]
     text: str
-    module: Any = field(default=None, repr=False)
+    module: Any = field(default=None, repr=False, metadata={"live": True})
 
     def __repr__(self) -> str:
         calls = sum(n.op.startswith("call") for n in self.nodes)
