@@ -94,7 +94,7 @@ def inspect(
     compiled = torch.compile(
         fn, backend=backend, fullgraph=chosen.fullgraph, dynamic=chosen.dynamic
     )
-    with recording() as record, torch_api.compile_afresh(), _our_own_errors():
+    with recording() as record, torch_api.fresh_compile(), _our_own_errors():
         with watch.phase("total"):
             result = compiled(*args, **kwargs)
     graphs = tuple(compiler.result() for compiler in compilers)

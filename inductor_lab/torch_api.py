@@ -128,16 +128,24 @@ def traced_file(number: int) -> str:
 
 @contextlib.contextmanager
 def fresh_compile() -> Iterator[None]:
-    """Switch off torch's own caches that would answer without calling our backend."""
+    """Make the next call of a compiled function go the whole way, and at once.
+
+    torch's own caches do not answer in our backend's place, the backward graph is compiled together
+    with the forward one, and a function may be compiled any number of times.
+    """
+    settings: tuple[tuple[Any, str, Any], ...] = (
+        (functorch_config, "enable_autograd_cache", False),
+        (functorch_config, "enable_remote_autograd_cache", False),
+        (functorch_config, "strict_autograd_cache", False),
+        (functorch_config, "force_non_lazy_backward_lowering", True),
+        (dynamo_config, "caching_precompile", False),
+        (dynamo_config, "recompile_limit", 1_000),
+        (dynamo_config, "accumulated_recompile_limit", 100_000),
+    )
     with contextlib.ExitStack() as stack:
-        for config, name in (
-            (functorch_config, "enable_autograd_cache"),
-            (functorch_config, "enable_remote_autograd_cache"),
-            (functorch_config, "strict_autograd_cache"),
-            (dynamo_config, "caching_precompile"),
-        ):
+        for config, name, value in settings:
             if hasattr(config, name):
-                stack.enter_context(config.patch({name: False}))
+                stack.enter_context(config.patch({name: value}))
         yield
 
 
