@@ -19,7 +19,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import sympy
 import torch
@@ -77,13 +76,6 @@ class _Writer:
     @property
     def program(self) -> LoopProgram:
         return self.schedule.program
-
-    @cached_property
-    def waiting(self) -> frozenset[str]:
-        """Buffers whose memory another one takes over (a library's result takes over nothing)."""
-        kinds = {name: buffer.kind for name, buffer in self.program.buffers.items()}
-        reuse = self.schedule.memory.reuse.items()
-        return frozenset(old for new, old in reuse if kinds[new] is BufferKind.COMPUTED)
 
     def emit(self, text: str, origins: Origins = NO_ORIGINS, *, statement: bool = False) -> None:
         for part in _wrapped("    " + text):
@@ -163,9 +155,8 @@ class _Writer:
             yield f"{name}={self.value(argument)}"
 
     def free(self, position: int) -> None:
-        """Let go of what is dead after a step; a buffer to be taken over later stays until then."""
-        freed = self.schedule.memory.freed.get(position, ())
-        dead = [*(name for name in freed if name not in self.waiting), *self.taken_over]
+        """Let go of what is dead after a step, and of the old names of memory taken over in it."""
+        dead = [*self.schedule.memory.freed.get(position, ()), *self.taken_over]
         names = [name for name in dict.fromkeys(dead) if name in self.bound]
         self.taken_over.clear()
         if names:
