@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
+import sympy
 import torch
 import torch._dynamo
 import torch._dynamo.config as dynamo_config
@@ -33,6 +35,8 @@ from torch.fx.graph import magic_methods as _infix
 from torch.fx.node import _get_qualified_name
 from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._sympy import functions as _sympy_functions
+from torch.utils._sympy import numbers as _sympy_numbers
 from torch.utils._sympy.printers import PythonPrinter as _PythonPrinter
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
 from torch.utils.hooks import RemovableHandle
@@ -212,3 +216,20 @@ def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
 def without_modes() -> contextlib.AbstractContextManager[Any]:
     """Compute on real tensors, although a fake-tensor or tracing mode may be active."""
     return _disable_current_modes()
+
+
+def _sympy_classes() -> dict[str, type[sympy.Basic]]:
+    plain = """Add Mul Pow Max Min Mod ceiling floor Abs Piecewise Eq Ne Lt Le Gt Ge And Or Not
+        functions.elementary.piecewise.ExprCondPair logic.boolalg.BooleanTrue
+        logic.boolalg.BooleanFalse core.numbers.Infinity core.numbers.NegativeInfinity"""
+    found = {f"sympy.{path}": operator.attrgetter(path)(sympy) for path in plain.split()}
+    for module in (_sympy_functions, _sympy_numbers):
+        for name, item in vars(module).items():
+            own = isinstance(item, type) and item.__module__ == module.__name__
+            if own and issubclass(item, sympy.Basic):
+                found[f"torch.{name}"] = item
+    return found
+
+
+SYMPY_FUNCTIONS: dict[str, type[sympy.Basic]] = _sympy_classes()
+"""Every function that a size may be made of, by name: `"sympy.Add"`, `"torch.FloorDiv"`."""
