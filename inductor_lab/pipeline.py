@@ -51,13 +51,14 @@ class GraphCompiler:
         """A callable with the graph's signature: the whole way, from captured graph to running code."""
         if self.keep:
             self.captured = fx_graph(module, name)
-        compiler = torch_api.aot_autograd(
+        return torch_api.aot_autograd(
+            module,
+            inputs,
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
             decompositions=decomposition_table(),
         )
-        return compiler(module, inputs)
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
         """AOTAutograd's partition_fn: cut the joint graph in two."""
