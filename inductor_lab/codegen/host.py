@@ -29,7 +29,6 @@ from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.index import Size
 from inductor_lab.ir.program import (
     Buffer,
-    BufferKind,
     BufferView,
     ExternArg,
     ExternCall,

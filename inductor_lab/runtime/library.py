@@ -71,7 +71,8 @@ def refusal(
     It holds the first error lines, the lines of the kernel around the error, the person's line that
     they come from, the kept source, and the command that fails on it.
     """
-    said = [line for line in attempt.output.splitlines() if line.strip()]
+    output = re.sub(r"\S*" + re.escape(SOURCE), SOURCE, attempt.output)  # the path is gone by now
+    said = [line for line in output.splitlines() if line.strip()]
     first = next((n for n, line in enumerate(said) if "error" in line.lower()), 0)
     shown = said[first : first + FIRST_ERROR_LINES]
     shown = shown or [f"it printed nothing and ended with status {attempt.status}"]

@@ -1,13 +1,15 @@
 """Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
 
-Three things are put in place that the interpreter lacks.  Reductions run as a tree of whole-block
-operations (its own visit element by element); `libdevice` is torch; and an index that was loaded
-from memory is checked, so that a wrong one raises instead of reading what is not ours.
+Four things are put in place that the interpreter lacks.  Reductions run as a tree of whole-block
+operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round (its
+own cut off the low bits); and an index that was loaded from memory is checked, so that a wrong one
+raises instead of reading what is not ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from triton.runtime.errors import InterpreterError
-from triton.runtime.interpreter import InterpretedFunction, TensorHandle
+from triton.runtime.interpreter import InterpretedFunction, TensorHandle, interpreter_builder
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton_module import bare_function, device_copy, undecorated
@@ -39,7 +41,7 @@ class Interpreted:
     def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
         def launch(*arguments: Any, **constants: Any) -> None:
             try:
-                with np.errstate(all="ignore"):
+                with np.errstate(all="ignore"), _casts_by_torch():
                     self.function[grid](*arguments, **constants)
             except InterpreterError as wrapped:
                 if isinstance(wrapped.__cause__, IndexOutOfRange):
@@ -47,6 +49,36 @@ class Interpreted:
                 raise
 
         return launch
+
+
+@contextlib.contextmanager
+def _casts_by_torch() -> Iterator[None]:
+    """While a kernel runs, the interpreter converts from and to bfloat16 as torch does."""
+    own = interpreter_builder.cast_impl
+
+    def cast(source: Any, wanted: Any) -> Any:
+        before, after = source.dtype.scalar, wanted.scalar
+        if tl.bfloat16 not in (before, after):
+            return own(source, wanted)
+        values = torch.from_numpy(np.ascontiguousarray(source.data))
+        if before == tl.bfloat16:
+            values = values.view(torch.bfloat16)
+        if after == tl.bfloat16:
+            data = values.to(torch.bfloat16).view(torch.uint16).numpy()
+        else:
+            data = values.float().numpy().astype(_numpy_dtype(after))
+        return TensorHandle(data, after)
+
+    interpreter_builder.cast_impl = cast
+    try:
+        yield
+    finally:
+        del interpreter_builder.cast_impl
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype:
+    name = "bool" if dtype == tl.int1 else {"fp": "float"}.get(dtype.name[:2], "") + dtype.name
+    return np.dtype(name.replace("fp", ""))
 
 
 @cache
