@@ -231,14 +231,18 @@ def pow_three(node: Node, edit: Edit) -> Node | None:
     return edit.add(aten.mul.Tensor, edit.add(aten.mul.Tensor, x, x), x)
 
 
+_ROOTS = {0.5: aten.sqrt.default, -0.5: aten.rsqrt.default, -1: aten.reciprocal.default}
+
+
 @identity(aten.pow.Tensor_Scalar)
-def pow_half(node: Node, edit: Edit) -> Node | None:
-    """`x ** 0.5` → `sqrt(x)`, which is what eager computes, at -inf and -0.0 too."""
+def pow_root(node: Node, edit: Edit) -> Node | None:
+    """`x ** 0.5` → `sqrt(x)`, also -0.5 and -1: what eager computes, at -inf and -0.0 too."""
     x, exponent = node.args
     value = _value(x)
-    if value is None or not value.is_floating_point() or exponent != 0.5:
+    if value is None or value.dtype not in (torch.float32, torch.float64):
         return None
-    return edit.add(aten.sqrt.default, x)
+    root = _ROOTS.get(exponent) if isinstance(exponent, int | float) else None
+    return edit.add(root, x) if root is not None else None
 
 
 # ---- views and copies ------------------------------------------------------------------------
