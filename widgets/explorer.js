@@ -176,16 +176,16 @@ class Explorer {
       type: "button", title: "copy the text of this pane", "aria-label": "copy",
       onclick: async () => {
         await copyText(slot.view.text());
-        copy.textContent = "✓";
-        setTimeout(() => { copy.textContent = "⧉"; }, 900);
+        copy.textContent = "copied";
+        setTimeout(() => { copy.textContent = "copy"; }, 900);
       },
-    }, "⧉");
+    }, "copy");
     const close = html("button", {
       type: "button", title: "close this pane", "aria-label": "close",
       onclick: () => this.closeSlot(slot),
     }, "×");
     return html("div", { class: "lab-pane-head" }, choose,
-      html("div", { role: "tablist", class: "lab-tabs" }, tabs),
+      html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
       html("span", { class: "lab-space" }), copy, close);
   }
 

@@ -60,7 +60,6 @@ class Links:
 
     def _before(self, node: FxNode, scope: str, earlier: str | None) -> list[Thing]:
         before = self.find("node", earlier, node.came_from) if earlier else []
-        before = before or self.find("node", scope, node.came_from)
         return before or self.source_of(node.span)
 
     def source_of(self, span: Span | None) -> list[Thing]:

@@ -53,9 +53,16 @@ def document(compilation: Compilation) -> dict[str, Any]:
         "facts": facts(compilation),
         "groups": groups,
         "panes": panes,
-        "open": [name for name in ("source", "g0.forward.code") if name in panes],
+        "open": [name for name in _first_look(compilation) if name in panes],
         "links": links.data(),
     }
+
+
+def _first_look(compilation: Compilation) -> tuple[str, ...]:
+    """Source and code, and below them what lies between."""
+    trains = any(graph.backward is not None for graph in compilation.graphs[:1])
+    between = ("g0.forward.graph", "g0.backward.graph") if trains else ("g0.forward.schedule",)
+    return ("source", "g0.forward.code", *between)
 
 
 def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool) -> View:
@@ -109,18 +116,22 @@ def readable_name(placeholder: str) -> str:
 def facts(compilation: Compilation) -> list[View]:
     """The numbers of the header; each leads to the pane that explains it."""
     before, after = compilation.before, compilation.after
-    breaks = len(compilation.capture.breaks)
+    graphs, breaks = len(compilation.graphs), len(compilation.capture.breaks)
     coverage = compilation.coverage
     where = "g0.forward.schedule" if compilation.graphs else "source"
     return [
-        _fact("graphs", str(len(compilation.graphs)), "source"),
-        _fact("breaks", str(breaks), "breaks", "warn" if breaks else ""),
+        _fact(_noun("graph", graphs), str(graphs), "g0.captured" if graphs else "source"),
+        _fact(_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
         _fact("kernels", f"{before.kernels} → {after.kernels}", where),
         _fact("memory passes", f"{before.passes} → {after.passes}", where),
         _fact("traffic saved", f"{100 * compilation.saved:.1f} %", where),
         _fact("generated", f"{100 * coverage.share:.0f} %", where),
         _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),
     ]
+
+
+def _noun(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
 
 
 def _fact(label: str, value: str, leads_to: str, mark: str = "") -> View:

@@ -22,7 +22,7 @@ MODULES = (
     "keys",
     "explorer",
 )
-"""In an order in which each needs only those before it.  Their top-level names are all different."""
+"""In an order in which each needs only those before it; no two share a top-level name."""
 
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?(function|class|const))", re.MULTILINE)

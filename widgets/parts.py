@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 def part_panes(
     part: CompiledPart, scope: str, earlier: str, links: Links, seconds: Mapping[str, float]
 ) -> dict[str, View]:
-    """Panes of a part by id; `scope` is its own (`g0.forward`), `earlier` that of the graph before."""
+    """Panes of a part by id; its `scope` is like `g0.forward`, `earlier` is that of its ancestor."""
     links.graph(part.graph, scope, earlier)
     for step in part.rewrites.steps:
         if step.after is not None:
-            links.graph(step.after, scope, earlier)
+            links.graph(step.after, scope, scope)
     link_buffers(part.loops, links, scope)
 
     def took(phase: str) -> float | None:
@@ -200,7 +200,8 @@ def groups_view(schedule: Schedule, scope: str, links: Links) -> View:
             cost = step.cost
             made = ", ".join(sorted(step.stored)) or "nothing"
             inlined = ", ".join(sorted(step.inlined))
-            detail = [("stored", made), ("inlined", inlined or "nothing"), ("cost", cost_text(step))]
+            detail = [("stored", made), ("inlined", inlined or "nothing")]
+            detail.append(("cost", cost_text(step)))
             rows.append(row(_cost_cells(step.name, cost), things, detail))
         else:
             rows.append(row((step.op, "", "", "", step.reason), things))

@@ -24,7 +24,7 @@ ROOT = ""
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One box.  `role` is input, call, extern, output or constant; `tip` is the text of a tooltip."""
+    """One box.  `role` is input, call, extern, output or constant; `tip` is for a tooltip."""
 
     name: str
     label: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from itertools import pairwise
 
 from inductor_lab.widgets.layout import Point, Route
 from inductor_lab.widgets.picture import FRAME_HEAD, MARGIN, ROOT, Picture, shorten
@@ -99,7 +100,7 @@ def _arrow(route: Route, left: float, top: float) -> Iterator[str]:
 def curve(points: list[Point]) -> str:
     """A smooth path through the points, upright where it leaves and where it arrives."""
     path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         middle = (y0 + y1) / 2
         path.append(f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}")
     return "".join(path)
