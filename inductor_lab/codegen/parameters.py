@@ -25,7 +25,7 @@ def kernel_parameters(
     A buffer that the kernel writes and reads back is an output.
     """
     written = {s.buffer: None for s in walk(tree) if isinstance(s, Store)}
-    read = {load.buffer: None for load in _loads(tree) if load.buffer not in written}
+    read = {load.buffer: None for load in tree_loads(tree) if load.buffer not in written}
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
     symbols = sorted(
@@ -36,7 +36,7 @@ def kernel_parameters(
     return (*ins, *outs, *sizes)
 
 
-def _loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
+def tree_loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
     for stmt in walk(tree):
         for value in expressions(stmt):
             yield from value.loads()

@@ -1,0 +1,70 @@
+"""C++ for the CPU: a group as one function, a graph's functions as one source.
+
+    build_tree      the loops and what is computed in them
+    plan_of         which loop is threaded and which is SIMD
+    Rows, Columns   the lines
+
+Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.cpp_columns import Columns
+from inductor_lab.codegen.cpp_header import header_lines
+from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES
+from inductor_lab.codegen.cpp_rows import Rows
+from inductor_lab.codegen.cpp_statements import STATUS, Statements
+from inductor_lab.codegen.cpp_text import Writer
+from inductor_lab.codegen.cpu_plan import Simd, plan_of
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+
+
+def cpp_kernel(
+    group: Group,
+    buffers: Mapping[str, Buffer],
+    name: str,
+    table: Mapping[str, str] = CPP_OPS,
+) -> Kernel:
+    """The C++ function of a group.
+
+    It takes the addresses of the buffers and the values of the symbols (int64) and returns 0, or 1 if
+    an index that it loaded was out of range (nothing out of range is read).
+    """
+    tree = build_tree(group, buffers)
+    parameters = kernel_parameters(tree, buffers)
+    plan = plan_of(tree)
+    writer = Writer(parameters, table)
+    printer: Statements = (Columns if plan.simd is Simd.COLUMNS else Rows)(tree, writer, plan)
+    arguments = ", ".join(map(_parameter, parameters))
+    if group.origins:
+        printer.line(f"// {', '.join(sorted(group.origins))}")
+    with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
+        if printer.checks:
+            printer.line(f"int {STATUS} = 0;")
+        printer.body(tree)
+        printer.line(f"return {STATUS if printer.checks else 0};")
+    device = buffers[group.nests[0].buffer].device
+    code = Code.of(printer.lines)
+    return Kernel(name, "cpp", device, code, parameters, tree, group, buffers)
+
+
+def translation_unit(kernels: Sequence[Kernel]) -> Code:
+    """One source for all kernels of a graph: what they need of `lab_math.h`, then the functions."""
+    lines: list[Line] = []
+    for kernel in kernels:
+        lines += [Line("", statement=False), *kernel.code.lines]
+    header = header_lines(line.text for line in lines)
+    return Code.of([Line(text, statement=False) for text in header] + lines)
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.dtype is None:
+        return f"int64_t {parameter.name}"
+    const = "const " if parameter.role == "in" else ""
+    return f"{const}{CTYPES[parameter.dtype]}* {parameter.name}"

@@ -1,0 +1,60 @@
+"""The part of `lab_math.h` that a source needs.
+
+The header is a list of entries, each introduced by `//@ names`.  An entry is taken if the kernels, or
+an entry that is taken, mention one of its names; so a kernel that only adds carries no mathematics,
+compiles fast and can be read in one go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HEADER = Path(__file__).with_name("lab_math.h")
+_NAME = re.compile(r"\blab_\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Some functions that belong together: the names they define, those they use, their text."""
+
+    defines: frozenset[str]
+    uses: frozenset[str]
+    lines: tuple[str, ...]
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """The header as entries, in order; the first one is the preamble, which is always taken."""
+    parts = HEADER.read_text(encoding="utf-8").split("//@")
+    found = [Entry(frozenset(), frozenset(), _trimmed(parts[0]))]
+    for part in parts[1:]:
+        names, _, text = part.partition("\n")
+        uses = frozenset(_NAME.findall(text))
+        found.append(Entry(frozenset(names.split()), uses, _trimmed(text)))
+    return tuple(found)
+
+
+def header_lines(text: Iterable[str]) -> list[str]:
+    """The preamble and every entry that `text` needs, in the header's order."""
+    needed = {name for line in text for name in _NAME.findall(line)}
+    taken: set[int] = {0}
+    while True:
+        more = {
+            k for k, entry in enumerate(entries()) if k not in taken and entry.defines & needed
+        }
+        if not more:
+            break
+        taken |= more
+        needed |= {name for k in more for name in entries()[k].uses}
+    lines: list[str] = []
+    for k in sorted(taken):
+        lines += [*entries()[k].lines, ""]
+    return lines[:-1]
+
+
+def _trimmed(text: str) -> tuple[str, ...]:
+    return tuple(text.strip("\n").split("\n"))

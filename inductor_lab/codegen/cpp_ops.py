@@ -1,0 +1,200 @@
+"""How C++ writes each operation, type and literal.
+
+`CPP_OPS` is a plain table from an operation to its text, passed as an argument, so that a lesson can
+patch one entry.  `{0}`, `{1}`, `{2}` are the operands, `{T}` the result's C++ type and `{A}` that of
+the first operand.  An entry `"name.dtype"` (`"truediv.float32"`) wins over `"name"`.
+
+Inductor: `CppOverrides` in `codegen/cpp.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import sympy
+import torch
+
+from inductor_lab.ir.expr import Const, Op
+from inductor_lab.ir.index import Size
+
+CTYPES: Mapping[torch.dtype, str] = {
+    torch.float64: "double",
+    torch.float32: "float",
+    torch.float16: "lab_half",
+    torch.bfloat16: "lab_bfloat16",
+    torch.int64: "int64_t",
+    torch.int32: "int32_t",
+    torch.int16: "int16_t",
+    torch.int8: "int8_t",
+    torch.uint64: "uint64_t",
+    torch.uint32: "uint32_t",
+    torch.uint16: "uint16_t",
+    torch.uint8: "uint8_t",
+    torch.bool: "bool",
+}
+"""The C++ type of an element; the two `lab_` types are storage only, 16 bits in a struct."""
+
+NARROW = frozenset({torch.int16, torch.int8, torch.uint16, torch.uint8})
+"""C++ computes these as int, so a result is cast back to wrap around."""
+
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "logical_and": "&",
+    "logical_or": "|",
+    "logical_xor": "!=",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "truediv": "/",
+}
+_CALLS = """
+    exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+    erf erfc erfinv lgamma digamma sigmoid sqrt rsqrt ceil floor trunc round pow atan2 hypot
+    copysign isnan isinf signbit fma minimum maximum fmod remainder floordiv truncdiv shift_left
+    shift_right abs sign relu
+""".split()
+_OPERANDS = {"pow": 2, "atan2": 2, "hypot": 2, "copysign": 2, "fma": 3, "minimum": 2, "maximum": 2}
+_BINARY = ("fmod", "remainder", "floordiv", "truncdiv", "shift_left", "shift_right")
+
+
+def _call(name: str) -> str:
+    count = 2 if name in _BINARY else _OPERANDS.get(name, 1)
+    return f"lab_{name}<{{A}}>({', '.join(f'{{{k}}}' for k in range(count))})"
+
+
+CPP_OPS: dict[str, str] = {
+    **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
+    **{name: _call(name) for name in _CALLS},
+    "neg": "-{0}",
+    "square": "{0} * {0}",
+    "reciprocal": "1 / {0}",
+    "logical_not": "!{0}",
+    "bitwise_not": "~{0}",
+    "bitwise_not.bool": "!{0}",
+    "add.bool": "{0} | {1}",
+    "mul.bool": "{0} & {1}",
+    "where": "{0} ? {1} : {2}",
+    "convert": "lab_convert<{T}>({0})",
+    "bitcast": "lab_bitcast<{T}>({0})",
+    "philox_uniform": "lab_philox_uniform({0}, {1})",
+    "philox_normal": "lab_philox_normal({0}, {1})",
+    "philox_bits": "lab_philox_bits({0}, {1})",
+}
+"""Operation to C++ text."""
+
+
+def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
+    """One operation with its operands already in parentheses where they need them."""
+    kind = str(op.args[0].dtype).removeprefix("torch.")
+    template = table.get(f"{op.name}.{kind}", table.get(op.name))
+    assert template is not None, f"C++ has no text for {op.name}"
+    if op.name == "convert" and _plain_cast(op):
+        template = "({T}){0}"
+    text = template.format(*operands, T=CTYPES[op.dtype], A=CTYPES[op.args[0].dtype])
+    return f"({CTYPES[op.dtype]})({text})" if op.dtype in NARROW else text
+
+
+def _plain_cast(op: Op) -> bool:
+    """Does a C cast mean what torch means?  Not for 16-bit floats, nor from float to unsigned."""
+    source, target = op.args[0].dtype, op.dtype
+    if {source, target} & {torch.float16, torch.bfloat16}:
+        return False
+    return not (source.is_floating_point and not target.is_floating_point)
+
+
+def const_text(const: Const) -> str:
+    """A literal of exactly the constant's type and value."""
+    value, dtype = const.value, const.dtype
+    if dtype is torch.bool:
+        return "true" if value else "false"
+    if not dtype.is_floating_point:
+        number = int(value)
+        if number == -(2**63):
+            return "INT64_MIN"
+        wide = dtype in (torch.int64, torch.uint64)
+        text = f"{CTYPES[dtype]}({number})" if wide else str(number)
+        return text if number >= 0 or wide else f"({text})"
+    number = float(value)
+    suffix = "" if dtype is torch.float64 else "f"
+    if math.isnan(number):
+        return f"lab_nan{suffix}"
+    if math.isinf(number):
+        return f"lab_inf{suffix}" if number > 0 else f"(-lab_inf{suffix})"
+    if suffix:
+        number = torch.tensor(number, dtype=torch.float32).item()
+        if math.isinf(number):
+            return "lab_inff" if number > 0 else "(-lab_inff)"
+    text = _shortest(number, single=bool(suffix)) + suffix
+    return f"({text})" if text.startswith("-") else text
+
+
+def _shortest(number: float, *, single: bool) -> str:
+    """The shortest decimal that reads back as the same number."""
+    text = repr(number)
+    if single:
+        for digits in range(1, 10):
+            text = f"{number:.{digits}g}"
+            if torch.tensor(float(text), dtype=torch.float32).item() == number:
+                break
+    return text if any(mark in text for mark in ".en") else text + ".0"
+
+
+def size_text(size: Size, symbols: Mapping[sympy.Symbol, str]) -> str:
+    """A size as a C++ expression over the kernel's symbol parameters."""
+    if isinstance(size, int):
+        return str(size)
+    match size:
+        case sympy.Integer():
+            return str(int(size))
+        case sympy.Symbol():
+            return symbols[size]
+        case sympy.Add():
+            return "(" + " + ".join(size_text(a, symbols) for a in size.args) + ")"
+        case sympy.Mul():
+            above, below = size.as_numer_denom()
+            if below != 1:
+                return f"({size_text(above, symbols)} / {size_text(below, symbols)})"
+            return "(" + " * ".join(size_text(a, symbols) for a in size.args) + ")"
+        case sympy.Pow(args=(base, sympy.Integer() as exponent)) if exponent > 0:
+            return "(" + " * ".join([size_text(base, symbols)] * int(exponent)) + ")"
+        case sympy.Max() | sympy.Min():
+            return _extreme(size, symbols)
+    return _division(size, symbols)
+
+
+def _extreme(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
+    sign = ">" if isinstance(size, sympy.Max) else "<"
+    texts = [size_text(a, symbols) for a in size.args]
+    total = texts[0]
+    for text in texts[1:]:
+        total = f"({total} {sign} {text} ? {total} : {text})"
+    return total
+
+
+def _division(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
+    """The divisions of torch's own sympy functions, met by their class names."""
+    kind = type(size).__name__
+    texts = [size_text(a, symbols) for a in size.args]
+    if kind in ("FloorDiv", "CleanDiv", "IntTrueDiv"):
+        return f"lab_floordiv<int64_t>({texts[0]}, {texts[1]})"
+    if kind in ("Mod", "PythonMod"):
+        return f"lab_remainder<int64_t>({texts[0]}, {texts[1]})"
+    if kind == "CeilDiv":
+        return f"(({texts[0]} + {texts[1]} - 1) / {texts[1]})"
+    if kind == "ModularIndexing":
+        return f"(({texts[0]} / {texts[1]}) % {texts[2]})"
+    if kind == "floor" and size.args[0].as_numer_denom()[1] != 1:
+        above, below = size.args[0].as_numer_denom()
+        return (
+            f"lab_floordiv<int64_t>({size_text(above, symbols)}, {size_text(below, symbols)})"
+        )
+    raise AssertionError(f"a size of kind {kind} has no C++ text: {size}")

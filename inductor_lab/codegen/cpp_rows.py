@@ -1,0 +1,163 @@
+"""Loops whose vector lanes run along the innermost loop: pointwise kernels and rows.
+
+    float acc0 = 0;
+    #pragma omp simd reduction(+ : acc0)
+    for (int64_t j0 = 0; j0 < 1024; j0++) {
+        acc0 = acc0 + in0[1024 * i0 + j0];
+    }
+"""
+
+from __future__ import annotations
+
+from inductor_lab.codegen.cpp_ops import CTYPES
+from inductor_lab.codegen.cpp_statements import Accumulator, Statements
+from inductor_lab.codegen.cpu_plan import BLOCK, CHUNKS, innermost_loops
+from inductor_lab.codegen.tidy import walk
+from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind
+from inductor_lab.ir.expr import Expr, Origins
+from inductor_lab.ir.index import Index
+
+CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min"}
+"""The OpenMP name of a reduction."""
+
+
+class Rows(Statements):
+    """Prints a tree with point loops outside and SIMD inside."""
+
+    level = 0
+    running: frozenset[str] = frozenset()
+    """Float max and min that run as a plain comparison beside a flag for NaN, in this very loop."""
+
+    def point_loop(self, loop: Loop) -> None:
+        threads = self.plan.threads if self.level == 0 else 0
+        words = ["parallel for"] if threads else []
+        innermost = loop.kind is LoopKind.VECTOR
+        words += ["simd"] if innermost else []
+        if words:
+            collapse = f" collapse({threads})" if threads > 1 else ""
+            condition = self.condition() if threads else ""
+            self.pragma(" ".join(words) + collapse + condition + self.clauses(loop.body))
+        self.level += 1
+        with self.loop(loop.axis.name, "0", self.writer.size(loop.axis.size)):
+            self.body(loop.body)
+        self.level -= 1
+
+    def inner_loop(self, loop: Loop) -> None:
+        size = self.writer.size(loop.axis.size)
+        threads = self.plan.inner_threads and not self.inside_threads
+        if loop.kind is LoopKind.REDUCE:
+            if threads:
+                self.chunks(loop, size)
+            else:
+                self.reduce(loop, "0", size)
+            return
+        innermost = next(innermost_loops((loop,))) is loop
+        words = (["parallel for"] if threads else []) + (["simd"] if innermost else [])
+        if words:
+            condition = self.condition() if threads else ""
+            self.pragma(" ".join(words) + condition + self.clauses(loop.body))
+        with self.threaded(), self.loop(loop.axis.name, "0", size):
+            self.body(loop.body)
+
+    # ---- reductions --------------------------------------------------------------------------
+
+    def fed_by(self, loop: Loop) -> list[Accumulator]:
+        names = {s.name: None for s in walk(loop.body) if isinstance(s, Accumulate)}
+        return [self.accumulators[name] for name in names]
+
+    def reduce(self, loop: Loop, begin: str, end: str) -> None:
+        """The loop from `begin` to `end`, long float sums in blocks."""
+        if next(innermost_loops((loop,))) is not loop:
+            with self.loop(loop.axis.name, begin, end):
+                self.body(loop.body)
+            return
+        sums = [acc for acc in self.fed_by(loop) if acc.sums_floats]
+        size = loop.axis.size
+        if not sums or (isinstance(size, int) and size <= 2 * BLOCK):
+            self.lanes(loop, begin, end)
+            return
+        axis = loop.axis.name
+        with self.loop(f"{axis}_block", begin, end, str(BLOCK)):
+            stop = f"{axis}_block + {BLOCK}"
+            self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
+            outside = {acc.name: self.writer.temp(acc.name) for acc in sums}
+            for acc in sums:
+                self.writer.places[acc.name] = f"block_{acc.name}"
+                self.line(f"{acc.ctype} block_{acc.name} = 0;", acc.origins)
+            self.lanes(loop, f"{axis}_block", f"{axis}_end")
+            for acc in sums:
+                whole = outside[acc.name]
+                self.line(f"{whole} = {whole} + block_{acc.name};", acc.origins)
+                self._restore(acc.name, whole)
+
+    def lanes(self, loop: Loop, begin: str, end: str) -> None:
+        """The innermost loop: each lane reduces its own elements, then the lanes are combined."""
+        fed = self.fed_by(loop)
+        flagged = [a for a in fed if a.kind in ("max", "min") and a.dtype.is_floating_point]
+        self.running = frozenset(a.name for a in flagged)
+        clauses = self.clauses(loop.body)
+        for acc in fed:
+            place = self.writer.temp(acc.name)
+            if acc in flagged:
+                place = f"{acc.kind}_{acc.name}"
+                self.line(f"{acc.ctype} {place} = {acc.neutral};", acc.origins)
+                self.line(f"int nan_{acc.name} = 0;", acc.origins)
+                clauses += f" reduction(| : nan_{acc.name})"
+            if not acc.is_arg:
+                clauses += f" reduction({CLAUSES[acc.kind]} : {place})"
+        if not any(acc.is_arg for acc in fed):
+            self.pragma("simd" + clauses)
+        with self.loop(loop.axis.name, begin, end):
+            self.body(loop.body)
+        for acc in flagged:
+            found = f"nan_{acc.name} ? lab_nan<{acc.ctype}>() : {acc.kind}_{acc.name}"
+            place = self.writer.temp(acc.name)
+            self.line(f"{place} = {acc.combined(place, found)};", acc.origins)
+        self.running = frozenset()
+
+    def accumulate(
+        self, acc: Accumulator, value: Expr, position: Index | None, origins: Origins
+    ) -> None:
+        if acc.name not in self.running:
+            super().accumulate(acc, value, position, origins)
+            return
+        place, text = f"{acc.kind}_{acc.name}", self.writer.operand(value)
+        sign = ">" if acc.kind == "max" else "<"
+        self.line(f"{place} = {text} {sign} {place} ? {text} : {place};", origins, statement=True)
+        self.line(f"nan_{acc.name} |= {text} != {text};", origins, statement=True)
+
+    def chunks(self, loop: Loop, size: str) -> None:
+        """The loop in a fixed number of parts, threaded; their results are combined in order."""
+        fed = self.fed_by(loop)
+        count = min(CHUNKS, loop.axis.size) if isinstance(loop.axis.size, int) else CHUNKS
+        for acc in fed:
+            self.line(f"{acc.ctype} parts_{acc.name}[{count}];", acc.origins)
+            if acc.is_arg:
+                self.line(f"{CTYPES[acc.dtype]} parts_{acc.best}[{count}];", acc.origins)
+        self.pragma("parallel for" + self.condition() + self.clauses(loop.body))
+        with self.threaded(), self.loop("part", "0", str(count)):
+            self.line(f"const int64_t begin = {size} * part / {count};")
+            self.line(f"const int64_t end = {size} * (part + 1) / {count};")
+            for acc in fed:
+                self.start(acc)
+            self.reduce(loop, "begin", "end")
+            for acc in fed:
+                for name in (acc.name, acc.best) if acc.is_arg else (acc.name,):
+                    self.line(f"parts_{name}[part] = {name};", acc.origins)
+        with self.loop("part", "0", str(count)):
+            for acc in fed:
+                self._combine_part(acc)
+
+    def _combine_part(self, acc: Accumulator) -> None:
+        if acc.is_arg:
+            value, at = f"parts_{acc.best}[part]", f"parts_{acc.name}[part]"
+            self.take_better(acc, value, at, acc.origins)
+        else:
+            text = acc.combined(acc.name, f"parts_{acc.name}[part]")
+            self.line(f"{acc.name} = {text};", acc.origins, statement=True)
+
+    def _restore(self, name: str, place: str) -> None:
+        if place == name:
+            del self.writer.places[name]
+        else:
+            self.writer.places[name] = place

@@ -1,0 +1,114 @@
+"""Expressions of a loop tree as C++ text.
+
+Inductor: `CppExprPrinter` and the body of `CppKernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sympy
+
+from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, const_text, op_text, size_text
+from inductor_lab.codegen.kernel import Parameter
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
+from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Remainder, Size, is_int
+
+
+@dataclass
+class Writer:
+    """Names and tables that turn an expression into text.
+
+    `places` says how a temp is written where it is not simply its name: an element of a strip
+    (`t3[i1 - b]`).  `checked` are the temps whose value, as an index, has a name of its own.
+    """
+
+    parameters: tuple[Parameter, ...]
+    table: Mapping[str, str] = field(default_factory=lambda: CPP_OPS)
+    places: dict[str, str] = field(default_factory=dict)
+    checked: dict[tuple[Expr, Size], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.buffers = {p.buffer: p.name for p in self.parameters if p.buffer is not None}
+        self.symbols: dict[sympy.Symbol, str] = {
+            p.symbol: p.name for p in self.parameters if p.symbol is not None
+        }
+
+    def temp(self, name: str) -> str:
+        return self.places.get(name, name)
+
+    def size(self, size: Size) -> str:
+        return size_text(size, self.symbols)
+
+    def expr(self, expr: Expr) -> str:
+        """The text of an expression, without parentheses around it."""
+        match expr:
+            case Temp(name):
+                return self.temp(name)
+            case Const():
+                return const_text(expr)
+            case SizeValue(size, dtype):
+                return f"({CTYPES[dtype]}){self.size(size)}"
+            case IndexValue(index, dtype):
+                return f"({CTYPES[dtype]})({self.index(index)})"
+            case Load(buffer, (index,)):
+                return f"{self.buffers[buffer]}[{self.index(index)}]"
+            case Op(args=args):
+                return op_text(expr, [self.operand(a) for a in args], self.table)
+            case _:
+                raise AssertionError(f"not in a loop tree: {type(expr).__name__}")
+
+    def operand(self, expr: Expr) -> str:
+        """The text of an expression as part of a larger one."""
+        text = self.expr(expr)
+        simple = isinstance(expr, Temp | Const | Load) or _is_call(text)
+        return text if simple else f"({text})"
+
+    def index(self, index: Index) -> str:
+        """`128 * i0 + j0 + 7`."""
+        parts = [self._term(atom, factor) for atom, factor in index.terms]
+        if not parts or not is_int(index.constant, 0):
+            parts.append(self.size(index.constant))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def _term(self, atom: Atom, factor: Size) -> str:
+        text = self._atom(atom)
+        return text if is_int(factor, 1) else f"{self.size(factor)} * {text}"
+
+    def _atom(self, atom: Atom) -> str:
+        match atom:
+            case Axis(name):
+                return name
+            case Quotient(dividend, divisor):
+                return self._divided(dividend, divisor, "/", "lab_floordiv")
+            case Remainder(dividend, divisor):
+                return self._divided(dividend, divisor, "%", "lab_remainder")
+            case Gathered(value, size):
+                known = self.checked.get((value, size))
+                return known or f"lab_clamp_index({self.expr(value)}, {self.size(size)})"
+
+    def _divided(self, dividend: Index, divisor: Size, sign: str, function: str) -> str:
+        """C++ division truncates, which is the floor unless the dividend can be negative."""
+        text, by = self.index(dividend), self.size(divisor)
+        span = dividend.bounds()
+        if span is not None and (is_int(span[0], 0) or _nonnegative(span[0])):
+            inner = text if dividend.as_axis() else f"({text})"
+            return f"({inner} {sign} {by})"
+        return f"{function}<int64_t>({text}, {by})"
+
+
+def _nonnegative(size: Size) -> bool:
+    return size >= 0 if isinstance(size, int) else bool(size.is_nonnegative)
+
+
+def _is_call(text: str) -> bool:
+    """Is it one call `f(...)`, so that it needs no parentheses?"""
+    if not text.startswith("lab_") or not text.endswith(")"):
+        return False
+    depth = 0
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == ")" and depth == 0:
+            return position == len(text) - 1
+    return False

@@ -1,0 +1,146 @@
+"""How a loop tree runs on a CPU: which loop is SIMD, which is threaded, where strips are cut.
+
+Inductor: `CppKernelProxy.codegen_functions` (tiling indices) and `OMP` decisions in `codegen/cpp.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from inductor_lab.codegen.parameters import tree_loads
+from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Stmt, Store
+from inductor_lab.ir.expr import Op
+from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
+from inductor_lab.ir.ops import OPS
+
+GRAIN = 32768
+"""Elementary operations below which a second thread costs more than it brings (about 10 us)."""
+
+ROWS_FOR_THREADS = 16
+"""Fewer independent points than this, and the loops inside a point are threaded instead."""
+
+CHUNKS = 32
+"""Parts of a threaded reduction: fixed, so that a sum does not depend on the number of threads."""
+
+BLOCK = 4096
+"""Floats that are summed straight; longer sums are sums of such blocks, which keeps them accurate."""
+
+STRIP = 512
+"""Columns that are reduced together, row by row."""
+
+
+class Simd(Enum):
+    """Which loop the vector lanes run along."""
+
+    POINTS = "points"
+    INNER = "inner"
+    COLUMNS = "columns"
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan:
+    """`threads` is the number of leading point loops that are threaded together (0: none).
+
+    `inner_threads`: the loops inside a point are threaded.  `condition` is the work in elements
+    where it depends on symbols: threads only if it is at least GRAIN.  `strip` is the width of the
+    strips of the last point axis, for COLUMNS.
+    """
+
+    simd: Simd
+    threads: int
+    inner_threads: bool
+    condition: Size | None
+    strip: int = STRIP
+
+
+def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
+    """The plan for a tree."""
+    points = point_loops(tree)
+    inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
+    simd = Simd.POINTS if not inner else _reduction_simd(tree, points)
+    work = _work(tree)
+    small = isinstance(work, int) and work < GRAIN
+    condition = None if isinstance(work, int) else work
+    if small:
+        return CpuPlan(simd, 0, False, None)
+    count = product(loop.axis.size for loop in points)
+    width = STRIP if simd is Simd.COLUMNS else 1
+    if inner and hint(count, 1024) // width < ROWS_FOR_THREADS:
+        return CpuPlan(simd, 0, True, condition)
+    return CpuPlan(simd, _levels(points, simd), False, condition)
+
+
+def point_loops(tree: tuple[Stmt, ...]) -> list[Loop]:
+    """The loops over the group's axes, outermost first."""
+    found: list[Loop] = []
+    body = tree
+    while True:
+        loops = [s for s in body if isinstance(s, Loop)]
+        points = [s for s in loops if s.kind in (LoopKind.PARALLEL, LoopKind.VECTOR)]
+        if not points:
+            return found
+        found.append(points[0])
+        body = points[0].body
+
+
+def _levels(points: list[Loop], simd: Simd) -> int:
+    """Thread the outermost loop, and the next ones with it while it alone has too few turns."""
+    last = len(points) - (simd is not Simd.INNER and len(points) > 1)
+    turns, levels = hint(points[0].axis.size, 1024), 1
+    while turns < 4 * ROWS_FOR_THREADS and levels < last and len(points[levels - 1].body) == 1:
+        turns *= hint(points[levels].axis.size, 1024)
+        levels += 1
+    return levels
+
+
+def _reduction_simd(tree: tuple[Stmt, ...], points: list[Loop]) -> Simd:
+    """Along the axis in which more loads are contiguous: the innermost loop's or the points' last."""
+    if not points:
+        return Simd.INNER
+    column = points[-1].axis
+    rows = {loop.axis for loop in innermost_loops(points[-1].body)}
+    along_column = along_row = 0
+    for index in _flat_indices(tree):
+        along_column += is_int(index.coefficient(column), 1)
+        along_row += any(is_int(index.coefficient(row), 1) for row in rows)
+    enough = hint(column.size, 1024) >= 8
+    return Simd.COLUMNS if along_column > along_row and enough else Simd.INNER
+
+
+def innermost_loops(body: tuple[Stmt, ...]) -> Iterator[Loop]:
+    """Loops that contain no loop."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            below = list(innermost_loops(stmt.body))
+            yield from below or [stmt]
+
+
+def _flat_indices(tree: tuple[Stmt, ...]) -> Iterator[Index]:
+    for load in tree_loads(tree):
+        yield load.index[0]
+    for stmt in walk(tree):
+        if isinstance(stmt, Store):
+            yield stmt.index
+
+
+def _work(body: tuple[Stmt, ...]) -> Size:
+    """Operations of a tree; an expensive one counts by its flops, a symbolic extent stays symbolic."""
+    total: Size = 0
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            inside = _work(stmt.body)
+            total = total + inside * stmt.axis.size
+        elif isinstance(stmt, Accumulate | Store):
+            total = total + 1
+        for value in expressions(stmt):
+            heavy = (OPS[n.name].flops for n in value.walk() if isinstance(n, Op))
+            total = total + sum(flops // 10 for flops in heavy)
+    return total
+
+
+def reduced_axes(body: tuple[Stmt, ...]) -> list[Axis]:
+    """Axes of the loops in a body that feed accumulators."""
+    return [s.axis for s in walk(body) if isinstance(s, Loop) and s.kind is LoopKind.REDUCE]
