@@ -121,14 +121,17 @@ class Chooser:
         return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
 
     def _is_inside_checkpoint(self, node: torch.fx.Node) -> bool:
-        """Is it asked to be recomputed, and not the last value of its region?"""
-        if not asked_to_recompute(node) or self.prices[node].price == Price.NEVER:
-            return False
+        """Is it asked to be recomputed, and not a result of its region?"""
+        never = self.prices[node].price == Price.NEVER
+        return asked_to_recompute(node) and not never and not self._leaves_checkpoint(node)
+
+    def _leaves_checkpoint(self, node: torch.fx.Node) -> bool:
+        """Is it a result of a checkpointed region, read by the forward outside of it?"""
         region = node.meta.get("ac_graph_id")
-        forward_users = [user for user in node.users if user in self.sides.forward]
-        return bool(forward_users) and all(
-            asked_to_recompute(user) and user.meta.get("ac_graph_id") == region
-            for user in forward_users
+        return asked_to_recompute(node) and any(
+            not asked_to_recompute(user) or user.meta.get("ac_graph_id") != region
+            for user in node.users
+            if user in self.sides.forward
         )
 
     def _bans_at_budget_one(self) -> dict[torch.fx.Node, str]:
@@ -139,6 +142,8 @@ class Chooser:
             before = max((chain.get(n, 0) for n in node.all_input_nodes), default=0)
             chain[node] = before + (price == Price.CHEAP)
             if asked_to_recompute(node):
+                if self._leaves_checkpoint(node):
+                    bans[node] = "the result of a checkpointed region"
                 continue
             if price in (Price.REDUCTION, Price.HEAVY):
                 bans[node] = reason

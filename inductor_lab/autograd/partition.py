@@ -9,6 +9,7 @@ Inductor: `torch/_functorch/partitioners.py`, `min_cut_rematerialization_partiti
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,12 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.autograd.budget import Chooser
-from inductor_lab.autograd.recompute import Price, asked_to_save, estimated_flops
+from inductor_lab.autograd.recompute import (
+    Price,
+    asked_to_recompute,
+    asked_to_save,
+    estimated_flops,
+)
 from inductor_lab.autograd.result import Partition, PartitionDecision, Recomputed, SavedValue
 from inductor_lab.autograd.sides import Sides, sort_sides
 from inductor_lab.capture.graph import FxGraph
@@ -24,6 +30,7 @@ from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.text import target_text
 
 GraphModule = torch.fx.GraphModule
+SIZE_BYTES = 8
 
 
 def partition(
@@ -120,7 +127,7 @@ def _describe(
         saved=tuple(
             SavedValue(
                 node.name,
-                chooser.sides.nbytes[node],
+                chooser.sides.nbytes.get(node, SIZE_BYTES),
                 node.op == "placeholder",
                 _why_saved(node, chooser),
             )
@@ -139,20 +146,23 @@ def _decisions(
     chooser: Chooser, saved: set[str], in_backward: set[str]
 ) -> Iterator[PartitionDecision]:
     for node in chooser.sides.values:
-        nbytes, price = chooser.sides.nbytes[node], chooser.prices[node]
-        reasons = (price.reason,)
+        nbytes = chooser.sides.nbytes[node]
         if node.name in saved:
             is_input = node.op == "placeholder"
-            reasons = (_why_saved(node, chooser),)
             yield PartitionDecision(
-                node.name, "input" if is_input else "saved", nbytes, reasons
+                node.name,
+                "input" if is_input else "saved",
+                nbytes,
+                (_why_saved(node, chooser),),
             )
         elif node.name not in in_backward:
             yield PartitionDecision(
                 node.name, "unneeded", nbytes, ("the backward can do without it",)
             )
         elif node in chooser.sides.forward:
-            yield PartitionDecision(node.name, "recomputed", nbytes, reasons)
+            yield PartitionDecision(
+                node.name, "recomputed", nbytes, (_why_recomputed(node, chooser),)
+            )
         else:
             yield PartitionDecision(
                 node.name, "backward", nbytes, ("the forward does not need it",)
@@ -162,13 +172,25 @@ def _decisions(
 def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
     if node.op == "placeholder":
         return "an input: alive anyway"
+    if chooser.is_size(node):
+        return "a size that shapes depend on"
     if asked_to_save(node):
         return "the checkpoint policy says so"
+    if node.target is operator.getitem and node.all_input_nodes[0] in chooser.prices:
+        node = node.all_input_nodes[0]
     if chooser.prices[node].price == Price.NEVER:
         return chooser.prices[node].reason
     if node in chooser.bans:
         return chooser.bans[node]
     return "smaller than what it is made of"
+
+
+def _why_recomputed(node: torch.fx.Node, chooser: Chooser) -> str:
+    if asked_to_recompute(node):
+        return "inside a checkpointed region"
+    if node in chooser.bans:
+        return f"the memory budget allows it, though: {chooser.bans[node]}"
+    return chooser.prices[node].reason
 
 
 def _recomputed(
@@ -180,7 +202,8 @@ def _recomputed(
         price = chooser.prices[node]
         if node.name in again and price.price > Price.FREE:
             flops, nbytes = estimated_flops(node), chooser.sides.nbytes[node]
-            why = f"{price.reason}; {flops:,} flops against {nbytes:,} bytes"
+            reason = _why_recomputed(node, chooser)
+            why = f"{reason}; {flops:,} flops against {nbytes:,} bytes"
             yield Recomputed(node.name, target_text(node.target), flops, why)
 
 

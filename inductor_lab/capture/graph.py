@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch.fx
+
 from inductor_lab.errors import NotRunnable
 
 
@@ -82,10 +84,10 @@ class FxGraph:
         return next((n for n in self.nodes if n.name == name), None)
 
     def run(self, *inputs: Any) -> Any:
-        """Run the graph with torch, node by node, on real inputs."""
+        """Run the graph with torch, node by node, on one real input for each placeholder."""
         if self.module is None:
             raise NotRunnable(
                 f"the graph {self.name} was loaded from a file and cannot run",
                 todo="compile the function again with lab.inspect to get a live one",
             )
-        return self.module(*inputs)
+        return torch.fx.Interpreter(self.module).run(*inputs, enable_io_processing=False)
