@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import HostProgram, Kernel
@@ -31,7 +31,11 @@ class Executable:
     host: HostProgram
     library: Library | None
     call: Callable[[list[Any]], tuple[Any, ...]]
-    _boxed_call: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        # How torch knows that this takes one list.  It must be in the instance's own dict, which is
+        # what torch copies when it wraps a backward.
+        object.__setattr__(self, "_boxed_call", True)
 
     def __call__(self, args: list[Any]) -> tuple[Any, ...]:
         return self.call(args)

@@ -1,9 +1,9 @@
 """Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
 
 Four things are put in place that the interpreter lacks.  Reductions run as a tree of whole-block
-operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round (its
-own cut off the low bits); and an index that was loaded from memory is checked, so that a wrong one
-raises instead of reading what is not ours.
+operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round
+(its own cut off the low bits); and an index that was loaded from memory is checked, so that a wrong
+one raises instead of reading what is not ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIBDEVICE_NAMES = {"rint": "round"}
 
 
 class Interpreted:
-    """The kernel for Triton's interpreter, whatever TRITON_INTERPRET says: `f[grid](*arguments)`."""
+    """The kernel for Triton's interpreter, whatever TRITON_INTERPRET says: `f[grid](*args)`."""
 
     def __init__(self, kernel: Kernel) -> None:
         function = bare_function(kernel)
@@ -62,23 +62,15 @@ def _casts_by_torch() -> Iterator[None]:
             return own(source, wanted)
         values = torch.from_numpy(np.ascontiguousarray(source.data))
         if before == tl.bfloat16:
-            values = values.view(torch.bfloat16)
-        if after == tl.bfloat16:
-            data = values.to(torch.bfloat16).view(torch.uint16).numpy()
-        else:
-            data = values.float().numpy().astype(_numpy_dtype(after))
-        return TensorHandle(data, after)
+            assert after == tl.float32, "Triton widens bfloat16 before it converts it"
+            return TensorHandle(values.view(torch.bfloat16).float().numpy(), after)
+        return TensorHandle(values.to(torch.bfloat16).view(torch.uint16).numpy(), after)
 
     interpreter_builder.cast_impl = cast
     try:
         yield
     finally:
         del interpreter_builder.cast_impl
-
-
-def _numpy_dtype(dtype: Any) -> np.dtype:
-    name = "bool" if dtype == tl.int1 else {"fp": "float"}.get(dtype.name[:2], "") + dtype.name
-    return np.dtype(name.replace("fp", ""))
 
 
 @cache

@@ -26,8 +26,8 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
     """A function of the kernel's arguments, in the order of `kernel.parameters`.
 
     Tensors for buffers and ints for symbols.  On a GPU it launches on the current stream of the
-    current device and returns at once; interpreted (by default where the kernel is for the CPU), the
-    tensors must be on the CPU, and an index that is out of range raises IndexOutOfRange.
+    current device and returns at once.  Interpreted (by default where the kernel is for the CPU),
+    the tensors must be on the CPU, and an index that is out of range raises IndexOutOfRange.
     """
     if interpret is None:
         interpret = kernel.device.startswith("cpu")
