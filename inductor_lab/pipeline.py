@@ -85,8 +85,9 @@ class GraphCompiler:
         kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
         host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels))
         if options.target is None:
+            traces = {n.name: n.stack_trace or "" for n in rewrites.module.graph.nodes}
             executable = self._phase(
-                f"{name}.load", lambda: build_executable(schedule, kernels, host, options)
+                f"{name}.load", lambda: build_executable(schedule, kernels, host, options, traces)
             )
         else:
             executable = None
@@ -102,7 +103,9 @@ class GraphCompiler:
                 host=host,
                 executable=executable,
             )
-        return executable or torch_api.boxed(module.forward)
+        if executable is None:
+            return torch_api.boxed(module.forward)
+        return torch_api.mark_boxed(executable.call)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""

@@ -6,9 +6,11 @@ import linecache
 import os
 import re
 import sys
+from dataclasses import replace
 
 import torch
 
+from inductor_lab.capture.expression import expression_end
 from inductor_lab.capture.graph import Span
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
@@ -52,14 +54,39 @@ def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:
     → `Span("m.py", 12, column=..., function="forward", code="return x.sin()")`.  Columns count in
     the file's own line, so indentation is added back; without a `^^^` line the column is 0.
     """
+    return tuple(_span(*frame) for frame in _frames(stack_trace, skip_torch))
+
+
+def innermost(stack_trace: str, callee: str = "") -> Span | None:
+    """The deepest frame outside of torch itself; the deepest of all if there is no other.
+
+    `callee` is what the op is called in the person's code (`"sin"`): it tells where the expression
+    ends.
+    """
+    frames = _frames(stack_trace, True) or _frames(stack_trace, False)
+    if not frames:
+        return None
+    frame, below = frames[-1]
+    span = _span(frame, below)
+    if not span.column:
+        return span
+    end_line, end_column = expression_end(frame["file"], span.line, span.column, callee)
+    return replace(span, end_line=end_line or span.line, end_column=end_column)
+
+
+_Frame = tuple[re.Match[str], list[str]]
+
+
+def _frames(stack_trace: str, skip_torch: bool) -> list[_Frame]:
+    """Each frame's heading with the lines below it: the code, and perhaps marks."""
     lines = stack_trace.splitlines()
     starts = [(i, m) for i, line in enumerate(lines) if (m := _FRAME.match(line))]
     ends = [*(i for i, _ in starts), len(lines)][1:]
-    return tuple(
-        _span(match, lines[i + 1 : end])
+    return [
+        (match, lines[i + 1 : end])
         for (i, match), end in zip(starts, ends, strict=True)
         if not skip_torch or outside_torch(match["file"])
-    )
+    ]
 
 
 def _span(frame: re.Match[str], below: list[str]) -> Span:
@@ -76,7 +103,7 @@ def _span(frame: re.Match[str], below: list[str]) -> Span:
     return Span(shown_file(file), line, column, line, end_column, frame["function"], code)
 
 
-def innermost(stack_trace: str) -> Span | None:
-    """The deepest frame outside of torch itself; the deepest of all if there is no other."""
-    spans = spans_in(stack_trace, skip_torch=True) or spans_in(stack_trace)
-    return spans[-1] if spans else None
+def code_line(stack_trace: str) -> str:
+    """`y = torch.erfinv(x)        cell 3:2`: the person's own line with its place, for errors."""
+    span = innermost(stack_trace)
+    return f"{span.code}        {span}" if span else ""

@@ -13,10 +13,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.span import innermost
 from inductor_lab.errors import MissingLowering
 from inductor_lab.ir.program import ExternArg
-from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.builder import Builder, Facts, size_of, source_line
 from inductor_lab.lower.registry import Operator
 from inductor_lab.lower.tensor import TensorValue, view_of
 
@@ -121,19 +120,12 @@ def to_device(build: Builder, op: Operator, given: Any) -> Any:
 def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
     """A copy of `value` on another device."""
     source, layout = build.strided(value)
-    facts = Facts(layout.size, layout.stride, value.dtype, device)
-    facts = Facts(layout.size, facts.layout.stride, value.dtype, device)
+    stride = Facts(layout.size, layout.stride, value.dtype, device).layout.stride
     (moved,) = build.extern(
         str(aten._to_copy.default),
         (view_of(source, layout),),
         {"device": torch.device(device)},
-        [facts],
+        [Facts(layout.size, stride, value.dtype, device)],
         reason="device copy",
     )
     return moved
-
-
-def source_line(node: torch.fx.Node) -> str:
-    """The person's own line that a node came from, with its place; "" if it is not known."""
-    span = innermost(node.meta.get("stack_trace") or "")
-    return f"{span.code}        {span}" if span else ""

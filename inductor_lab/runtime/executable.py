@@ -53,31 +53,31 @@ def build_executable(
     kernels: Sequence[Kernel],
     host: HostProgram,
     options: Options,
-    places: Mapping[str, str] | None = None,
+    traces: Mapping[str, str] | None = None,
 ) -> Executable:
     """Compile and load the kernels, and make the host program callable.
 
-    `places` maps FX nodes to lines of the person's code, for errors.  Raises NoCompiler,
+    `traces` maps FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler,
     CompileFailed, CacheRefused; the result raises IndexOutOfRange where eager raises IndexError.
     """
-    places = places or {}
+    traces = traces or {}
     name = schedule.program.name
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
     library = None
     if cpp:
         unit = translation_unit(cpp)
-        library = build_library(unit, name, cache=options.cache, places=places)
+        library = build_library(unit, name, cache=options.cache, traces=traces)
     namespace: dict[str, Any] = dict(schedule.program.constants)
     for kernel in kernels:
         if library is not None and kernel.language == "cpp":
-            namespace[kernel.name] = cpp_function(library, kernel, places)
+            namespace[kernel.name] = cpp_function(library, kernel, traces)
         else:
             namespace[kernel.name] = _triton_function(kernel)
     exec(compile(str(host), f"<host program {name}>", "exec"), namespace)
     return Executable(host, library, namespace["call"])
 
 
-def cpp_function(library: Library, kernel: Kernel, places: Mapping[str, str]) -> Any:
+def cpp_function(library: Library, kernel: Kernel, traces: Mapping[str, str]) -> Any:
     """The kernel as a ctypes function of addresses and sizes."""
     function = getattr(library.handle, kernel.name)
     pointer, size = ctypes.c_void_p, ctypes.c_int64
@@ -87,7 +87,7 @@ def cpp_function(library: Library, kernel: Kernel, places: Mapping[str, str]) ->
     if gathers:
         # only kernels that index with loaded values can fail, and only they pay for the check
         origins = frozenset[str]().union(*(load.origins for load in gathers))
-        where = place_of(origins, places)
+        where = place_of(origins, traces)
         buffers = ", ".join(dict.fromkeys(load.buffer for load in gathers))
 
         def check(status: int, function: Any, arguments: Any) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from inductor_lab.capture.span import code_line
 from inductor_lab.codegen.kernel import Code
 from inductor_lab.errors import CompileFailed
 from inductor_lab.ir.expr import Origins
@@ -35,11 +36,11 @@ class Library:
 
 
 def build_library(
-    unit: Code, name: str, *, cache: bool = True, places: Mapping[str, str] | None = None
+    unit: Code, name: str, *, cache: bool = True, traces: Mapping[str, str] | None = None
 ) -> Library:
     """Compile a translation unit, or find it compiled, and load it.
 
-    `places` maps FX nodes to lines of the person's code, for errors.  Raises NoCompiler,
+    `traces` maps FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler,
     CompileFailed and CacheRefused.
     """
     toolchain = find_toolchain()
@@ -51,7 +52,7 @@ def build_library(
         attempt = toolchain.compile(source, folder / LIBRARY)
         if attempt.status != 0:
             kept = open_cache().keep_failed(name, text)
-            raise refusal(toolchain, attempt, unit, kept, places or {})
+            raise refusal(toolchain, attempt, unit, kept, traces or {})
 
     if cache:
         entry = open_cache().entry((text, toolchain.identity), build)
@@ -64,7 +65,7 @@ def build_library(
 
 
 def refusal(
-    toolchain: Toolchain, attempt: Attempt, unit: Code, kept: Path, places: Mapping[str, str]
+    toolchain: Toolchain, attempt: Attempt, unit: Code, kept: Path, traces: Mapping[str, str]
 ) -> CompileFailed:
     """The error for a compiler that said no.
 
@@ -81,16 +82,16 @@ def refusal(
     where = ""
     if at is not None and at <= len(unit.lines):
         what += ["in the kernel", *_around(unit, at)]
-        where = place_of(unit.lines[at - 1].origins, places)
+        where = place_of(unit.lines[at - 1].origins, traces)
     command = toolchain.command_for(kept, kept.with_suffix(SUFFIX))
     todo = f"the source is kept at {kept}; this repeats the failure:\n  {shlex.join(command)}"
     return CompileFailed("\n  ".join(what), where, todo)
 
 
-def place_of(origins: Origins, places: Mapping[str, str]) -> str:
+def place_of(origins: Origins, traces: Mapping[str, str]) -> str:
     """The lines of the person's code that these nodes came from, each once."""
-    known = (places[node] for node in sorted(origins) if node in places)
-    return "\n  ".join(dict.fromkeys(known))
+    lines = (code_line(traces[node]) for node in sorted(origins) if traces.get(node))
+    return "\n  ".join(dict.fromkeys(lines))
 
 
 def _line_number(message: str) -> int | None:

@@ -21,8 +21,8 @@ ALLOWED: dict[str, set[str]] = {
     "lower": {"capture", "rewrite", "ir"},
     "schedule": {"ir"},
     "codegen": {"ir", "schedule"},
-    "runtime": {"ir", "schedule", "codegen"},
-    "bench": {"ir", "schedule", "codegen", "runtime"},
+    "runtime": {"capture", "ir", "schedule", "codegen"},
+    "bench": {"capture", "ir", "schedule", "codegen", "runtime"},
 }
 BASE = {"errors", "options", "observer", "torch_api", "display"}
 BASE_OF_IR = {"errors"}

@@ -116,13 +116,13 @@ def test_without_cache_the_library_dies_with_its_owner(own_cache: Path) -> None:
 
 def test_refused_code_is_explained(own_cache: Path) -> None:
     code = code_of("int f() {\n    return 1;\n    int y = nonsense(x);\n}\n", nonsense="erfinv")
-    places = {"erfinv": "y = torch.erfinv(x)        cell 3, line 2"}
+    traces = {"erfinv": '  File "model.py", line 12, in forward\n    y = torch.erfinv(x)\n'}
     with pytest.raises(CompileFailed) as failed:
-        build_library(code, "broken", places=places)
+        build_library(code, "broken", traces=traces)
     message = str(failed.value)
     assert "kernel.cpp:3:13: error" in message
     assert ">    3 |     int y = nonsense(x);" in message
-    assert "cell 3, line 2" in message
+    assert "y = torch.erfinv(x)        model.py:12" in message
     (kept,) = (own_cache / "failed").iterdir()
     assert kept.read_text() == str(code)
     assert "-shared" in message and str(kept) in message
