@@ -20,6 +20,7 @@ from inductor_lab.capture.text import arguments_text, graph_text, node_value, ta
 from inductor_lab.torch_api import DTYPE_NAMES, nbytes_hint
 
 _FIRST_NAME = re.compile(r"^[LG]\['(\w+)'\]")
+_Spans = dict[tuple[str, str], Span | None]
 _ITEM = re.compile(r"\['?(\w+)'?\]")
 
 
@@ -27,7 +28,7 @@ def fx_graph(
     module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None = None
 ) -> FxGraph:
     """Read a GraphModule as data; `earlier` is the graph before it on the way, for `came_from`."""
-    spans: dict[str, Span | None] = {}
+    spans: _Spans = {}
     ancestors = _ancestors(module.graph, earlier)
     nodes = tuple(_fx_node(node, spans, ancestors) for node in module.graph.nodes)
     return FxGraph(name, nodes, graph_text(name, module.graph, nodes), module)
@@ -35,12 +36,12 @@ def fx_graph(
 
 def _fx_node(
     node: torch.fx.Node,
-    spans: dict[str, Span | None],
+    spans: _Spans,
     ancestors: Mapping[str, tuple[str, ...]],
 ) -> FxNode:
-    trace = node.meta.get("stack_trace") or ""
-    if trace not in spans:
-        spans[trace] = innermost(trace)
+    place = (node.meta.get("stack_trace") or "", _callee(node))
+    if place not in spans:
+        spans[place] = innermost(*place)
     is_input = node.op == "placeholder"
     return FxNode(
         name=node.name,
@@ -49,11 +50,18 @@ def _fx_node(
         args=arguments_text(node),
         inputs=tuple(n.name for n in node.all_input_nodes),
         tensor=tensor_facts(node_value(node)),
-        span=None if is_input else spans[trace],
+        span=None if is_input else spans[place],
         module_path=module_path(node),
         came_from=ancestors.get(node.name, ()),
         is_backward=is_backward(node),
     )
+
+
+def _callee(node: torch.fx.Node) -> str:
+    """What the person's code calls here: `"sin"` for `torch.sin(x)`, `"pow"` for `x ** 2`."""
+    stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack")
+    target = stack[-1][1] if stack else node.target
+    return target if isinstance(target, str) else getattr(target, "__name__", "")
 
 
 def is_backward(node: torch.fx.Node) -> bool:
