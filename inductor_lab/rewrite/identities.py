@@ -110,7 +110,7 @@ def div_power_of_two(node: Node, edit: Edit) -> Node | None:
     if value is None or not value.is_floating_point() or not isinstance(divisor, int | float):
         return None
     mantissa, exponent = math.frexp(divisor) if math.isfinite(divisor) else (0.0, 0)
-    if abs(mantissa) != 0.5 or abs(exponent) > 14 or divisor == 1:
+    if abs(mantissa) != 0.5 or abs(exponent - 1) > 14 or divisor == 1:
         return None
     return edit.add(aten.mul.Tensor, x, 1.0 / divisor)
 

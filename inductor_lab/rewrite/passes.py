@@ -139,13 +139,16 @@ def dead_code(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
 
 
 def _replace(rule: str, node: Node, new: Node) -> Fired:
-    """Let `new` take over all uses of `node`, and its ancestry; `node` leaves the graph."""
-    skipped = [n for n in node.all_input_nodes if n not in new.all_input_nodes and n is not new]
+    """Let `new` take over all uses of `node`; what `node` stood for goes to `new`, or to the users
+    of `node` where `new` is an input.  `node` leaves the graph."""
+    users = list(node.users)
     node.replace_all_uses_with(new)
-    if new.op == "call_function":
-        names = [new, node, *(n for n in skipped if not n.users or set(n.users) == {node})]
-        stood_for = (name for n in names for name in n.meta.get("lab_from", ()))
-        new.meta["lab_from"] = tuple(dict.fromkeys(stood_for))
+    skipped = [n for n in node.all_input_nodes if n not in new.all_input_nodes and n is not new]
+    consumed = [node, *(n for n in skipped if set(n.users) <= {node})]
+    for heir in [new] if new.op == "call_function" else users:
+        if heir.op == "call_function":
+            stood_for = (name for n in (heir, *consumed) for name in n.meta.get("lab_from", ()))
+            heir.meta["lab_from"] = tuple(dict.fromkeys(stood_for))
     fired = Fired(rule, node.name, new.name, _span(node))
     node.graph.erase_node(node)
     return fired
