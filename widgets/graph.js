@@ -221,7 +221,8 @@ class GraphView {
     if (!clientWidth || !clientHeight) return;
     const wide = (clientWidth - 2 * PAD) / Math.max(1, this.size.width);
     const high = (clientHeight - 2 * PAD) / Math.max(1, this.size.height);
-    this.scale = Math.max(Math.min(wide, high, 1), 0.05);
+    const whole = Math.min(wide, high, 1);
+    this.scale = whole > 0.35 ? whole : Math.max(Math.min(wide, 0.7), 0.2);
     const spare = (clientHeight - this.size.height * this.scale) / 2;
     this.move((clientWidth - this.size.width * this.scale) / 2, Math.min(Math.max(spare, PAD), 40));
     this.fitted = false;

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 
 from inductor_lab.capture.graph import FxGraph, FxNode
 from inductor_lab.ir.index import Size
@@ -30,10 +31,13 @@ _ROLES = {"placeholder": "input", "output": "output", "get_attr": "constant"}
 
 def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> Picture:
     """One box for each node; above `OPEN_UP_TO` nodes, closed frames for modules."""
+    edges = [(source, node.name) for node in graph.nodes for source in node.inputs]
     frames: list[Frame] = []
     frame_of: Mapping[str, str] = {}
     if len(graph.nodes) > OPEN_UP_TO:
-        frames, frame_of = module_frames(graph)
+        paths = {node.name: node.module_path for node in graph.nodes}
+        kinds = {node.name: node.target for node in graph.nodes if node.op.startswith("call")}
+        frames, frame_of = module_frames(paths, kinds, edges)
     items = [
         Item(
             name=node.name,
@@ -46,7 +50,6 @@ def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> P
         )
         for node in graph.nodes
     ]
-    edges = [(source, node.name) for node in graph.nodes for source in node.inputs]
     return draw(graph.name, items, frames, edges)
 
 
@@ -74,31 +77,67 @@ def node_tip(node: FxNode) -> str:
 
 
 def program_picture(
-    program: LoopProgram, links: Links | None = None, scope: str = "", steps: Sequence[Step] = ()
+    program: LoopProgram,
+    links: Links | None = None,
+    scope: str = "",
+    modules: Mapping[str, str] | None = None,
 ) -> Picture:
-    """One box for each buffer: inputs, loop nests and extern calls."""
-    items = list(_program_items(program, steps or program.steps, {}, links, scope))
-    return draw(program.name, items, [], _program_edges(steps or program.steps))
+    """One box for each buffer: inputs, loop nests and extern calls.
+
+    `modules` are the module paths of FX nodes; a big program opens collapsed by them.
+    """
+    frames, frame_of = _program_frames(program, modules or {}, {})
+    items = list(_program_items(program, frame_of, links, scope))
+    return draw(program.name, items, frames, _program_edges(program.steps))
 
 
 def schedule_picture(
-    schedule: Schedule, links: Links | None = None, scope: str = ""
+    schedule: Schedule,
+    links: Links | None = None,
+    scope: str = "",
+    modules: Mapping[str, str] | None = None,
 ) -> Picture:
     """The loop nests as boxes, and around those that became one kernel a frame."""
-    frame_of: dict[str, str] = {}
-    frames = []
+    program = schedule.program
+    group_of = {
+        nest.buffer: group
+        for group in schedule.groups
+        for nest in (*group.inlined.values(), *group.nests)
+    }
+    frames, frame_of = _program_frames(program, modules or {}, group_of)
     for group in schedule.groups:
         count = len(group.nests) + len(group.inlined)
         name = f"group {group.name}"
         things = tuple(links.find("node", scope, sorted(group.origins))) if links else ()
         sub = f"{count} {'nest' if count == 1 else 'nests'} in one kernel"
         tip = f"{group.name}\n{sub}\n{cost_text(group)}"
-        frames.append(Frame(name, group.name, sub, tip, open=True, things=things))
-        for nest in (*group.nests, *group.inlined.values()):
-            frame_of.setdefault(nest.buffer, name)
-    program = schedule.program
-    items = list(_program_items(program, program.steps, frame_of, links, scope))
+        around = frame_of.get(group.nests[0].buffer, ROOT)
+        frames.append(Frame(name, group.name, sub, tip, around, open=True, things=things))
+    frame_of.update({buffer: f"group {group.name}" for buffer, group in group_of.items()})
+    items = list(_program_items(program, frame_of, links, scope))
     return draw(program.name, items, frames, _program_edges(program.steps))
+
+
+def _program_frames(
+    program: LoopProgram, modules: Mapping[str, str], group_of: Mapping[str, Group]
+) -> tuple[list[Frame], dict[str, str]]:
+    """Module frames of a big program; the nests of one group all stand in one module."""
+    if len(program.buffers) <= OPEN_UP_TO:
+        return [], {}
+    made = {name: step for step in program.steps for name in written_by(step)}
+    paths = {name: "" for name in program.buffers if name not in made}
+    for name, step in made.items():
+        origins = group_of[name].origins if name in group_of else step.origins
+        paths[name] = _common_module(modules.get(origin, "") for origin in origins)
+    kinds = {name: type(step).__name__ for name, step in made.items()}
+    return module_frames(paths, kinds, _program_edges(program.steps))
+
+
+def _common_module(paths: Iterable[str]) -> str:
+    """The innermost module that holds all of these paths; those without a module do not count."""
+    split = [path.split(".") for path in paths if path]
+    common = takewhile(lambda level: len(set(level)) == 1, zip(*split, strict=False))
+    return ".".join(level[0] for level in common)
 
 
 def cost_text(group: Group) -> str:
@@ -109,14 +148,10 @@ def cost_text(group: Group) -> str:
 
 
 def _program_items(
-    program: LoopProgram,
-    steps: Iterable[Step],
-    frame_of: Mapping[str, str],
-    links: Links | None,
-    scope: str,
+    program: LoopProgram, frame_of: Mapping[str, str], links: Links | None, scope: str
 ) -> Iterator[Item]:
-    made = {name: step for step in steps for name in written_by(step)}
-    used = {name for step in steps for name in read_by(step)}
+    made = {name: step for step in program.steps for name in written_by(step)}
+    used = {name for step in program.steps for name in read_by(step)}
     shown = {out.buffer for out in program.outputs if isinstance(out, BufferView)}
     for name, buffer in program.buffers.items():
         step = made.get(name)

@@ -96,7 +96,7 @@ def _place(component: Any, left: float, boxes: dict[str, Box], routes: list[Rout
     sugiyama.xspace, sugiyama.yspace = GAP_X, GAP_Y
     sugiyama.route_edge = lambda edge, points: None
     roots = [v for v in component.sV if not v.e_in()] or [next(iter(component.sV))]
-    sugiyama.init_all(roots=roots)
+    sugiyama.init_all(roots=roots, optimize=True)
     sugiyama.draw(SWEEPS)
 
     placed = {v.data: _box_of(v.view) for v in component.sV}

@@ -9,6 +9,7 @@ links             what came from what (see `links.py`)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,8 @@ def subtitle(compilation: Compilation) -> str:
     if not compilation.graphs:
         return "nothing was captured"
     nodes = compilation.graphs[0].captured.nodes
-    given = [n for n in nodes if n.op == "placeholder" and n.tensor is not None]
+    inputs = [n for n in nodes if n.op == "placeholder" and n.tensor is not None]
+    given = [n for n in inputs if not re.search("_(parameters|buffers)_", n.name)] or inputs
     shown = ", ".join(f"{readable_name(n.name)}: {n.tensor}" for n in given[:SHOWN_INPUTS])
     more = f", {len(given) - SHOWN_INPUTS} more" if len(given) > SHOWN_INPUTS else ""
     devices = " ".join(dict.fromkeys(n.tensor.device for n in given if n.tensor))

@@ -1,11 +1,11 @@
-"""Frames for big graphs: nodes by the `nn.Module` they ran in, and equal layers in one row.
+"""Frames for big pictures: boxes by the `nn.Module` they ran in, and equal layers in one row.
 
     encoder.layer.0.attention.self          encoder
     encoder.layer.0.attention.output   →      layer ×12
     encoder.layer.1.attention.self              layer.0
     ...                                           attention ...
 
-Nodes without a module (inputs, parameters) stand where they are used.
+Boxes without a module (inputs, parameters) stand where they are used.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from inductor_lab.capture.graph import FxGraph
 from inductor_lab.widgets.picture import ROOT, Frame
 
 
-def module_frames(graph: FxGraph) -> tuple[list[Frame], dict[str, str]]:
-    """Frames, outer before inner, and for each node the frame it stands in.
+def module_frames(
+    paths: Mapping[str, str], kinds: Mapping[str, str], edges: Sequence[tuple[str, str]]
+) -> tuple[list[Frame], dict[str, str]]:
+    """Frames, outer before inner, and for each box the frame it stands in.
 
-    A module of one op gets no frame, nor does one that holds nothing but another.  All frames are
-    closed but those that are alone in theirs.
+    `paths` has the module path of every box, in the order of the program ("" where there is none);
+    `kinds` says what each op does, for telling equal layers.  A module of one op gets no frame, nor
+    does one that holds nothing but another.  All frames are closed but one that is alone.
     """
-    place = _settled(graph)
-    ops = {node.name: node.target for node in graph.nodes if node.op.startswith("call")}
+    place = _settled(paths, edges)
     inside: dict[str, list[str]] = defaultdict(list)
-    for node, path in place.items():
+    for name, path in place.items():
         for prefix in _prefixes(path):
-            inside[prefix].append(node)
-    content = {path: [ops[n] for n in nodes if n in ops] for path, nodes in inside.items()}
-    paths = sorted((p for p in inside if len(content[p]) > 1), key=_order)
-    shells = {_parent(p, paths) for p in paths if _fills(p, paths, inside)}
-    paths = [p for p in paths if p not in shells]
-    frame_of = {node: _nearest(path, paths) for node, path in place.items()}
-    return _frames(paths, content), frame_of
+            inside[prefix].append(name)
+    content = {path: [kinds[n] for n in names if n in kinds] for path, names in inside.items()}
+    modules = sorted((p for p in inside if len(content[p]) > 1), key=_order)
+    shells = {_parent(p, modules) for p in modules if _fills(p, modules, inside)}
+    modules = [p for p in modules if p not in shells]
+    frame_of = {name: _nearest(path, modules) for name, path in place.items()}
+    return _frames(modules, content), frame_of
 
 
 def _frames(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> list[Frame]:
@@ -80,16 +81,16 @@ def _fills(path: str, paths: Sequence[str], inside: Mapping[str, Sequence[str]])
     return parent != ROOT and len(inside[parent]) == len(inside[path])
 
 
-def _settled(graph: FxGraph) -> dict[str, str]:
-    """Module path of each node; what has none goes to its only user's module, or to the root."""
-    users: dict[str, set[str]] = defaultdict(set)
-    place = {node.name: node.module_path for node in graph.nodes}
-    for node in reversed(graph.nodes):
-        if not place[node.name] and node.op != "output":
-            paths = users[node.name]
-            place[node.name] = paths.pop() if len(paths) == 1 else ROOT
-        for source in node.inputs:
-            users[source].add(place[node.name])
+def _settled(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """What has no module goes to the module of all its users, or to the root."""
+    targets: dict[str, list[str]] = defaultdict(list)
+    for source, target in edges:
+        targets[source].append(target)
+    place = dict(paths)
+    for name in reversed(paths):
+        users = {place[user] for user in targets[name] if user in place}
+        if not place[name] and len(users) == 1:
+            place[name] = users.pop()
     return place
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def part_panes(
     part: CompiledPart, scope: str, earlier: str, links: Links, seconds: Mapping[str, float]
 ) -> dict[str, View]:
-    """Panes of a part by id; its `scope` is like `g0.forward`, `earlier` is that of its ancestor."""
+    """Panes of a part by id; `scope` is like `g0.forward`, `earlier` that of its ancestor."""
     links.graph(part.graph, scope, earlier)
     for step in part.rewrites.steps:
         if step.after is not None:
@@ -51,8 +51,8 @@ def part_panes(
     return {
         f"{scope}.graph": graph_pane(part, scope, links),
         f"{scope}.rewrites": rewrites_pane(part, scope, links, took("rewrite")),
-        f"{scope}.loops": loops_pane(part.loops, scope, links, took("lower")),
-        f"{scope}.schedule": schedule_pane(part.schedule, scope, links, took("schedule")),
+        f"{scope}.loops": loops_pane(part, scope, links, took("lower")),
+        f"{scope}.schedule": schedule_pane(part, scope, links, took("schedule")),
         f"{scope}.memory": pane("memory", memory_views(part.schedule, scope, links)),
         f"{scope}.code": pane(
             "code", [code_view(part, scope, links)], count=str(kernels), seconds=took("codegen")
@@ -135,19 +135,29 @@ def _step_diff(step: Step, scope: str, links: Links) -> View:
     return block(diff_lines(before, after), step.name, first=0)
 
 
-def loops_pane(program: LoopProgram, scope: str, links: Links, seconds: float | None) -> View:
+def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> View:
     """The loop program before fusion: one nest for each op."""
+    program = part.loops
+    picture = program_picture(program, links, scope, module_paths(part))
     views = [
         text_view("text", [block(loop_lines(program, links, scope))]),
-        {**program_picture(program, links, scope).data(), "name": "graph"},
+        {**picture.data(), "name": "graph"},
     ]
     return pane("loops", views, count=str(len(program.steps)), seconds=seconds)
 
 
-def schedule_pane(schedule: Schedule, scope: str, links: Links, seconds: float | None) -> View:
+def module_paths(part: CompiledPart) -> dict[str, str]:
+    """Module path of every FX node of the part, before and after the rewrites."""
+    graphs = [part.graph, *(step.after for step in part.rewrites.steps)]
+    return {n.name: n.module_path for g in graphs if g is not None for n in g.nodes}
+
+
+def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> View:
     """Groups over the loop graph, every decision with its reasons, and the groups' costs."""
+    schedule = part.schedule
+    picture = schedule_picture(schedule, links, scope, module_paths(part))
     views = [
-        {**schedule_picture(schedule, links, scope).data(), "name": "graph"},
+        {**picture.data(), "name": "graph"},
         decisions_view(schedule, scope, links),
         groups_view(schedule, scope, links),
     ]
