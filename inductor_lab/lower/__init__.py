@@ -1,0 +1,1 @@
+"""From FX graphs to loop programs: one small function for each operator, grouped by family."""

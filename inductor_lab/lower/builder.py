@@ -16,6 +16,8 @@ from typing import Any
 import sympy
 import torch
 
+from inductor_lab.capture.span import innermost
+from inductor_lab.errors import LabError
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
     Const,
@@ -36,6 +38,7 @@ from inductor_lab.ir.program import (
     Pointwise,
     Reduction,
 )
+from inductor_lab.lower.number import number
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
 
@@ -51,12 +54,10 @@ class Facts:
 
     @staticmethod
     def of(fake: torch.Tensor) -> Facts:
-        return Facts(
-            tuple(size_of(s) for s in fake.shape),
-            tuple(size_of(s) for s in fake.stride()),
-            fake.dtype,
-            str(fake.device),
-        )
+        shape, stride = tuple(fake.shape), fake.stride()
+        if not all(type(s) is int for s in (*shape, *stride)):
+            shape, stride = tuple(map(size_of, shape)), tuple(map(size_of, stride))
+        return Facts(shape, stride, fake.dtype, str(fake.device))
 
     @property
     def layout(self) -> Layout:
@@ -77,6 +78,23 @@ def size_of(size: Any) -> Size:
     return simplify_size(sympy.sympify(expression))
 
 
+def symbols_in(sizes: Sequence[Size]) -> set[sympy.Symbol]:
+    """The symbols of some sizes."""
+    return {symbol for size in sizes if not isinstance(size, int) for symbol in size.free_symbols}
+
+
+def source_line(node: torch.fx.Node) -> str:
+    """The person's own line that a node came from, with its place; "" if it is not known."""
+    span = innermost(node.meta.get("stack_trace") or "")
+    return f"{span.code}        {span}" if span else ""
+
+
+def wrapped(value: int, dtype: torch.dtype) -> int:
+    """An int as its bits in an integer dtype mean it: -1 is 255 in uint8."""
+    limits = torch.iinfo(dtype)
+    return (value - limits.min) % (limits.max - limits.min + 1) + limits.min
+
+
 class Builder:
     """Collects the program of one graph; see the module."""
 
@@ -87,6 +105,7 @@ class Builder:
         self.steps: list[Pointwise | Reduction | ExternCall] = []
         self.node: torch.fx.Node | None = None
         self.origins: Origins = NO_ORIGINS
+        self.symbols: set[sympy.Symbol] = set()
         self._computed = 0
 
     def begin(self, node: torch.fx.Node) -> None:
@@ -122,20 +141,21 @@ class Builder:
             return expr
         if isinstance(expr, Const) and math.isfinite(expr.value):
             return self.const(expr.value, dtype)
-        if isinstance(expr, IndexValue | SizeValue) and dtype in (torch.int64, torch.int32):
-            return type(expr)(*_first_field(expr), dtype)
+        if isinstance(expr, SizeValue) and dtype is not torch.bool:
+            return SizeValue(expr.size, dtype)
         return Op("convert", (expr,), dtype, self.origins)
 
     def const(self, value: Any, dtype: torch.dtype) -> Expr:
         """A Python number, or a symbolic one, in `dtype`."""
-        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | sympy.Expr):
-            size = size_of(value)
-            if not isinstance(size, int):
-                return SizeValue(size, dtype)
-            value = size
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            value = value.node.expr
+        if isinstance(value, sympy.Expr):
+            return self.convert(number(value, self.op), dtype)
         if dtype is torch.bool:
             return Const(bool(value), dtype)
-        return Const(float(value) if dtype.is_floating_point else int(value), dtype)
+        if dtype.is_floating_point:
+            return Const(float(value), dtype)
+        return Const(wrapped(int(value), dtype), dtype)
 
     def load(self, value: TensorValue, at: Sequence[Index]) -> Expr:
         """The element of `value` at `at`, broadcasting as PyTorch does."""
@@ -215,6 +235,13 @@ class Builder:
     # ---- buffers ----
 
     def _new(self, facts: Facts, kind: BufferKind, exact: bool = False) -> Buffer:
+        unknown = symbols_in(facts.shape) - self.symbols
+        if unknown:
+            raise LabError(
+                "cannot compile a tensor whose size depends on the values of another",
+                source_line(self.node),
+                "keep it out of the compiled function, for instance with torch.compiler.disable",
+            )
         name = f"buf{self._computed}"
         self._computed += 1
         layout = Layout(facts.shape, facts.stride) if exact else facts.layout
@@ -226,10 +253,7 @@ class Builder:
         """The buffer of an input or a constant."""
         facts = Facts.of(fake)
         layout = Layout(facts.shape, facts.stride)
+        self.symbols |= symbols_in((*facts.shape, *facts.stride))
         buffer = Buffer(name, kind, facts.dtype, facts.device, layout, self.origins)
         self.buffers[name] = buffer
         return TensorValue.of(buffer)
-
-
-def _first_field(expr: IndexValue | SizeValue) -> tuple[Any]:
-    return (expr.index,) if isinstance(expr, IndexValue) else (expr.size,)

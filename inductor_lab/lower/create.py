@@ -11,7 +11,7 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index
-from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
 
@@ -74,16 +74,18 @@ def iota(build: Builder, length: Any, *, start: Any, step: Any, **_: Any) -> Ten
 
 @lowers(aten.arange.start_step, aten.arange.start, aten.arange.default)
 def arange(build: Builder, *given: Any, **_: Any) -> TensorValue:
-    """start + i * step; in floats where a number is one, else in int64, as eager does."""
+    """start + i * step: in int64, or on floats in what eager accumulates in."""
     start, step = (0, 1) if len(given) == 1 else (given[0], given[2] if len(given) > 2 else 1)
     facts = build.result
     return build.pointwise(_counter(build, identity(facts.shape)[0], start, step, facts.dtype))
 
 
 def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype) -> Expr:
+    if not dtype.is_floating_point:
+        start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
     if not isinstance(start, float) and not isinstance(step, float):
-        return build.convert(build.position(i * step + start), dtype)
-    wide = torch.float64 if dtype is torch.float64 else torch.float32
+        return build.convert(build.position(i * size_of(step) + size_of(start)), dtype)
+    wide = torch.float64 if build.result.device == "cpu" else torch.float32
     place = build.position(i, wide)
     return build.op(
         "add", build.op("mul", place, build.const(step, wide)), build.const(start, wide)

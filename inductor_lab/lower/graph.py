@@ -36,14 +36,26 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.lower import create, index, matmul, pointwise, pool, random, reduce, view
-from inductor_lab.lower.builder import Builder, Facts, size_of
-from inductor_lab.lower.extern import fallback, needs_extern, source_line, to_device
+from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
+from inductor_lab.lower.extern import fallback, needs_extern, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
 
+aten = torch.ops.aten
 FAMILIES = (pointwise, reduce, pool, view, index, create, random, matmul)
 """The modules whose import fills the registry."""
+
+SIZES = frozenset(
+    {
+        aten.sym_size.int,
+        aten.sym_stride.int,
+        aten.sym_numel.default,
+        aten.sym_storage_offset.default,
+        aten.sym_is_contiguous.default,
+    }
+)
+"""Operators whose number is known from the sizes of their tensor."""
 
 
 def lower_graph(
@@ -101,6 +113,7 @@ class _Walk:
         size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
         symbol = size if isinstance(size, sympy.Symbol) else sympy.Symbol(node.name, integer=True)
         self.inputs.append(symbol)
+        self.build.symbols |= symbols_in((symbol,))
         return size
 
     def get_attr(self, node: torch.fx.Node) -> TensorValue:
@@ -115,7 +128,7 @@ class _Walk:
             return self.values[node.args[0]][node.args[1]]
         result = node.meta.get("val")
         if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
-            return _number(result)
+            return self._number(node, result)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
@@ -163,6 +176,13 @@ class _Walk:
             layout = replace(wanted, offset=layout.offset)
         return BufferView(value.buffer, layout)
 
+    def _number(self, node: torch.fx.Node, value: Any) -> Any:
+        """A symbolic number of the graph as a sympy expression; a plain one as it is."""
+        if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
+            if node.target not in SIZES:
+                raise self._refused(node, "a number that is taken out of a tensor")
+        return value.node.expr if hasattr(value, "node") else value
+
     def _refused(self, node: torch.fx.Node, what: str) -> LabError:
         return LabError(
             f"cannot compile {what}",
@@ -190,12 +210,3 @@ def _needed(steps: Sequence[Step], outputs: Sequence[Output]) -> list[Step]:
 def _has_effects(step: Step) -> bool:
     """Drawing a seed moves the state of the generator, as it would in eager."""
     return isinstance(step, ExternCall) and step.reason == "random seed"
-
-
-def _number(value: Any) -> Any:
-    """A symbolic number of the graph as a sympy expression; a plain one as it is."""
-    if isinstance(value, torch.SymInt):
-        return size_of(value)
-    if isinstance(value, torch.SymFloat | torch.SymBool):
-        return value.node.expr
-    return value

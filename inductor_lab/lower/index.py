@@ -104,9 +104,7 @@ def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
 def repeat(build: Builder, x: TensorValue, repeats: Sequence[Any]) -> TensorValue:
     """Tiles: position modulo the size."""
     at = identity(build.result.shape)[len(repeats) - x.ndim :]
-    return build.pointwise(
-        build.load(x, [i % s for i, s in zip(at, x.shape, strict=True)])
-    )
+    return build.pointwise(build.load(x, [i % s for i, s in zip(at, x.shape, strict=True)]))
 
 
 @lowers(aten.slice_scatter.default)
@@ -151,13 +149,30 @@ def select_scatter(
     return build.pointwise(build.op("where", test, value, build.load(x, at)))
 
 
+@lowers(aten.diagonal_scatter.default)
+def diagonal_scatter(
+    build: Builder,
+    x: TensorValue,
+    source: TensorValue,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+) -> TensorValue:
+    """`source` on a diagonal of two dimensions, x elsewhere."""
+    dim1, dim2 = dim1 % x.ndim, dim2 % x.ndim
+    at = identity(build.result.shape)
+    test = compare(build, "eq", at[dim2] - at[dim1], offset)
+    rest = [at[d] for d in range(x.ndim) if d not in (dim1, dim2)]
+    along = at[dim1] - max(-offset, 0)
+    value = build.load(source, (*rest, along))
+    return build.pointwise(masked(build, test, value, build.load(x, at)))
+
+
 # ---- loaded indices --------------------------------------------------------------------------
 
 
 @lowers(aten.embedding.default)
-def embedding(
-    build: Builder, weight: TensorValue, indices: TensorValue, *_: Any
-) -> TensorValue:
+def embedding(build: Builder, weight: TensorValue, indices: TensorValue, *_: Any) -> TensorValue:
     """Rows of a table."""
     at = identity(build.result.shape)
     row = build.gathered(build.load(indices, at[:-1]), weight.shape[0])
@@ -165,9 +180,7 @@ def embedding(
 
 
 @lowers(aten.gather.default)
-def gather(
-    build: Builder, x: TensorValue, dim: int, index: TensorValue, **_: Any
-) -> TensorValue:
+def gather(build: Builder, x: TensorValue, dim: int, index: TensorValue, **_: Any) -> TensorValue:
     """Along one dimension, the position that `index` holds at the same place."""
     at = list(identity(build.result.shape))
     if x.ndim == 0:
@@ -190,9 +203,7 @@ def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -
 
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
-def index(
-    build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]
-) -> TensorValue:
+def index(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]) -> TensorValue:
     """Advanced indexing; negative positions count from the end.
 
     Tensors broadcast together.  Their dimensions stand where the indexed ones were if those are
@@ -214,13 +225,9 @@ def index(
     return build.pointwise(build.load(x, places))
 
 
-def _wrapped(
-    build: Builder, index: TensorValue, at: Sequence[Index], size: Size
-) -> Index:
+def _wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size) -> Index:
     """A loaded position, with `size` added if it is negative."""
     place = build.convert(build.load(index, at), torch.int64)
     below = build.op("lt", place, build.const(0, torch.int64))
     wrapped = build.op("add", place, build.const(size, torch.int64))
     return build.gathered(build.op("where", below, wrapped, place), size)
-
-

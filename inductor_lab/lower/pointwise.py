@@ -28,7 +28,7 @@ from inductor_lab.lower.promote import (
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
 
-aten = torch.ops.aten
+aten, prims = torch.ops.aten, torch.ops.prims
 Compute = Callable[..., Expr]
 """`compute(build, *operands)`: the body, from operands of one dtype."""
 
@@ -92,14 +92,13 @@ def _below_zero(build: Builder, x: Expr) -> Expr:
     return _never(build, x) if x.dtype is torch.bool else build.op("lt", x, build.const(0, x.dtype))
 
 
-def on_bool(bools: str | Compute, others: str) -> Compute:
+def on_bool(bools: str | Compute, others: str | Compute) -> Compute:
     """`bools` on bool operands, `others` on numbers."""
     special = named(bools) if isinstance(bools, str) else bools
+    usual = named(others) if isinstance(others, str) else others
 
     def compute(build: Builder, *operands: Expr) -> Expr:
-        if operands[0].dtype is torch.bool:
-            return special(build, *operands)
-        return build.op(others, *operands)
+        return (special if operands[0].dtype is torch.bool else usual)(build, *operands)
 
     return compute
 
@@ -117,6 +116,7 @@ register(
         aten.floor.default: unless(_same, "floor"),
         aten.trunc.default: unless(_same, "trunc"),
         aten.round.default: unless(_same, "round"),
+        prims.round.default: unless(_same, "round"),
     },
 )
 register(
@@ -152,9 +152,24 @@ def _ordered(name: str) -> Compute:
     return compute
 
 
+def _unless_nan(name: str) -> Compute:
+    """The smaller or larger; of a number and NaN, the number."""
+
+    def compute(build: Builder, a: Expr, b: Expr) -> Expr:
+        if not a.dtype.is_floating_point:
+            return build.op(name, a, b)
+        a_is, b_is = build.op("isnan", a), build.op("isnan", b)
+        return build.op("where", a_is, b, build.op("where", b_is, a, build.op(name, a, b)))
+
+    return compute
+
+
 register(
     KEEP,
     {
+        aten.fmax.default: on_bool("logical_or", _unless_nan("maximum")),
+        aten.fmin.default: on_bool("logical_and", _unless_nan("minimum")),
+        prims.mul.default: on_bool("logical_and", "mul"),
         aten.maximum.default: on_bool("logical_or", "maximum"),
         aten.minimum.default: on_bool("logical_and", "minimum"),
         **table_of({aten.mul: on_bool("logical_and", "mul")}),
@@ -181,7 +196,8 @@ register(
 register(
     TO_FLOAT,
     {
-        **table_of({aten.div: "truediv", aten.copysign: "copysign"}),
+        **table_of({aten.div: "truediv", aten.true_divide: "truediv"}),
+        **table_of({aten.copysign: "copysign"}),
         aten.atan2.default: "atan2",
     },
 )
@@ -331,7 +347,7 @@ def where(build: Builder, condition: TensorValue, x: Any, y: Any) -> TensorValue
 # ---- copies and conversions ----
 
 
-@lowers(aten.clone.default, aten._to_copy.default, torch.ops.prims.convert_element_type.default)
+@lowers(aten.clone.default, aten._to_copy.default, prims.convert_element_type.default)
 def to_copy(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
     """A copy with the dtype, strides and device of the node's result."""
     from inductor_lab.lower.extern import transfer

@@ -103,9 +103,7 @@ def max_pool2d_with_indices(
     at = identity(places.shape)
     inner = build.gathered(build.load(found, at), kernel[0] * kernel[1])
     rows = [inner // kernel[1], inner % kernel[1]]
-    there = [
-        at[n - 2] * steps[n] + rows[n] * spread[n] - pair(padding)[n] for n in range(2)
-    ]
+    there = [at[n - 2] * steps[n] + rows[n] * spread[n] - pair(padding)[n] for n in range(2)]
     return largest, build.pointwise(build.position(flatten(there, x.shape[-2:])), places)
 
 

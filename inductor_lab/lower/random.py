@@ -23,7 +23,9 @@ from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
 
 aten = torch.ops.aten
+OWN = "own generator"
 GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}
+"""The operations that make numbers, and the dtype they make."""
 
 
 def draw(build: Builder, name: str) -> Expr:
@@ -37,12 +39,25 @@ def draw(build: Builder, name: str) -> Expr:
         reason="random seed",
     )
     place = build.position(flatten(identity(facts.shape), facts.shape))
-    return Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
+    number = Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
+    return _shortened(build, number) if name == "philox_uniform" else number
+
+
+SIGNIFICANT_BITS = {torch.float16: 11, torch.bfloat16: 8}
+
+
+def _shortened(build: Builder, number: Expr) -> Expr:
+    """Cut a uniform number to what a short float can hold, so that it cannot round up to 1."""
+    bits = SIGNIFICANT_BITS.get(build.result.dtype)
+    if bits is None:
+        return number
+    scaled = build.op("mul", number, build.const(2.0**bits, number.dtype))
+    return build.op("mul", build.op("floor", scaled), build.const(2.0**-bits, number.dtype))
 
 
 def _random(name: str, op: Any, build: Builder, *args: Any, **kwargs: Any) -> TensorValue:
     if kwargs.get("generator") is not None:
-        return fallback(build, op, args, kwargs, reason="own generator")
+        return fallback(build, op, args, kwargs, reason=OWN)
     return build.pointwise(draw(build, name))
 
 
@@ -58,6 +73,20 @@ for _name, _ops in {
 def bernoulli(build: Builder, x: TensorValue, p: float = 0.5, **kwargs: Any) -> TensorValue:
     """1 with probability p."""
     if kwargs.get("generator") is not None:
-        return fallback(build, aten.bernoulli.p, (x, p), kwargs, reason="own generator")
+        return fallback(build, aten.bernoulli.p, (x, p), kwargs, reason=OWN)
     number = draw(build, "philox_uniform")
     return build.pointwise(build.op("lt", number, build.const(p, number.dtype)))
+
+
+@lowers(torch.ops.prims.normal.default)
+def normal(
+    build: Builder, shape: Any, *, mean: Any, std: Any, generator: Any = None, **_: Any
+) -> TensorValue:
+    """mean + std * a standard normal number."""
+    if generator is not None:
+        return fallback(
+            build, torch.ops.prims.normal.default, build.node.args, build.node.kwargs, reason=OWN
+        )
+    number = draw(build, "philox_normal")
+    scaled = build.op("mul", number, build.const(std, number.dtype))
+    return build.pointwise(build.op("add", scaled, build.const(mean, number.dtype)))

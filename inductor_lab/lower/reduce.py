@@ -76,7 +76,7 @@ def _device(build: Builder) -> str:
 
 
 def reduce_to(build: Builder, kind: str, body: Expr, space: Space, facts: Facts) -> TensorValue:
-    """`body` reduced over the space, in the dtype of `facts`; a copy if there is nothing to reduce."""
+    """`body` reduced over the space, in the dtype of `facts`; a copy if nothing is reduced."""
     if not space.reduce_axes:
         if kind in ("argmax", "argmin"):
             body = build.const(0, torch.int64)
@@ -205,9 +205,7 @@ def _var(
     )
 
 
-def _degrees_of_freedom(
-    build: Builder, space: Space, correction: Any, dtype: torch.dtype
-) -> Expr:
+def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:
     """max(0, n - correction)."""
     if isinstance(space.count, int):
         return build.const(max(0, space.count - correction), dtype)

@@ -27,7 +27,9 @@ LOWERINGS: Registry = {}
 """All lowerings of ours; filled by `@lowers` when the families are imported."""
 
 
-def lowers(*operators: Operator, registry: Registry | None = None) -> Callable[[Lowering], Lowering]:
+def lowers(
+    *operators: Operator, registry: Registry | None = None
+) -> Callable[[Lowering], Lowering]:
     """Register a lowering for some overloads; raises ValueError if one is taken already."""
     table = LOWERINGS if registry is None else registry
 

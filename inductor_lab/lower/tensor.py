@@ -155,9 +155,7 @@ def slice_dim(value: TensorValue, dim: int, start: Size, step: int, length: Size
     return viewed(value, shape, at)
 
 
-def diagonal(
-    value: TensorValue, offset: int, dim1: int, dim2: int, length: Size
-) -> TensorValue:
+def diagonal(value: TensorValue, offset: int, dim1: int, dim2: int, length: Size) -> TensorValue:
     """The diagonal of two dimensions as a new last one."""
     dim1, dim2 = dim1 % value.ndim, dim2 % value.ndim
     rest = [d for d in range(value.ndim) if d not in (dim1, dim2)]
@@ -200,9 +198,7 @@ def reshape(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
     return viewed(value, shape, at)
 
 
-def chunks(
-    old: Sequence[Size], new: Sequence[Size]
-) -> list[tuple[list[int], list[int]]]:
+def chunks(old: Sequence[Size], new: Sequence[Size]) -> list[tuple[list[int], list[int]]]:
     """Runs of dimensions of `old` and `new` with the same number of elements, left to right.
 
     Dimensions of size 1 are left out.  [2, 3, 4] and [6, 2, 2] give ([0, 1], [0]), ([2], [1, 2]).
@@ -337,6 +333,5 @@ def same_strides(a: Layout, b: Layout) -> bool:
     if any(is_int(size, 0) for size in a.size):
         return True
     return all(
-        is_int(size, 1) or x == y
-        for size, x, y in zip(a.size, a.stride, b.stride, strict=True)
+        is_int(size, 1) or x == y for size, x, y in zip(a.size, a.stride, b.stride, strict=True)
     )

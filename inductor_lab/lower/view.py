@@ -184,9 +184,7 @@ def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[Ten
 @lowers(aten.unbind.int)
 def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
     """Each position of a dimension as a tensor."""
-    return tuple(
-        came_by(build, tensor.select(x, dim, n)) for n in range(len(build.results))
-    )
+    return tuple(came_by(build, tensor.select(x, dim, n)) for n in range(len(build.results)))
 
 
 @lowers(torch.ops.prims.view_of.default)
