@@ -96,7 +96,7 @@ def _is_random(node: torch.fx.Node, target: torch._ops.OpOverload) -> bool:
         return True
     position = names.index("dropout_p")
     given = node.args[position] if position < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-    return given != 0.0
+    return bool(given != 0.0)
 
 
 def asked_to_recompute(node: torch.fx.Node) -> bool:

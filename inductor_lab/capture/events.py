@@ -46,7 +46,7 @@ class Event:
         return "" if frame is None else f"{frame}/{self.metadata.get('frame_compile_id')}"
 
     def is_artifact(self, name: str) -> bool:
-        return self.metadata.get("artifact", {}).get("name") == name
+        return bool(self.metadata.get("artifact", {}).get("name") == name)
 
 
 def is_wanted(metadata: Mapping[str, Any]) -> bool:

@@ -16,6 +16,8 @@ from inductor_lab.capture.graph import FxGraph, Span
 from inductor_lab.errors import NotRunnable
 
 _LOCAL_OR_GLOBAL = re.compile(r"[LG]\['(\w+)'\]")
+_ROUTINE = ("DIMENSION_DYNAMIC_MARKING_GUARD",)
+"""Kinds of guard that every tensor gets, left out of the text: nobody marked its sizes."""
 
 
 def readable_source(source: str) -> str:
@@ -131,7 +133,7 @@ class Capture:
         return f"Capture({', '.join(shown)})"
 
     def __str__(self) -> str:
-        about_code = [guard for guard in self.guards if guard.source or guard.span]
+        about_code = [g for g in self.guards if (g.source or g.span) and g.kind not in _ROUTINE]
         sections = {
             "graph breaks": self.breaks,
             "recompiles": self.recompiles,

@@ -88,7 +88,8 @@ def _call_text(node: torch.fx.Node) -> str:
     if node.target is operator.getitem:
         return f"{_operand(node.args[0])}[{value_text(node.args[1])}]"
     if _is_infix(node.target):
-        return INFIX_TEXT[node.target.__name__].format(*map(_operand, node.args))
+        operator_name = getattr(node.target, "__name__", "")
+        return INFIX_TEXT[operator_name].format(*map(_operand, node.args))
     if node.target is getattr and len(node.args) == 2 and str(node.args[1]).isidentifier():
         return f"{_operand(node.args[0])}.{node.args[1]}"
     return f"{target_text(node.target)}({arguments_text(node)})"
@@ -134,7 +135,8 @@ def _header(name: str, live: list[torch.fx.Node], holds: list[torch.fx.Node]) ->
 
 def _needed(live: list[torch.fx.Node]) -> tuple[list[str], list[str]]:
     """Modules to import for the calls of a graph, and callees that cannot be imported by name."""
-    modules, missing = {"torch"}, {}
+    modules = {"torch"}
+    missing: dict[str, None] = {}
     targets = [n.target for n in live if n.op == "call_function"]
     for target in targets:
         if _is_infix(target):
