@@ -9,11 +9,22 @@ Inductor: `SIMDScheduling.select_tiling`, `simplify_and_reorder`, `_simplify_loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inductor_lab.codegen.flat import Access
-from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, Size, hint, mul_sizes, product
+from inductor_lab.ir.index import (
+    ZERO,
+    Axis,
+    Index,
+    Quotient,
+    Remainder,
+    Size,
+    hint,
+    is_int,
+    mul_sizes,
+    product,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +49,10 @@ def loop_space(
             runs[-1].append(axis)
         else:
             runs.append([axis])
-    loops = tuple(
-        Axis(f"{letter}{k}", product(a.size for a in run)) for k, run in enumerate(runs)
-    )
+    loops = tuple(Axis(f"{letter}{k}", product(a.size for a in run)) for k, run in enumerate(runs))
     mapping: dict[Axis, Index] = {}
     for loop, run in zip(loops, runs, strict=True):
-        mapping.update(_split(loop, run))
+        mapping.update(parts_of(loop, run))
     return Space(loops, mapping)
 
 
@@ -73,13 +82,17 @@ def _joins(index: Index, outer: Axis, inner: Axis) -> bool:
     )
 
 
-def _split(loop: Axis, run: Iterable[Axis]) -> dict[Axis, Index]:
-    """Each joined axis as a part of the loop that runs over all of them; sums fold back."""
+def parts_of(loop: Axis, run: Sequence[Axis]) -> dict[Axis, Index]:
+    """Each joined axis as a part of the loop that runs over all of them; sums fold back.
+
+    A loop over nothing has no parts that matter.
+    """
+    if any(is_int(axis.size, 0) for axis in run):
+        return dict.fromkeys(run, ZERO)
     mapping: dict[Axis, Index] = {}
     rest = Index.of(loop)
     below: Size = 1
-    members = list(run)
-    for position, axis in reversed(list(enumerate(members))):
+    for position, axis in reversed(list(enumerate(run))):
         part = rest // below
         mapping[axis] = part % axis.size if position else part
         below = mul_sizes(below, axis.size)

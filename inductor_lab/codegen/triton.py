@@ -23,22 +23,22 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 import torch
 
+from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
 from inductor_lab.codegen.triton_blocks import (
-    XINDEX,
     Blocks,
     Row,
     blocks_of,
     flattened,
-    split,
 )
 from inductor_lab.codegen.triton_ops import (
     COMBINE,
@@ -56,6 +56,9 @@ from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
 INT32_REACH = 1 << 31
+
+WIDTH = 100
+"""Columns of the text."""
 
 
 def triton_kernel(
@@ -139,9 +142,9 @@ class _Printer:
         constants = [f"{c}: tl.constexpr" for c in self.blocks.constants]
         if self.index_type == "INDEX":
             constants.append("INDEX: tl.constexpr")
-        arguments = ", ".join([*(p.name for p in self.parameters), *constants])
-        self.lines.append(Line("@triton.jit", statement=False))
-        self.lines.append(Line(f"def {self.name}({arguments}):", statement=False))
+        self._frame_at(0, "@triton.jit")
+        for line in self._signature([*(p.name for p in self.parameters), *constants]):
+            self._frame_at(0, line)
         self._points()
         for row in self.blocks.rows.values():
             if row.persistent:
@@ -149,9 +152,18 @@ class _Printer:
         self._statements(self.blocks.body)
         return Code.of(self.lines)
 
+    def _signature(self, arguments: list[str]) -> list[str]:
+        """The line that starts the function, in several where it is long."""
+        start, end = f"def {self.name}(", "):"
+        whole = start + ", ".join(arguments) + end
+        if len(whole) <= WIDTH:
+            return [whole]
+        room = WIDTH - len("    ")
+        return [start, *("    " + line for line in wrap(", ".join(arguments) + ",", room)), end]
+
     def _points(self) -> None:
         """xindex, the points that this program computes, and their mask."""
-        self.text.axes.update(self.blocks.outer_mapping())
+        self.text.axes.update(parts_of(self.blocks.xaxis, self.blocks.outer))
         if is_int(self.blocks.xnumel, 1):
             return
         if self.index_type == "int32":
@@ -159,13 +171,13 @@ class _Printer:
         else:
             start = f"tl.program_id(0).to({self._index_dtype()})"
         across = "[:, None]" if self.blocks.rows else ""
-        self._frame(f"{XINDEX} = {start} * XBLOCK + tl.arange(0, XBLOCK){across}")
-        self.text.positions[XINDEX] = Value(XINDEX, frozenset("x"))
+        self._frame(f"xindex = {start} * XBLOCK + tl.arange(0, XBLOCK){across}")
+        self.text.positions["xindex"] = Value("xindex", frozenset("x"))
         if self.blocks.masked:
-            self._frame(f"xmask = {XINDEX} < {self.text.size(self.blocks.xnumel).text}")
+            self._frame(f"xmask = xindex < {self.text.size(self.blocks.xnumel).text}")
 
     def _row_index(self, row: Row, lanes: str) -> None:
-        name = f"{row.prefix}index"
+        name = row.axis.name
         wide = "" if self.index_type == "int32" else f".to({self._index_dtype()})"
         self._frame(
             f"{name} = ({lanes}){wide}[None, :]"
@@ -183,7 +195,10 @@ class _Printer:
 
     def _frame(self, text: str) -> None:
         """A line that computes nothing of the person's."""
-        self.lines.append(Line("    " * self.indent + text, statement=False))
+        self._frame_at(self.indent, text)
+
+    def _frame_at(self, indent: int, text: str) -> None:
+        self.lines.append(Line("    " * indent + text, statement=False))
 
     def _line(self, text: str) -> None:
         self.lines.append(Line("    " * self.indent + text, self.origins))
@@ -323,7 +338,7 @@ class _Printer:
             return
         axes, body = flat
         row = self.blocks.rows[product(axis.size for axis in axes)]
-        self.text.axes.update(split(row.index, axes))
+        self.text.axes.update(parts_of(row.axis, axes))
         self.row = row
         if row.persistent:
             self._statements(body)
@@ -381,16 +396,14 @@ class _Printer:
         row = self.row
         assert row is not None, "an accumulator is fed outside of a loop"
         init = self.inits[stmt.name]
-        everywhere = frozenset(["x", row.prefix])
-        value = self.text.value(stmt.value)
-        masks = [m.inside() for m in self._mask(everywhere)]
+        value = self.text.value(stmt.value, typed=False)
         if stmt.position is not None:
             self._accumulate_position(stmt, value, row)
         elif stmt.name in self.blocks_kept:
             name = f"{stmt.name}_block"
             combined = template(COMBINE, stmt.kind, init.dtype).format(name, value.inside())
-            if masks:
-                combined = f"tl.where({' & '.join(masks)}, {combined}, {name})"
+            if row.masked:
+                combined = f"tl.where({row.prefix}mask, {combined}, {name})"
             self._line(f"{name} = {combined}")
         else:
             self._finish(stmt.name, self._neutralized(init, value, row))
@@ -411,11 +424,12 @@ class _Printer:
             self._finish(name, block, at)
 
     def _neutralized(self, init: Init, value: Value, row: Row) -> str:
-        """The whole block of values, those beyond the end of the row replaced by the neutral one."""
-        text = value.text
-        if row.prefix not in value.dims or not row.masked:
-            if value.dims != {"x", row.prefix}:
-                text = f"tl.broadcast_to({text}, [XBLOCK, {row.block_name}])"
+        """The whole block of values, with the neutral one beyond the end of the row."""
+        text, block = value.text, f"[XBLOCK, {row.block_name}]"
+        if value.number:
+            text = f"tl.full({block}, {text}, tl.{TRITON_TYPES[init.dtype]})"
+        elif value.dims != {"x", row.prefix} and not (row.masked and row.prefix in value.dims):
+            text = f"tl.broadcast_to({text}, {block})"
         if row.masked:
             start = literal(neutral(init.kind, init.dtype), init.dtype)
             text = f"tl.where({row.prefix}mask, {text}, {start})"

@@ -16,13 +16,11 @@ from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
 from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_ratio, hint, is_int, product
 
-XINDEX = "xindex"
-
 LONGEST_PERSISTENT = 4096
 """Rows up to this length are held in one block; longer ones are read RBLOCK elements at a time."""
 
 POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 4))
-"""(at least this many points, XBLOCK, warps): a block fills the machine, then threads get more work."""
+"""(at least this many points, XBLOCK, warps): fill the machine first, then give threads more."""
 
 ROW_ELEMENTS = 1024
 """Elements of a program whose rows are contiguous in memory; short rows share a program."""
@@ -56,13 +54,14 @@ class Row:
         return f"{self.prefix.upper()}BLOCK"
 
     @property
-    def index(self) -> Index:
-        return Index.of(Axis(f"{self.prefix}index", self.extent))
+    def axis(self) -> Axis:
+        """All loops of this extent as one."""
+        return Axis(f"{self.prefix}index", self.extent)
 
     @property
     def masked(self) -> bool:
         """Can a block reach beyond the end?"""
-        return exact_ratio(self.extent, self.block) is None
+        return is_int(self.extent, 0) or exact_ratio(self.extent, self.block) is None
 
 
 @dataclass(frozen=True)
@@ -89,20 +88,10 @@ class Blocks:
         rows = {row.block_name: row.block for row in self.rows.values()}
         return {"XBLOCK": self.xblock, **rows}
 
-    def outer_mapping(self) -> dict[Axis, Index]:
-        """Each outer axis as a part of xindex."""
-        if not is_int(self.xnumel, 1):
-            return split(Index.of(Axis(XINDEX, self.xnumel)), self.outer)
-        return {axis: Index.constant_of(0) for axis in self.outer}
-
-
-def split(flat: Index, axes: tuple[Axis, ...]) -> dict[Axis, Index]:
-    """The axes of a loop nest as quotients and remainders of its flattened position."""
-    mapping: dict[Axis, Index] = {}
-    for position, axis in reversed(list(enumerate(axes))):
-        mapping[axis] = flat % axis.size if position else flat
-        flat = flat // axis.size
-    return mapping
+    @property
+    def xaxis(self) -> Axis:
+        """The outer loops as one."""
+        return Axis("xindex", self.xnumel)
 
 
 def blocks_of(tree: tuple[Stmt, ...]) -> Blocks:
@@ -230,7 +219,7 @@ def quotients_may_be_negative(dividend: Index) -> bool:
 
 
 def _only_positive(index: Index) -> bool:
-    """All terms are positive multiples of axes, quotients and remainders, and so is the constant."""
+    """Is it a sum of nonnegative multiples of axes, quotients and remainders?"""
     factors = [c for _, c in index.terms] + [index.constant]
     signs = all(c >= 0 if isinstance(c, int) else bool(c.is_nonnegative) for c in factors)
     return signs and all(
