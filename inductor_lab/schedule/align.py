@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from inductor_lab.ir.index import Axis
 from inductor_lab.schedule.cluster import Cluster, Member, renamed, union
-from inductor_lab.schedule.facts import Place
+from inductor_lab.schedule.facts import Place, real_axes
 
 
 def common_axes(first: Cluster, second: Cluster, shared: Iterable[str]) -> dict[Axis, Axis]:
@@ -82,14 +82,11 @@ def put_together(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -
 
 def _new_names(member: Member, common: Mapping[Axis, Axis]) -> dict[Axis, Axis]:
     """Common axes take the other side's names; inner ones get out of their way."""
-    taken = {axis.name for axis in common.values()}
-    taken |= {axis.name for axis in member.loops if axis not in common}
-    names: dict[Axis, Axis] = {}
     outer = {axis.name for axis in common.values()}
-    for axis in member.loops:
-        if axis in common:
-            names[axis] = common[axis]
-        elif axis.name in outer:
+    taken = outer | {axis.name for axis in member.loops}
+    names = {axis: common[axis] for axis in member.loops if axis in common}
+    for axis in real_axes(member.loops):
+        if axis not in common and axis.name in outer:
             names[axis] = Axis(_free_name(axis.name, taken), axis.size)
     return names
 

@@ -230,9 +230,8 @@ class _Fusion:
         first, second = self.clusters[number], self.clusters[other]
         if (first, second) in self.refused:
             return False
-        producer = self.edges(shared, number)[0]
-        consumer = self.edges(shared, other)[0]
-        judged = self.judge_siblings(first, second, (producer, consumer), shared)
+        names = self.reader(shared, number, other), self.reader(shared, other, number)
+        judged = self.judge_siblings(first, second, names, shared)
         if not judged.fused or judged.pair.merged is None:
             self.refused.add((first, second))
             return False
@@ -360,6 +359,12 @@ class _Fusion:
     def edges(self, name: str, number: int) -> list[str]:
         """The nests of a cluster that load a buffer themselves."""
         return [reader for reader in self.readers[name] if number in self.where[reader]]
+
+    def reader(self, name: str, number: int, other: int) -> str:
+        """A nest of one cluster, and not of the other, that loads the buffer; if all of them are
+        copied into both, the last nest that the cluster computes."""
+        own = [reader for reader in self.edges(name, number) if other not in self.where[reader]]
+        return own[0] if own else self.clusters[number].members[-1].buffer
 
     def describe(self, position: int) -> str:
         step = self.steps[position]

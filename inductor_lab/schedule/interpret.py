@@ -1,22 +1,27 @@
 """Run a schedule with torch: what its kernels are meant to compute.
 
-Group by group, as code generators see them: a load of an inlined producer is replaced by the producer's
+Group by group, as code generators see them: a load of an inlined producer is the value of the producer's
 body at that place, and everything else that a group makes is computed in full, nest by nest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from graphlib import TopologicalSorter
+from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.ir.expr import Expr, Load, map_expr
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.interpret import Run, run_nest, stored
+from inductor_lab.ir.expr import Const, Expr, Load, Masked, Temp, map_expr
+from inductor_lab.ir.interpret import Run, evaluate, run_nest, stored
 from inductor_lab.ir.program import ExternCall, Nest
+from inductor_lab.schedule.demand import demand
+from inductor_lab.schedule.facts import Place
 from inductor_lab.schedule.result import Group, Schedule
+
+Key: TypeAlias = tuple[str, Place]
+"""A producer at a place."""
 
 
 def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -34,43 +39,52 @@ def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
 def _run_group(run: Run, group: Group) -> None:
     for nest in group.nests:
         buffer = run.program.buffers[nest.buffer]
-        whole = expanded(nest, group)
-        values = run_nest(whole, run.env, run.symbols, run.device(buffer.device))
+        values = _run_nest(run, nest, group)
         run.env[nest.buffer] = stored(values, buffer, run.symbols)
     for nest in group.nests:
         if nest.buffer not in group.stored:
             del run.env[nest.buffer]
 
 
-def expanded(nest: Nest, group: Group) -> Nest:
-    """The nest with every load of an inlined producer replaced by the producer's body.
+def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
+    """All elements of a nest; producers are evaluated first, each at the places that are asked for,
+    over the axes of this nest."""
+    device = run.device(run.program.buffers[nest.buffer].device)
+    axes = (*nest.axes, *nest.reduce_axes)
+    bodies = {key: body for key, body in demand(nest, group.inlined).items() if body is not None}
+    guarded = any(isinstance(node, Masked) for b in (nest.body, *bodies.values()) for node in b.walk())
+    env = dict(run.env)
+    temps: dict[Key, Temp] = {}
+    for key in _in_order(bodies):
+        body = _with_temps(bodies[key], temps)
+        value = _perhaps_outside(body) if guarded else body
+        name = f"t{len(temps)}"
+        env[name] = evaluate(value, axes, env, run.symbols, device)
+        temps[key] = Temp(name, body.dtype)
+    body = _with_temps(nest.body, temps)
+    return run_nest(replace(nest, body=body), env, run.symbols, device)
 
-    before:  buf1[i0] = sin(buf0[i0 + 1])        with buf0[i0] = x[i0] * 2 inlined
-    after:   buf1[i0] = sin(x[i0 + 1] * 2)
 
-    The same producer at the same place becomes one shared subtree.
-    """
-    at_place: dict[Load, Expr] = {}
-    done: dict[int, Expr] = {}
-    alive: list[Expr] = []
+def _in_order(bodies: Mapping[Key, Expr]) -> Iterable[Key]:
+    """Each after those that its body, or its place, loads."""
+    needs = {
+        key: [(load.buffer, load.index) for load in body.loads()] for key, body in bodies.items()
+    }
+    return (key for key in TopologicalSorter(needs).static_order() if key in bodies)
 
-    def index(place: Index) -> Index:
-        return place.substitute({}, rebuild)
+
+def _perhaps_outside(body: Expr) -> Expr:
+    """The value for a consumer that looks at it only where a mask holds: elsewhere its indices
+    may be out of range, so nothing may be read there."""
+    return Masked(Const(True, torch.bool), body, Const(0, body.dtype))
+
+
+def _with_temps(body: Expr, temps: Mapping[Key, Temp]) -> Expr:
+    """The body with loads of evaluated producers replaced, those inside gathered indices too."""
 
     def rebuild(node: Expr) -> Expr:
-        if id(node) not in done:
-            alive.append(node)
-            if isinstance(node, Load) and node.buffer in group.inlined:
-                done[id(node)] = inlined(node)
-            else:
-                done[id(node)] = map_expr(node, rebuild, index)
-        return done[id(node)]
+        if isinstance(node, Load) and (node.buffer, node.index) in temps:
+            return temps[node.buffer, node.index]
+        return map_expr(node, rebuild, lambda index: index.substitute({}, rebuild))
 
-    def inlined(load: Load) -> Expr:
-        if load not in at_place:
-            producer = group.inlined[load.buffer]
-            moved = dict(zip(producer.axes, load.index, strict=True))
-            at_place[load] = rebuild(producer.body.substitute(moved))
-        return at_place[load]
-
-    return replace(nest, body=rebuild(nest.body))
+    return rebuild(body)

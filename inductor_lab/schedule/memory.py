@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Axis, Index, add_sizes, hint, is_int, mul_sizes
+from inductor_lab.ir.index import Index, Size, add_sizes, hint, is_int, mul_sizes
 from inductor_lab.ir.program import (
     Buffer,
     BufferKind,
@@ -27,6 +26,8 @@ from inductor_lab.ir.program import (
     read_by,
     written_by,
 )
+from inductor_lab.schedule.demand import demand
+from inductor_lab.schedule.facts import Place
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
@@ -106,7 +107,7 @@ def may_alias(call: ExternCall) -> bool:
     return call.reason != "library"
 
 
-def storage_size(layout: Layout) -> object:
+def storage_size(layout: Layout) -> Size:
     """Elements from the start of a storage to the last one that the layout reaches."""
     reach = add_sizes(layout.offset, 1)
     for size, stride in zip(layout.size, layout.stride, strict=True):
@@ -119,7 +120,7 @@ def storage_bytes(buffer: Buffer) -> int:
     if any(is_int(size, 0) for size in buffer.layout.size):
         return 0
     elements = storage_size(buffer.layout)
-    return hint(elements) * buffer.dtype.itemsize  # type: ignore[arg-type]
+    return hint(elements) * buffer.dtype.itemsize
 
 
 class _Plan:
@@ -196,52 +197,38 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
     the nest of `new` reads it at just that place, and other nests read it only at the same point of
     the outer axes, and are over by then (reductions that `new` waits for).
     """
-    if buffers[old].layout != buffers[new].layout:
-        return False
     nests = {nest.buffer: nest for nest in group.nests}
     writer = nests[new]
     if not isinstance(writer, Pointwise):
         return False
-    reading = {name: _places(nest, old, group) for name, nest in nests.items()}
-    reading = {name: places for name, places in reading.items() if places}
+    recomputed = {n.buffer: n for n in group.nests if isinstance(n, Pointwise)}
+    producers = {**group.inlined, **recomputed}
+    reading = {
+        name: [place for buffer, place in demand(nest, producers) if buffer == old]
+        for name, nest in nests.items()
+    }
+    own = reading.pop(new)
     store = tuple(Index.of(axis) for axis in writer.axes)
-    if reading.pop(new, set()) != {store}:
+    here, there = buffers[old].layout, buffers[new].layout
+    if len(own) != 1 or _flat(own[0], here) != _flat(store, there):
         return False
+    outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
+    if len(outer) < len(group.axes):
+        return not any(reading.values())
     waits = _ancestors(writer, group)
-    outer = {axis: d for d, axis in enumerate(writer.axes) if axis in group.axes}
     return all(
-        name in waits and all(_same_point(place, outer) for place in places)
+        not places
+        or (name in waits and all(p[d] == index for p in places for d, index in outer.items()))
         for name, places in reading.items()
     )
 
 
-def _same_point(place: tuple[Index, ...], outer: Mapping[Axis, int]) -> bool:
-    return all(place[d].as_axis() == axis for axis, d in outer.items())
-
-
-def _places(nest: Nest, buffer: str, group: Group) -> set[tuple[Index, ...]]:
-    """Where a nest reads a buffer, also through what is inlined or recomputed in the group."""
-    within: dict[str, Pointwise] = dict(group.inlined)
-    within.update((n.buffer, n) for n in group.nests if isinstance(n, Pointwise))
-    found: set[tuple[Index, ...]] = set()
-    seen: set[tuple[str, tuple[Index, ...]]] = set()
-    waiting = list(nest.body.loads())
-    while waiting:
-        load = waiting.pop()
-        if (load.buffer, load.index) in seen:
-            continue
-        seen.add((load.buffer, load.index))
-        if load.buffer == buffer:
-            found.add(load.index)
-        elif load.buffer in within:
-            inner = within[load.buffer]
-            moved = dict(zip(inner.axes, load.index, strict=True))
-            waiting.extend(_moved(inner_load, moved) for inner_load in inner.body.loads())
-    return found
-
-
-def _moved(load: Load, moved: Mapping[Axis, Index]) -> Load:
-    return Load(load.buffer, tuple(index.substitute(moved) for index in load.index), load.dtype)
+def _flat(place: Place, layout: Layout) -> Index:
+    """The element of the storage that a place stands for."""
+    total = Index.constant_of(layout.offset)
+    for index, stride in zip(place, layout.stride, strict=True):
+        total = total + index * stride
+    return total
 
 
 def _ancestors(nest: Nest, group: Group) -> set[str]:

@@ -26,7 +26,7 @@ FREE_FLOPS = 100_000
 COPY_LOADS = 3
 COPIED_FLOPS = 32
 MAX_BUFFERS = 48
-MAX_OPERATIONS = 1500
+MAX_OPERATIONS = 400
 MIN_POINTS = 32
 SERIAL_WORK = 32768
 MIN_SHARE = 0.05
@@ -132,11 +132,14 @@ def memory_walk(pair: Pair) -> str | None:
 
 @profit
 def same_loops(pair: Pair) -> str | None:
-    """Siblings should run the same number of iterations, so that one loop serves both."""
+    """Siblings should run the same loops; or one of them a single iteration for each point of
+    the other's outer axes, such as the running mean beside a batch norm."""
     if pair.merged is None or pair.placement != "siblings":
         return None
     here, there = _iterations(pair.first), _iterations(pair.second)
-    if here == there:
+    larger = pair.first if here > there else pair.second
+    points = prod(hint(axis.size) for axis in pair.merged.axes)
+    if here == there or (min(here, there) == points and len(larger.axes) == len(pair.merged.axes)):
         return None
     return f"{pair.producer} takes {here:,} iterations, {pair.consumer} {there:,}"
 

@@ -6,8 +6,8 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 from __future__ import annotations
 
 from inductor_lab.ir.program import BufferView, ExternCall, Nest, Pointwise, written_by
+from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
-from inductor_lab.schedule.interpret import expanded
 from inductor_lab.schedule.memory import made_by, needed_by, runs_in_place
 from inductor_lab.schedule.result import Group, Schedule
 
@@ -31,26 +31,25 @@ def _verify_group(group: Group) -> None:
     names = {axis.name for axis in outer}
     for nest in group.nests:
         where = f"{nest.buffer} in {group.name}"
-        inner = [axis for axis in (*nest.axes, *nest.reduce_axes) if axis not in outer]
+        inner = set(real_axes((*nest.axes, *nest.reduce_axes))) - outer
         assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
         assert not names & {axis.name for axis in inner}, f"{where}: an inner axis hides an outer one"
         if isinstance(nest, Pointwise):
             assert nest.buffer in group.stored, f"{where} is neither stored nor inlined"
         else:
             assert outer == set(real_axes(nest.axes)), f"{where} is a reduction with inner axes"
-        _verify_loads(expanded(nest, group), group, made)
+        _verify_loads(nest, group, made)
 
 
 def _verify_loads(nest: Nest, group: Group, made: dict[str, Nest]) -> None:
-    for load in nest.body.loads():
-        maker = made.get(load.buffer)
-        if maker is None:
+    for name, place in demand(nest, group.inlined):
+        if name not in made:
             continue
-        assert load.buffer != nest.buffer, f"{nest.buffer} loads itself"
-        for axis, index in zip(maker.axes, load.index, strict=True):
+        assert name != nest.buffer, f"{nest.buffer} loads itself"
+        for axis, index in zip(made[name].axes, place, strict=True):
             if axis in group.axes:
                 assert index.as_axis() == axis, (
-                    f"{nest.buffer} in {group.name} loads {load.buffer} at another outer point"
+                    f"{nest.buffer} in {group.name} loads {name} at another outer point"
                 )
 
 

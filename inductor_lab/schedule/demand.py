@@ -1,0 +1,36 @@
+"""What a nest asks for once producers are evaluated on demand.
+
+`buf1[i0] = sin(buf0[i0 + 1])` with `buf0[i0] = x[i0] * 2` inlined demands buf0 at [i0 + 1], and through
+it x at [i0 + 1].  Each buffer is demanded at each place once, however often bodies mention it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.program import Nest, Pointwise
+from inductor_lab.schedule.facts import Place
+
+Demand = dict[tuple[str, Place], Expr | None]
+"""(buffer, place) → the producer's body at that place; None for what is loaded from memory."""
+
+
+def demand(nest: Nest, producers: Mapping[str, Pointwise]) -> Demand:
+    """Everything the nest loads, directly or through the bodies of `producers`."""
+    found: Demand = {}
+    waiting: list[Expr] = [nest.body]
+    while waiting:
+        for load in waiting.pop().loads():
+            key = (load.buffer, load.index)
+            if key in found:
+                continue
+            producer = producers.get(load.buffer)
+            if producer is None:
+                found[key] = None
+            else:
+                moved = dict(zip(producer.axes, load.index, strict=True))
+                body = producer.body.substitute(moved)
+                found[key] = body
+                waiting.append(body)
+    return found
