@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 
 from inductor_lab.capture.graph import Span
 from inductor_lab.capture.span import innermost
+from inductor_lab.capture.text import target_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def decompositions_of(module: GraphModule) -> tuple[Decomposed, ...]:
     for node in module.graph.nodes:
         if node.op != "call_function" or node.meta.get("original_aten") is None:
             continue
-        key = (node.meta["original_aten"], node.meta.get("stack_trace"), node.meta.get("seq_nr"))
+        key = (_original(node), node.meta.get("stack_trace"), node.meta.get("seq_nr"))
         if key != latest:
             runs.append([])
         runs[-1].append(node)
@@ -49,13 +50,18 @@ def decompositions_of(module: GraphModule) -> tuple[Decomposed, ...]:
 
 
 def _changed(run: list[Node]) -> bool:
-    return any(str(node.target) != str(run[0].meta["original_aten"]) for node in run)
+    return any(str(node.target) != _original(node) for node in run)
+
+
+def _original(node: Node) -> str:
+    """By name: FX copies the operator object along with the metadata."""
+    return str(node.meta["original_aten"])
 
 
 def _decomposed(run: list[Node]) -> Decomposed:
     return Decomposed(
-        op=str(run[0].meta["original_aten"]),
-        became=tuple(str(node.target) for node in run),
+        op=_original(run[0]),
+        became=tuple(target_text(node.target).removeprefix("torch.ops.") for node in run),
         nodes=tuple(node.name for node in run),
         span=innermost(run[0].meta.get("stack_trace") or ""),
     )
