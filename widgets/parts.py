@@ -161,7 +161,7 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         decisions_view(schedule, scope, links),
         groups_view(schedule, scope, links),
     ]
-    count = f"{schedule.before.kernels} → {schedule.after.kernels}"
+    count = f"{schedule.before.kernels}→{schedule.after.kernels}"
     return pane("schedule", views, count=count, seconds=seconds)
 
 

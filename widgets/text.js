@@ -15,7 +15,10 @@ export function textView(view, context) {
   const lines = [];
   for (const block of view.blocks) {
     const body = html("div", { class: "lab-block" });
-    if (block.title) body.append(html("div", { class: "lab-block-title" }, block.title));
+    if (block.title) {
+      const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
+      body.append(html("div", { class: style }, block.title));
+    }
     block.lines.forEach((line, i) => {
       const number = block.first ? block.first + i : "";
       body.append(lineElement(line, number, `${id}-${lines.length}`, shows, lines, context));
@@ -45,7 +48,8 @@ function lineElement([text, things = [], mark = ""], number, id, shows, lines, {
     "data-hue": cue ? cue.hue : null,
   },
   html("span", { class: "lab-no", "aria-hidden": "true" }, String(number)),
-  html("span", { class: "lab-cue", title: cue ? `from ${cue.title}` : null }, cue ? cue.number : ""),
+  html("span", { class: "lab-cue", title: cue ? `from ${cue.title}` : null },
+    cue && links.kind[things[0]] !== "source" ? cue.number : ""),
   html("span", { class: "lab-mark" }, mark === "@" ? "" : mark),
   html("code", {}, text || " "));
   lines.push({ element: row, text, things });
