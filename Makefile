@@ -2,6 +2,7 @@
 # make test    the same set-up, then every check and test
 # Others: lint, clean.
 #
+# TESTS=tests/schedule     only some of the tests
 # PYTHON=python3.12        another interpreter for .venv (3.11 or newer)
 # TORCH_INDEX=URL          where the torch build comes from; empty: from the default index, which on
 #                          Linux means the CUDA build
@@ -13,14 +14,14 @@ HAS_NVIDIA := $(shell command -v nvidia-smi 2>/dev/null)
 TORCH_INDEX ?= $(if $(HAS_NVIDIA),,https://download.pytorch.org/whl/cpu)
 INSTALLED := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' constraints.txt)
-TESTS ?= tests
+TESTS ?=
 
 .PHONY: demo test lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
