@@ -55,7 +55,8 @@ class CompiledPart(Shown):
 class CompiledGraph(Shown):
     """One captured graph with all that became of it.
 
-    `joint`, `partition` and `backward` are None where no gradient was asked for.
+    `joint`, `partition` and `backward` are None where no gradient was asked for.  `inputs` are the
+    live arguments of the graph's first call, for `run` of its stages.
     """
 
     captured: FxGraph
@@ -63,6 +64,7 @@ class CompiledGraph(Shown):
     partition: Partition | None
     forward: CompiledPart
     backward: CompiledPart | None = None
+    inputs: tuple[Any, ...] = field(default=(), metadata={"live": True})
 
     @property
     def parts(self) -> tuple[CompiledPart, ...]:

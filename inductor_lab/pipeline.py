@@ -43,6 +43,7 @@ class GraphCompiler:
     observer: Observer = field(default_factory=Observer)
     keep: bool = False
     captured: FxGraph | None = None
+    inputs: tuple[Any, ...] = ()
     joint: JointGraph | None = None
     split: Partition | None = None
     parts: dict[str, CompiledPart] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class GraphCompiler:
         """A callable with the graph's signature: the whole way, from captured graph to running code."""
         if self.keep:
             self.captured = fx_graph(module, name)
+            self.inputs = tuple(inputs)
         return torch_api.aot_autograd(
             module,
             inputs,
@@ -116,6 +118,7 @@ class GraphCompiler:
             partition=self.split,
             forward=self.parts["forward"],
             backward=self.parts.get("backward"),
+            inputs=self.inputs,
         )
 
     def _before(self, name: str) -> FxGraph | None:

@@ -18,11 +18,12 @@ import torch
 import torch._dynamo
 import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
+from torch._decomp import core_aten_decompositions as _core_decompositions
+from torch._decomp import decomposition_table as _decomposition_table
 from torch._dynamo.backends.common import aot_autograd as _aot_autograd
 from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
-from torch._decomp import core_aten_decompositions as _core_decompositions
-from torch._decomp import decomposition_table as _decomposition_table
+from torch._dynamo.pgo import get_code_state
 from torch._functorch import partitioners as _partitioners
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
@@ -135,7 +136,8 @@ def fresh_compile() -> Iterator[None]:
     """Make the next call of a compiled function go the whole way, and at once.
 
     torch's own caches do not answer in our backend's place, the backward graph is compiled together
-    with the forward one, and a function may be compiled any number of times.
+    with the forward one, a function may be compiled any number of times, and sizes seen in earlier
+    calls are forgotten (they would make dimensions dynamic).
     """
     settings: tuple[tuple[Any, str, Any], ...] = (
         (functorch_config, "enable_autograd_cache", False),
@@ -150,7 +152,21 @@ def fresh_compile() -> Iterator[None]:
         for config, name, value in settings:
             if hasattr(config, name):
                 stack.enter_context(config.patch({name: value}))
+        stack.enter_context(_forgotten_sizes())
         yield
+
+
+@contextlib.contextmanager
+def _forgotten_sizes() -> Iterator[None]:
+    """Set aside what Dynamo remembers of sizes per function, and bring it back."""
+    remembered = get_code_state()
+    kept = dict(remembered)
+    remembered.clear()
+    try:
+        yield
+    finally:
+        remembered.clear()
+        remembered.update(kept)
 
 
 def size_hint(size: Any, fallback: int = 4096) -> int:

@@ -29,10 +29,10 @@ def check(found: Any, expected: Any, stage: str) -> None:
         assert_close(a, b, rtol=1e-4, atol=1e-4, msg=lambda m: f"{stage}: {m}")
 
 
-def check_all_stages(c: lab.Compilation, args: tuple[Any, ...], expected: Any) -> None:
+def check_all_stages(c: lab.Compilation, expected: Any) -> None:
     assert len(c.graphs) == 1 and not c.capture.breaks
     graph = c.graphs[0]
-    tensors = tuple(torch.as_tensor(a) for a in args)
+    tensors = graph.inputs
     check(c.result, expected, "executable")
     check(c.capture.graphs[0].run(*tensors), expected, "captured graph")
     for stage in ("loops", "schedule"):
@@ -48,7 +48,7 @@ def test_small_function(name: str) -> None:
     fn, make = CASES[name]
     args = make()
     c = lab.inspect(fn, *args)
-    check_all_stages(c, args, fn(*args))
+    check_all_stages(c, fn(*args))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -77,7 +77,7 @@ def test_gradients(name: str) -> None:
 def test_program_stages(name: str) -> None:
     fn, args = SMALL_PROGRAMS[name].make()
     c = lab.inspect(fn, *args)
-    check_all_stages(c, args, fn(*args))
+    check_all_stages(c, fn(*args))
 
 
 def test_backward_stages_of_trig() -> None:
