@@ -1,8 +1,8 @@
 """Which axis of one cluster is which axis of the other.
 
-Two clusters meet in a buffer that both load, or that one makes and the other loads.  Where the first
-has `buf[i0, r0]` and the second `buf[i0, i1]`, the outer axis i0 of one is i0 of the other; r0 and i1
-are each one's own business.
+Two clusters meet in a buffer that both load, or that one makes and the other loads.  Where the
+first has `buf[i0, r0]` and the second `buf[i0, i1]`, the outer axis i0 of one is i0 of the other;
+r0 and i1 are each one's own business.
 
 Inductor: `scheduler.py`, `MemoryDep.normalize_with_stride_order` and loop reordering do this by
 renaming all loops of both sides to one canonical order.

@@ -1,7 +1,7 @@
 """A group in the making: which nests it has, what it loads where, and what that costs.
 
-Clusters are values: inlining or joining makes a new one, so that a fusion can be judged by looking at
-the cluster it would give.  Loads are kept per member as (buffer, place) with everything inlined
+Clusters are values: inlining or joining makes a new one, so that a fusion can be judged by looking
+at the cluster it would give.  Loads are kept per member as (buffer, place) with everything inlined
 already expanded, each different place once; so long chains of cheap operations stay linear.
 """
 
@@ -31,8 +31,8 @@ Loads: TypeAlias = dict[str, dict[Place, Access]]
 class Member:
     """A nest that the cluster computes in full.
 
-    `rename` gives its axes the names that the cluster uses; `loads` are all its loads, in those axes, those
-    of inlined producers included.
+    `rename` gives its axes the names that the cluster uses; `loads` are all its loads, in those
+    axes, those of inlined producers included.
     """
 
     facts: NestFacts

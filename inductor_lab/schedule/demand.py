@@ -1,7 +1,8 @@
 """What a nest asks for once producers are evaluated on demand.
 
-`buf1[i0] = sin(buf0[i0 + 1])` with `buf0[i0] = x[i0] * 2` inlined demands buf0 at [i0 + 1], and through
-it x at [i0 + 1].  Each buffer is demanded at each place once, however often bodies mention it.
+`buf1[i0] = sin(buf0[i0 + 1])` with `buf0[i0] = x[i0] * 2` inlined demands buf0 at [i0 + 1], and
+through it x at [i0 + 1].  Each buffer is demanded at each place once, however often bodies mention
+it.
 """
 
 from __future__ import annotations

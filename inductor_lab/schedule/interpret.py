@@ -1,7 +1,8 @@
 """Run a schedule with torch: what its kernels are meant to compute.
 
-Group by group, as code generators see them: a load of an inlined producer is the value of the producer's
-body at that place, and everything else that a group makes is computed in full, nest by nest.
+Group by group, as code generators see them: a load of an inlined producer is the value of the
+producer's body at that place, and everything else that a group makes is computed in full, nest by
+nest.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     device = run.device(run.program.buffers[nest.buffer].device)
     axes = (*nest.axes, *nest.reduce_axes)
     bodies = {key: body for key, body in demand(nest, group.inlined).items() if body is not None}
-    guarded = any(isinstance(node, Masked) for b in (nest.body, *bodies.values()) for node in b.walk())
+    every = (node for body in (nest.body, *bodies.values()) for node in body.walk())
+    guarded = any(isinstance(node, Masked) for node in every)
     env = dict(run.env)
     temps: dict[Key, Temp] = {}
     for key in _in_order(bodies):

@@ -1,7 +1,7 @@
 """What must hold for two nests to share a kernel.
 
-A kernel runs the points of its group's outer axes independently, in any order, and all of its nests are
-over before the next kernel starts.  Each rule guards one part of that.
+A kernel runs the points of its group's outer axes independently, in any order, and all of its
+nests are over before the next kernel starts.  Each rule guards one part of that.
 
 Inductor: `scheduler.py`, `Scheduler.can_fuse` and `can_fuse_vertical`.
 """
@@ -29,8 +29,8 @@ def same_device(pair: Pair) -> str | None:
 
 @legality
 def no_step_between(pair: Pair) -> str | None:
-    """No other step may need the one and be needed by the other: it could run neither before nor after
-    the kernel."""
+    """No other step may need the one and be needed by the other: it could run neither before nor
+    after the kernel."""
     if pair.between is None:
         return None
     return f"{pair.between} has to run between {pair.producer} and {pair.consumer}"
@@ -48,7 +48,8 @@ def stored_once(pair: Pair) -> str | None:
 def same_iteration_space(pair: Pair) -> str | None:
     """All nests of a kernel visit all points of its outer axes.
 
-    Reductions keep all their axes outer; a pointwise nest may turn some of its own into inner loops.
+    Reductions keep all their axes outer; a pointwise nest may turn some of its own into inner
+    loops.
     """
     if pair.evaluated_on_demand or axes_cover(pair.first, pair.second, pair.common):
         return None
@@ -84,7 +85,8 @@ def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> 
         for place in reader.loads.get(name, ()):
             for axis, index in zip(member.axes, place, strict=True):
                 if axis in common and index.as_axis() != common[axis]:
-                    return f"{name} is made at [{_places(member.store)}] and read at [{_places(place)}]"
+                    made = _places(member.store)
+                    return f"{name} is made at [{made}] and read at [{_places(place)}]"
     return None
 
 

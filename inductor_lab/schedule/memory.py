@@ -1,9 +1,9 @@
 """Which intermediate takes over whose storage.
 
-A buffer is alive from the step that makes it to the last step that reads it.  A kernel's result may
-take the storage of one that is dead by then; or of one that dies in this very kernel, if the kernel reads
-the old element and writes the new one at the same place (in place).  Inputs, constants and outputs of the
-graph are never taken over.
+A buffer is alive from the step that makes it to the last step that reads it.  A kernel's result
+may take the storage of one that is dead by then; or of one that dies in this very kernel, if the
+kernel reads the old element and writes the new one at the same place (in place).  Inputs,
+constants and outputs of the graph are never taken over.
 
 Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLine.plan`) and
 `scheduler.py` (`SchedulerNode.decide_inplace_update`).
@@ -35,8 +35,8 @@ def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPl
     """Lifetimes of all buffers that steps make, and who reuses whom.
 
     Peaks count intermediates and outputs, each from the step that makes it to its last reader;
-    `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer whose
-    storage is taken over later is not in `freed`: it ends with the one that took it.
+    `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer
+    whose storage is taken over later is not in `freed`: it ends with the one that took it.
     """
     lifetimes = buffer_lifetimes(program, steps)
     plan = _Plan(program, steps, lifetimes)
@@ -58,9 +58,7 @@ def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPl
     )
 
 
-def buffer_lifetimes(
-    program: LoopProgram, steps: Sequence[ScheduleStep]
-) -> tuple[Lifetime, ...]:
+def buffer_lifetimes(program: LoopProgram, steps: Sequence[ScheduleStep]) -> tuple[Lifetime, ...]:
     """When each buffer that a step makes is made and last read.
 
     What a library call returns may lie in its arguments' storage (a view), so these live as long.

@@ -77,7 +77,8 @@ def cheap_copy(pair: Pair) -> str | None:
 
 @profit
 def kernel_size(pair: Pair) -> str | None:
-    """A kernel with too many pointers or too much text runs out of registers and compiles slowly."""
+    """A kernel with too many pointers or too much text runs out of registers and compiles
+    slowly."""
     if pair.merged is None:
         return None
     buffers = len(pair.merged.reads) + len(pair.merged.written)

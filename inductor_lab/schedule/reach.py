@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 class Reach:
-    """`after[p]` and `before[p]`: steps that transitively depend on step p, and that p depends on."""
+    """`after[p]` and `before[p]`: steps that transitively depend on step p, and that p depends
+    on."""
 
     def __init__(self, sources: Sequence[Iterable[int]]) -> None:
         """`sources[p]` are the positions that step p reads from, all smaller than p."""
         self.before: list[int] = []
         self.after = [0] * len(sources)
-        for position, direct in enumerate(sources):
+        for direct in sources:
             mask = 0
             for source in direct:
                 mask |= 1 << source | self.before[source]

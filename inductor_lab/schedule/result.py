@@ -1,7 +1,7 @@
 """What the scheduler decided: groups in order, every decision with its reasons, and what it costs.
 
-Inductor: `scheduler.py` (FusedSchedulerNode, can_fuse) and `memory.py`; there the reasons are logged,
-here they are returned.
+Inductor: `scheduler.py` (FusedSchedulerNode, can_fuse) and `memory.py`; there the reasons are
+logged, here they are returned.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from inductor_lab.errors import UnknownName
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.index import Axis
 from inductor_lab.ir.program import ExternCall, LoopProgram, Nest, Pointwise
+
+Choice: TypeAlias = Literal["rules", "forced", "forbidden", "disabled"]
+"""Who decided on a pair: the rules, or the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Decision:
     consumer: str
     fused: bool
     relation: Literal["vertical", "horizontal"]
-    choice: Literal["rules", "forced", "forbidden", "disabled"]
+    choice: Choice
     verdicts: tuple[Verdict, ...]
     bytes_saved: int = 0
 
@@ -54,7 +57,8 @@ class Decisions:
         return len(self.all)
 
     def about(self, producer: str, consumer: str) -> Decision:
-        """The decision for a pair of buffers; raises UnknownName if the pair was never considered."""
+        """The decision for a pair of buffers; raises UnknownName if the pair was never
+        considered."""
         for decision in self.all:
             if (decision.producer, decision.consumer) == (producer, consumer):
                 return decision
@@ -102,9 +106,10 @@ class Group:
     """Nests that become one kernel.
 
     All nests share the outer `axes` (the very same Axis values; none of size 1): each stored nest
-    and each reduction visits every point of `axes`, and at one point of them it reads of the group's
-    other nests only what belongs to that same point.  So the points of `axes` are independent, and a kernel
-    runs them in parallel.  Axes of a nest that are not in `axes` are inner: a nest's own loop per point.
+    and each reduction visits every point of `axes`, and at one point of them it reads of the
+    group's other nests only what belongs to that same point.  So the points of `axes` are
+    independent, and a kernel runs them in parallel.  Axes of a nest that are not in `axes` are
+    inner: a nest's own loop per point.
 
     nests     in data-flow order: reductions, and the pointwise nests that are stored
     stored    buffers that reach memory; a reduction that is not here lives in a register per point

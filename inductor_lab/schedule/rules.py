@@ -1,7 +1,7 @@
 """What a fusion rule is, and the tables of all rules.
 
-A rule gets a `Pair`, the fusion as it would be, and returns what speaks against it or None.  Rules never
-change anything, and all of them are asked for every pair.
+A rule gets a `Pair`, the fusion as it would be, and returns what speaks against it or None.  Rules
+never change anything, and all of them are asked for every pair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Pair:
 
     placement  inlined   the producer is evaluated inside the consumer's group and nowhere else
                copied    the same, and it is computed elsewhere too
-               stored    the producer is computed in the consumer's group and stored, or reduced, there
+               stored    the producer is computed in full in the consumer's group
                siblings  neither reads the other; they share an input
     first      the producer alone (for siblings, the group of the earlier nest)
     second     the group of the consumer

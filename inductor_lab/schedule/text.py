@@ -52,7 +52,8 @@ def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
 
 
 def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
-    """One group: its name and outer axes, then its nests in program order with what becomes of each."""
+    """One group: its name and outer axes, then its nests in program order with what becomes of
+    each."""
     yield f"{group.name}({axes_text(group.axes)})  # {cost_text(group.cost)}", group.origins
     nests = {nest.buffer: nest for nest in (*group.inlined.values(), *group.nests)}
     order = [step.buffer for step in schedule.program.nests if step.buffer in nests]

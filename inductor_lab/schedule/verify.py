@@ -13,8 +13,8 @@ from inductor_lab.schedule.result import Group, Schedule
 
 
 def verify_schedule(schedule: Schedule) -> None:
-    """Raise AssertionError, saying what is wrong, unless the schedule keeps all promises of `Group`,
-    of the order of steps, and of `MemoryPlan`."""
+    """Raise AssertionError, saying what is wrong, unless the schedule keeps all promises of
+    `Group`, of the order of steps, and of `MemoryPlan`."""
     for group in schedule.groups:
         _verify_group(group)
     _verify_order(schedule)
@@ -33,7 +33,7 @@ def _verify_group(group: Group) -> None:
         where = f"{nest.buffer} in {group.name}"
         inner = set(real_axes((*nest.axes, *nest.reduce_axes))) - outer
         assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
-        assert not names & {axis.name for axis in inner}, f"{where}: an inner axis hides an outer one"
+        assert not names & {axis.name for axis in inner}, f"{where}: two axes, one name"
         if isinstance(nest, Pointwise):
             assert nest.buffer in group.stored, f"{where} is neither stored nor inlined"
         else:

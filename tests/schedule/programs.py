@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._functorch.partitioners import default_partition
 
 from inductor_lab import torch_api
 from inductor_lab.lower.graph import lower_graph
@@ -15,7 +16,6 @@ from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.schedule.verify import verify_schedule
-from torch._functorch.partitioners import default_partition
 
 
 @dataclass

@@ -1,0 +1,360 @@
+"""The walk over a program that decides what becomes one kernel; `fuse.py` says how it goes.
+
+Every question has the same form: build the cluster that a fusion would give (`on_demand`,
+`together`), let all rules and then the options judge it (`judge`), write down the decision, and
+only then apply it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from inductor_lab.ir.program import (
+    BufferView,
+    ExternCall,
+    LoopProgram,
+    Reduction,
+    Step,
+    read_by,
+    written_by,
+)
+from inductor_lab.options import FusionOptions
+from inductor_lab.schedule import legality, profit
+from inductor_lab.schedule.align import common_axes, put_together
+from inductor_lab.schedule.cluster import Cluster, demote, expand_loads, inline, single
+from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
+from inductor_lab.schedule.reach import Reach, positions
+from inductor_lab.schedule.result import Choice, Decision, Verdict
+from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement
+
+RULE_FILES = (legality, profit)
+"""The modules whose import fills the tables of rules."""
+
+NEIGHBOURS = 2
+"""A nest is compared with so many clusters before it that share an input."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    pair: Pair
+    verdicts: tuple[Verdict, ...]
+    fused: bool
+    choice: Choice
+
+
+class Walk:
+    """The walk.
+
+    clusters   by number; a producer gets the number of its cluster, or of the one that it joins
+    where      buffer → numbers of the clusters that compute it (several if it is copied)
+    readers    buffer → nests that load it, in program order
+    kept       buffers that extern calls and outputs need
+    """
+
+    def __init__(self, program: LoopProgram, steps: Sequence[Step], options: FusionOptions) -> None:
+        self.buffers, self.steps, self.options = program.buffers, steps, options
+        self.inputs = [name for name in program.buffers]
+        self.facts: dict[str, NestFacts] = {}
+        self.readers: dict[str, list[str]] = {}
+        self.kept = {o.buffer for o in program.outputs if isinstance(o, BufferView)}
+        sources: list[set[int]] = []
+        maker: dict[str, int] = {}
+        for position, step in enumerate(steps):
+            if isinstance(step, ExternCall):
+                names = read_by(step)
+                self.kept |= names
+            else:
+                self.facts[step.buffer] = facts = nest_facts(step, position)
+                names = frozenset(buffer for buffer, _ in facts.loads)
+                for name in names:
+                    self.readers.setdefault(name, []).append(step.buffer)
+            sources.append({maker[name] for name in names if name in maker})
+            maker.update(dict.fromkeys(written_by(step), position))
+        self.reach = Reach(sources)
+        self.clusters: dict[int, Cluster] = {}
+        self.where: dict[str, list[int]] = {}
+        self.decisions: list[Decision] = []
+        self.refused: set[tuple[Cluster, Cluster]] = set()
+        self.expanded: dict[tuple[str, Place], tuple[tuple[str, Place], ...]] = {}
+
+    def run(self) -> None:
+        made: set[str] = set()
+        for step in reversed(self.steps):
+            made.update(written_by(step))
+            if isinstance(step, ExternCall):
+                for name in written_by(step):
+                    self.join_siblings(name)
+            else:
+                self.place(self.facts[step.buffer])
+        for name in self.inputs:
+            if name not in made:
+                self.join_siblings(name)
+        self.join_forced()
+        for number, cluster in self.clusters.items():
+            escaping = frozenset(name for name in cluster.made if self.escapes(name, {number}))
+            if escaping != cluster.written:
+                self.clusters[number] = demote(cluster, escaping, self.expand)
+
+    # ---- one producer ----
+
+    def place(self, facts: NestFacts) -> None:
+        """Find the kernel, or the kernels, that compute this nest."""
+        name = facts.buffer
+        numbers = self.join_siblings(name)
+        alone = single(facts, self.buffers)
+        if isinstance(facts.nest, Reduction):
+            return self.store(alone, numbers, {})
+        if len(numbers) == 1 and name not in self.kept:
+            judged = self.on_demand(alone, numbers[0], "inlined", alone.bytes)
+            self.record(judged, numbers[0])
+            if judged.fused:
+                return self.apply_on_demand(judged, numbers[0])
+            return self.add(alone)
+        copies = self.copies(alone, numbers)
+        if name not in self.kept and all(judged.fused for judged in copies.values()):
+            for number, judged in copies.items():
+                self.record(judged, number)
+                self.apply_on_demand(judged, number)
+            return None
+        return self.store(alone, numbers, copies)
+
+    def copies(self, alone: Cluster, numbers: Sequence[int]) -> dict[int, _Judged]:
+        """What if each reader recomputed it?  If all do, the producer's own kernel is saved."""
+        name = alone.members[0].buffer
+        share = 0 if name in self.kept else alone.bytes // len(numbers)
+        return {n: self.on_demand(alone, n, "copied", share) for n in numbers}
+
+    def store(self, alone: Cluster, numbers: Sequence[int], copies: Mapping[int, _Judged]) -> None:
+        """Compute it beside the reader where that saves most; the others copy it or load it."""
+        judged = {n: self.beside(alone, n, "stored") for n in numbers}
+        home = max(
+            (n for n in numbers if judged[n].fused),
+            key=lambda n: (judged[n].choice == "forced", judged[n].pair.saved, -n),
+            default=None,
+        )
+        if home is None:
+            self.add(alone)
+        for number in numbers:
+            if number == home:
+                self.record(judged[number], number)
+            elif (copy := self.worthwhile_copy(alone, number, copies)) is not None:
+                self.record(copy, number)
+                self.apply_on_demand(copy, number)
+            else:
+                answer = judged[number]
+                if home is not None and answer.fused:
+                    at_home = self.edges(alone.members[0].buffer, home)[0]
+                    answer = self.judge(replace(answer.pair, home=at_home))
+                self.record(answer, number)
+        if home is not None:
+            self.apply_beside(alone, judged[home].pair, home)
+
+    def worthwhile_copy(
+        self, alone: Cluster, number: int, copies: Mapping[int, _Judged]
+    ) -> _Judged | None:
+        """A copy that pays although the producer is stored anyway."""
+        if number not in copies or not copies[number].fused:
+            return None
+        judged = self.on_demand(alone, number, "copied", 0)
+        return judged if judged.fused else None
+
+    # ---- siblings ----
+
+    def join_siblings(self, name: str) -> list[int]:
+        """Put clusters that load this buffer together where rules allow; the clusters then."""
+        numbers = self.loading(name)
+        settled: list[int] = numbers[:1]
+        for number in numbers[1:]:
+            for other in reversed(settled[-NEIGHBOURS:]):
+                if self.try_siblings(other, number, name):
+                    break
+            else:
+                settled.append(number)
+        return settled
+
+    def try_siblings(self, number: int, other: int, shared: str) -> bool:
+        first, second = self.clusters[number], self.clusters[other]
+        if (first, second) in self.refused:
+            return False
+        names = self.reader(shared, number, other), self.reader(shared, other, number)
+        judged = self.judge_siblings(first, second, names, shared)
+        if not judged.fused or judged.pair.merged is None:
+            self.refused.add((first, second))
+            return False
+        self.merge(number, other, judged.pair.merged)
+        return True
+
+    def judge_siblings(
+        self, first: Cluster, second: Cluster, names: tuple[str, str], shared: str | None
+    ) -> _Judged:
+        both = [b for b in first.loads if b in second.loads and b != shared]
+        through = both if shared is None else [shared, *both]
+        inside = {n for n, c in self.clusters.items() if c is first or c is second}
+        judged = self.judge(self.together(first, second, names, "siblings", through, inside))
+        self.decisions.append(_decision(judged, *names))
+        return judged
+
+    def merge(self, number: int, other: int, merged: Cluster) -> None:
+        self.reach.join(_steps_of(self.clusters[number]), _steps_of(self.clusters[other]))
+        for name in (*self.clusters[other].made, *self.clusters[other].inlined):
+            places = [number if n == other else n for n in self.where[name]]
+            self.where[name] = list(dict.fromkeys(places))
+        del self.clusters[other]
+        self.clusters[number] = merged
+
+    def join_forced(self) -> None:
+        """Pairs that a person forces although neither reads the other and they share nothing."""
+        known = {(d.producer, d.consumer) for d in self.decisions}
+        for names in self.options.force:
+            places = [self.where.get(name, [])[:1] for name in names]
+            if names in known or not all(places) or places[0] == places[1]:
+                continue
+            number, other = places[0][0], places[1][0]
+            first, second = self.clusters[number], self.clusters[other]
+            judged = self.judge_siblings(first, second, names, None)
+            if judged.fused and judged.pair.merged is not None:
+                self.merge(number, other, judged.pair.merged)
+
+    # ---- candidates ----
+
+    def on_demand(
+        self, alone: Cluster, number: int, placement: Placement, own_bytes: int
+    ) -> _Judged:
+        """Judge evaluating a producer inside a cluster; its own kernel moves `own_bytes`."""
+        second, member = self.clusters[number], alone.members[0]
+        merged = inline(second, member.facts, self.expand, placement == "copied")
+        consumer = self.edges(member.buffer, number)[0]
+        saved = second.bytes - merged.bytes + own_bytes
+        return self.judge(
+            Pair(member.buffer, consumer, placement, alone, second, {}, merged, None, None, saved)
+        )
+
+    def beside(self, alone: Cluster, number: int, placement: Placement) -> _Judged:
+        """Judge computing a producer in the same kernel as a cluster that reads it."""
+        name, second = alone.members[0].buffer, self.clusters[number]
+        names = name, self.edges(name, number)[0]
+        return self.judge(self.together(alone, second, names, placement, [name], {number}))
+
+    def together(
+        self,
+        first: Cluster,
+        second: Cluster,
+        names: tuple[str, str],
+        placement: Placement,
+        shared: Iterable[str],
+        inside: set[int],
+    ) -> Pair:
+        common = common_axes(first, second, shared)
+        way = self.reach.between(_steps_of(first), _steps_of(second))
+        between = next((self.describe(p) for p in positions(way)), None)
+        pair = Pair(*names, placement, first, second, common, None, between, None, 0)
+        if legality.same_iteration_space(pair) or legality.same_point(pair):
+            return pair
+        merged = put_together(first, second, common)
+        escaping = frozenset(b for b in merged.made if self.escapes(b, inside))
+        merged = demote(merged, escaping, self.expand)
+        saved = first.bytes + second.bytes - merged.bytes
+        return replace(pair, merged=merged, saved=saved)
+
+    def judge(self, pair: Pair) -> _Judged:
+        """Ask every rule, then let the options have the last word."""
+        verdicts = [Verdict(n, "legality", rule(pair)) for n, rule in LEGALITY.items()]
+        legal = all(verdict.reason is None for verdict in verdicts)
+        asked = [(n, rule) for n, rule in PROFIT.items() if n not in self.options.off]
+        verdicts += [Verdict(name, "profit", rule(pair)) for name, rule in asked]
+        choice = self.choice(pair)
+        wanted = choice == "forced" or all(verdict.reason is None for verdict in verdicts)
+        fused = legal and wanted and choice in ("rules", "forced")
+        return _Judged(pair, tuple(verdicts), fused, choice)
+
+    def choice(self, pair: Pair) -> Choice:
+        if not self.options.enabled:
+            return "disabled"
+        if not self.options.force and not self.options.forbid:
+            return "rules"
+        firsts = {*pair.first.made, *pair.first.inlined}
+        seconds = {*pair.second.made, *pair.second.inlined}
+        for one, other in self.options.forbid:
+            if (one in firsts and other in seconds) or (one in seconds and other in firsts):
+                return "forbidden"
+        for one, other in self.options.force:
+            if one in firsts and other in seconds:
+                return "forced"
+        return "rules"
+
+    # ---- bookkeeping ----
+
+    def expand(self, facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...]:
+        key = (facts.buffer, place)
+        if key not in self.expanded:
+            self.expanded[key] = expand_loads(facts, place)
+        return self.expanded[key]
+
+    def loading(self, name: str) -> list[int]:
+        """Clusters that load a buffer from outside, in program order."""
+        found = {n for reader in self.readers.get(name, ()) for n in self.where[reader]}
+        found = {n for n in found if name in self.clusters[n].reads}
+        return sorted(found, key=lambda n: self.clusters[n].first)
+
+    def escapes(self, name: str, inside: set[int]) -> bool:
+        """Does anybody but these clusters need the buffer?"""
+        return name in self.kept or any(n not in inside for n in self.loading(name))
+
+    def edges(self, name: str, number: int) -> list[str]:
+        """The nests of a cluster that load a buffer themselves."""
+        return [reader for reader in self.readers[name] if number in self.where[reader]]
+
+    def reader(self, name: str, number: int, other: int) -> str:
+        """A nest of one cluster, and not of the other, that loads the buffer; if all of them are
+        copied into both, the last nest that the cluster computes."""
+        own = [reader for reader in self.edges(name, number) if other not in self.where[reader]]
+        return own[0] if own else self.clusters[number].members[-1].buffer
+
+    def describe(self, position: int) -> str:
+        step = self.steps[position]
+        return step.op if isinstance(step, ExternCall) else step.buffer
+
+    def record(self, judged: _Judged, number: int) -> None:
+        producer = judged.pair.producer
+        for consumer in self.edges(producer, number):
+            self.decisions.append(_decision(judged, producer, consumer))
+
+    def add(self, alone: Cluster) -> None:
+        number = alone.first
+        self.clusters[number] = alone
+        self.where[alone.members[0].buffer] = [number]
+
+    def apply_on_demand(self, judged: _Judged, number: int) -> None:
+        assert judged.pair.merged is not None, "a producer can always be inlined"
+        self.clusters[number] = judged.pair.merged
+        self.where.setdefault(judged.pair.producer, []).append(number)
+
+    def apply_beside(self, alone: Cluster, pair: Pair, number: int) -> None:
+        assert pair.merged is not None, "a fused pair has a cluster"
+        self.reach.join(_steps_of(alone), _steps_of(self.clusters[number]))
+        self.clusters[number] = pair.merged
+        self.where.setdefault(pair.producer, []).append(number)
+
+
+def _steps_of(cluster: Cluster) -> int:
+    """Positions of all nests of a cluster, as a set of `Reach`."""
+    mask = 0
+    for member in cluster.members:
+        mask |= 1 << member.facts.position
+    for facts in cluster.inlined.values():
+        mask |= 1 << facts.position
+    return mask
+
+
+def _decision(judged: _Judged, producer: str, consumer: str) -> Decision:
+    siblings = judged.pair.placement == "siblings"
+    return Decision(
+        producer=producer,
+        consumer=consumer,
+        fused=judged.fused,
+        relation="horizontal" if siblings else "vertical",
+        choice=judged.choice,
+        verdicts=judged.verdicts,
+        bytes_saved=judged.pair.saved,
+    )
