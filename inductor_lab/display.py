@@ -17,15 +17,18 @@ class Shown:
     __slots__ = ()
 
     def _repr_html_(self) -> str | None:
-        return _widgets("show").html(self)
+        html: str | None = _widgets("show").html(self)
+        return html
 
     def _repr_svg_(self) -> str | None:
-        return _widgets("show").svg(self)
+        svg: str | None = _widgets("show").svg(self)
+        return svg
 
 
 def write_report(compilation: Any, path: Path) -> Path:
     """Write the self-contained HTML page of a compilation; raises CannotWrite."""
-    return _widgets("report").write_report(compilation, path)
+    written: Path = _widgets("report").write_report(compilation, path)
+    return written
 
 
 def _widgets(module: str) -> Any:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from inductor_lab.capture.graph import FxGraph
+from inductor_lab.display import Shown
 from inductor_lab.errors import UnknownName
 
 
 @dataclass(frozen=True, eq=False)
-class JointGraph:
+class JointGraph(Shown):
     """Forward and backward in one graph, functional and in ATen ops, as AOTAutograd traced it.
 
     Inputs: the forward's (`primals`), and the gradients of the forward's outputs (`tangents`).
@@ -77,7 +78,7 @@ class PartitionDecision:
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class Partition(Shown):
     """A joint graph cut in two.
 
     cut_bytes           bytes that are kept for the backward and that nobody else keeps (no inputs)

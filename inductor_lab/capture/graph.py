@@ -10,6 +10,7 @@ from typing import Any
 
 import torch.fx
 
+from inductor_lab.display import Shown
 from inductor_lab.errors import NotRunnable
 
 
@@ -65,7 +66,7 @@ class FxNode:
 
 
 @dataclass(frozen=True, eq=False)
-class FxGraph:
+class FxGraph(Shown):
     """One graph: its nodes, its text (runnable Python), and the live module if there is one."""
 
     name: str

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_lab.capture.graph import FxGraph, Span
+from inductor_lab.display import Shown
 from inductor_lab.errors import NotRunnable
 
 _LOCAL_OR_GLOBAL = re.compile(r"[LG]\['(\w+)'\]")
@@ -104,7 +105,7 @@ class Recompile:
 
 
 @dataclass(frozen=True, eq=False)
-class Capture:
+class Capture(Shown):
     """Everything TorchDynamo did during one call.
 
     graphs       one for each compiled stretch of Python, in order; a graph break gives several

@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from inductor_lab.codegen.tree import Stmt
+from inductor_lab.display import Shown
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
@@ -28,7 +29,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class Code(Shown):
     """Generated text: a tuple of lines, made while emitting and never parsed again."""
 
     lines: tuple[Line, ...]
@@ -60,14 +61,14 @@ class Parameter:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(Shown):
     """One fused group as text for one language.
 
     name        `cpp_fused_add_cos_pow_sin_0`, `triton_fused_...`
     code        this kernel's function alone, with origins
     parameters  in call order
     tree        the loop tree the text was printed from
-    group, buffers   what it was made from, so that the same group can be rendered in the other language
+    group, buffers   what it was made from, so that the group can be rendered in the other language
     launch      for Triton: constants and grid (see `codegen/triton.py`); empty for C++
     """
 
@@ -90,9 +91,9 @@ class Kernel:
     def ladder(self, target: str) -> dict[str, str | bytes]:
         """Every rung of Triton's compiler for a named GPU, without a GPU.
 
-        `"cuda:90"` gives ttir, ttgir, llir, ptx, cubin; `"hip:gfx942"` gives amdgcn and hsaco in their
-        place.  Raises UnknownTarget, or CompileFailed.  A C++ kernel is
-        rendered as Triton first.
+        `"cuda:90"` gives ttir, ttgir, llir, ptx, cubin; `"hip:gfx942"` gives amdgcn and hsaco in
+        their place.  A C++ kernel is rendered as Triton first.  Raises UnknownTarget, or
+        CompileFailed.
         """
         from inductor_lab.codegen.ladder import ladder
 
@@ -100,7 +101,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, eq=False)
-class HostProgram:
+class HostProgram(Shown):
     """The Python function that allocates, calls the kernels and frees, in order."""
 
     code: Code

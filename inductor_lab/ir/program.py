@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
+from inductor_lab.display import Shown
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins
 from inductor_lab.ir.index import Axis, Size, mul_sizes, product
 
@@ -141,7 +142,7 @@ Output: TypeAlias = BufferView | int | float | bool | sympy.Expr | None
 
 
 @dataclass(frozen=True, eq=False)
-class LoopProgram:
+class LoopProgram(Shown):
     """Steps in an order that respects data flow (each buffer is made before it is loaded).
 
     `constants` holds the tensors of CONSTANT buffers.  `ignored_inputs` are positions of arguments

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_lab.capture.graph import FxGraph, Span
+from inductor_lab.display import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Fired:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Shown):
     """One pass.  `before` and `after` are the very same graph if it changed nothing.
 
     Both are None in compilations that nobody looks at (`record=False`).
@@ -56,7 +57,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Rewrites:
+class Rewrites(Shown):
     """All passes in order, and the module that came out (live)."""
 
     steps: tuple[Step, ...]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from inductor_lab.display import Shown
 from inductor_lab.errors import UnknownName
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.index import Axis
@@ -165,7 +166,7 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(Shown):
     """Groups and extern calls in the order they run."""
 
     program: LoopProgram

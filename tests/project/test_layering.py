@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": {"capture", "ir", "schedule", "codegen", "runtime"},
 }
 BASE = {"errors", "options", "observer", "torch_api", "display"}
-BASE_OF_IR = {"errors"}
+BASE_OF_IR = {"errors", "display"}
 
 # Folders that stand above the whole compiler, like the files at the top.
 ABOVE = {"demo"}
