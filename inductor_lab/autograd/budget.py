@@ -52,6 +52,8 @@ class Chooser:
         at_one = self.cut(self.bans, count_traffic=True)
         if budget >= 1:
             return at_one
+        if budget <= 0:
+            return self._cut_without(list(self.bans))
         target = budget * self.kept_bytes(at_one)
         order = sorted(self.bans, key=self._flops_per_byte)
         low, high = 0, len(order)

@@ -1,11 +1,11 @@
-"""The exact expression behind a line and a start column.
+"""The exact expression behind a line, and perhaps a start column.
 
 Dynamo knows where an op's expression starts but not on which line it ends, so its `^^^` marks run
-to the end of the line.  Python's own parser knows: of the expressions that start there, the right
-one is that which calls what the FX node calls.
+to the end of the line; before torch 2.13 it knows the line only.  Python's own parser knows: of the
+expressions that start there, the right one is that which calls what the FX node calls.
 
-    y = torch.sin(x) ** 2        column 9, callee "sin"   →   torch.sin(x)
-                                 column 9, callee "pow"   →   torch.sin(x) ** 2
+    y = torch.sin(x) ** 2        callee "sin"   →   torch.sin(x)
+                                 callee "pow"   →   torch.sin(x) ** 2
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import ast
 import linecache
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 _OPERATORS: Mapping[type[ast.AST], str] = {
@@ -40,32 +41,50 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Gt: "gt",
     ast.GtE: "ge",
 }
-_Ends = list[tuple[str, int, int]]
 
 
-def expression_end(file: str, line: int, column: int, callee: str) -> tuple[int, int]:
-    """Line and column (from 1) just after the expression; (0, 0) if it cannot be told."""
-    ends = _ends_by_start("".join(linecache.getlines(file))).get((line, column), [])
-    same = [(end_line, end) for name, end_line, end in ends if name == callee]
-    calls = [(end_line, end) for name, end_line, end in ends if name not in _OPERATORS.values()]
-    return min(same or (calls if len(calls) == 1 else []), default=(0, 0))
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What an expression calls, and where it is; lines and columns from 1, the end exclusive."""
+
+    callee: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def find_expression(file: str, line: int, column: int, callee: str) -> Extent | None:
+    """The expression of that callee that starts there; None if it cannot be told.
+
+    Without a column (0) the line must have just one expression that calls `callee`.
+    """
+    starting = _by_line("".join(linecache.getlines(file))).get(line, [])
+    if not column:
+        same = [extent for extent in starting if extent.callee == callee]
+        return same[0] if len(same) == 1 else None
+    here = [extent for extent in starting if extent.column == column]
+    same = [extent for extent in here if extent.callee == callee]
+    calls = [extent for extent in here if extent.callee not in _OPERATORS.values()]
+    found = same or (calls if len(calls) == 1 else [])
+    return min(found, key=lambda extent: (extent.end_line, extent.end_column), default=None)
 
 
 @lru_cache(maxsize=32)
-def _ends_by_start(text: str) -> Mapping[tuple[int, int], _Ends]:
-    """For each start, the expressions there that compute: what they call, and where they end."""
+def _by_line(text: str) -> Mapping[int, list[Extent]]:
+    """The expressions that compute something, by the line they start on."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return {}
     lines = text.splitlines()
-    found: dict[tuple[int, int], _Ends] = defaultdict(list)
+    found: dict[int, list[Extent]] = defaultdict(list)
     for node in ast.walk(tree):
         name = _callee(node)
         if name and isinstance(node, ast.expr) and node.end_lineno and node.end_col_offset:
-            start = (node.lineno, _characters(lines[node.lineno - 1], node.col_offset) + 1)
+            column = _characters(lines[node.lineno - 1], node.col_offset) + 1
             end = _characters(lines[node.end_lineno - 1], node.end_col_offset) + 1
-            found[start].append((name, node.end_lineno, end))
+            found[node.lineno].append(Extent(name, node.lineno, column, node.end_lineno, end))
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.capture.expression import expression_end
+from inductor_lab.capture.expression import find_expression
 from inductor_lab.capture.graph import Span
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
@@ -61,17 +61,19 @@ def innermost(stack_trace: str, callee: str = "") -> Span | None:
     """The deepest frame outside of torch itself; the deepest of all if there is no other.
 
     `callee` is what the op is called in the person's code (`"sin"`): it tells where the expression
-    ends.
+    is, and where it ends (`end_column` 0: unknown).
     """
     frames = _frames(stack_trace, True) or _frames(stack_trace, False)
     if not frames:
         return None
     frame, below = frames[-1]
     span = _span(frame, below)
-    if not span.column:
-        return span
-    end_line, end_column = expression_end(frame["file"], span.line, span.column, callee)
-    return replace(span, end_line=end_line or span.line, end_column=end_column)
+    found = find_expression(frame["file"], span.line, span.column, callee)
+    if found is None:
+        return replace(span, end_column=0)
+    return replace(
+        span, column=found.column, end_line=found.end_line, end_column=found.end_column
+    )
 
 
 _Frame = tuple[re.Match[str], list[str]]
