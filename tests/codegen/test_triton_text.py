@@ -1,0 +1,130 @@
+"""The text of Triton kernels: masks, blocks, rows, index types, origins."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.triton import triton_kernel
+from inductor_lab.codegen.triton_ops import TRITON_OPS
+from inductor_lab.ir.expr import Const, Load, Op
+from inductor_lab.ir.index import Axis, Index, Size
+from inductor_lab.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
+from inductor_lab.schedule.result import Cost, Group
+from tests.codegen.triton_programs import kernels_of
+
+F32 = torch.float32
+
+
+def buffer(name: str, *size: Size, dtype: torch.dtype = F32) -> Buffer:
+    return Buffer(name, BufferKind.COMPUTED, dtype, "cpu", Layout.contiguous(size))
+
+
+def pointwise(*size: Size, dtype: torch.dtype = F32) -> tuple[Group, dict[str, Buffer]]:
+    """`y = -(x)` of the given sizes."""
+    axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(size))
+    load = Load("x", tuple(Index.of(axis) for axis in axes), dtype, frozenset({"x"}))
+    nest = Pointwise("y", axes, Op("neg", (load,), dtype), frozenset({"neg"}))
+    group = Group("fused_neg", axes, (nest,), frozenset({"y"}), {}, Cost(), nest.origins)
+    return group, {name: buffer(name, *size, dtype=dtype) for name in "xy"}
+
+
+def row_sum(rows: Size, row: Size) -> tuple[Group, dict[str, Buffer]]:
+    i, j = Axis("i", rows), Axis("j", row)
+    load = Load("x", (Index.of(i), Index.of(j)), F32)
+    nest = Reduction("y", (i,), (j,), "sum", load, frozenset({"sum_1"}))
+    axes = (i,) if rows != 1 else ()
+    group = Group("fused_sum", axes, (nest,), frozenset({"y"}), {}, Cost(), nest.origins)
+    return group, {"x": buffer("x", rows, row), "y": buffer("y", rows)}
+
+
+def printed(made: tuple[Group, dict[str, Buffer]]) -> Kernel:
+    return triton_kernel(*made, "kernel")
+
+
+def test_axes_become_one_and_a_whole_number_of_blocks_needs_no_mask() -> None:
+    assert str(printed(pointwise(16, 64))) == (
+        "@triton.jit\n"
+        "def kernel(in0, out0, XBLOCK: tl.constexpr):\n"
+        "    xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)\n"
+        "    t0 = tl.load(in0 + xindex)\n"
+        "    tl.store(out0 + xindex, -t0)\n"
+    )
+
+
+def test_a_rest_needs_a_mask() -> None:
+    text = str(printed(pointwise(1000)))
+    assert "xmask = xindex < 1000" in text
+    assert "tl.load(in0 + xindex, xmask)" in text and "-t0, xmask)" in text
+
+
+def test_large_buffers_are_indexed_with_64_bits() -> None:
+    assert "program_id(0).to(tl.int64)" in str(printed(pointwise(1 << 16, 1 << 15)))
+    assert "int64" not in str(printed(pointwise(1 << 16, 1 << 14)))
+
+
+def test_short_rows_are_one_block_and_long_rows_a_loop() -> None:
+    short = printed(row_sum(64, 500))
+    assert "for " not in str(short) and short.launch["constants"] == {"XBLOCK": 2, "RBLOCK": 512}
+    assert "lab.row_sum(tl.where(rmask, t0, 0.0))" in str(short)
+    long = printed(row_sum(64, 100_000))
+    assert "for roffset in range(0, 100000, RBLOCK):" in str(long)
+    assert "acc0_block = tl.where(rmask, acc0_block + t0, acc0_block)" in str(long)
+    even = printed(row_sum(64, 1 << 16))
+    assert "mask" not in str(even) and "acc0_block = acc0_block + t0" in str(even)
+
+
+def test_a_full_reduction_is_one_program() -> None:
+    kernel = printed(row_sum(1, 1000))
+    assert "program_id" not in str(kernel) and kernel.launch["xnumel"] == 1
+    assert "tl.store(out0 + tl.full([1, 1], 0, tl.int32), acc0)" in str(kernel)
+
+
+def test_a_row_is_read_once_however_often_it_is_visited() -> None:
+    (kernel,) = kernels_of(lambda x: torch.softmax(x, -1), torch.randn(4, 100))
+    assert str(kernel).count("tl.load") == 1
+    (kernel,) = kernels_of(lambda x: torch.softmax(x, -1), torch.randn(4, 10_000))
+    assert str(kernel).count("tl.load") == 3
+
+
+def test_neighbouring_points_share_a_program_where_they_are_neighbours_in_memory() -> None:
+    (kernel,) = kernels_of(lambda x: x.sum(0), torch.randn(2000, 64))
+    assert kernel.launch["constants"]["XBLOCK"] == 16
+    (kernel,) = kernels_of(lambda x: x.sum(1), torch.randn(64, 2000))
+    assert kernel.launch["constants"]["XBLOCK"] == 1
+
+
+def test_every_statement_knows_the_nodes_it_computes() -> None:
+    kernel = printed(pointwise(1000))
+    (store,) = kernel.code.lines_of("neg")
+    assert "tl.store" in kernel.code.lines[store - 1].text
+    (load,) = kernel.code.lines_of("x")
+    assert "tl.load" in kernel.code.lines[load - 1].text
+    frame = [line for line in kernel.code.lines if not line.statement]
+    assert all(not line.origins for line in frame)
+
+
+def test_the_table_of_operations_can_be_replaced() -> None:
+    group, buffers = pointwise(8)
+    kernel = triton_kernel(group, buffers, "kernel", ops={**TRITON_OPS, "neg": "2 * {0}"})
+    assert "2 * t0" in str(kernel)
+
+
+def test_a_long_signature_is_wrapped() -> None:
+    xs = [torch.randn(8) for _ in range(20)]
+    (kernel,) = kernels_of(lambda *xs: sum(xs), *xs)
+    assert max(len(line.text) for line in kernel.code.lines) <= 100
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.uint8])
+def test_constants_keep_the_dtype_of_a_value(dtype: torch.dtype) -> None:
+    i = Axis("i", 8)
+    condition = Op("gt", (Load("x", (Index.of(i),), F32), Const(0.0, F32)), torch.bool)
+    choice = Op("where", (condition, Const(1, dtype), Const(2, dtype)), dtype)
+    nest = Pointwise("y", (i,), choice)
+    group = Group("fused_where", (i,), (nest,), frozenset({"y"}), {}, Cost())
+    text = str(triton_kernel(group, {"x": buffer("x", 8), "y": buffer("y", 8, dtype=dtype)}, "k"))
+    name = str(dtype).removeprefix("torch.")
+    assert f"tl.full([], 1{'.0' if dtype.is_floating_point else ''}, tl.{name})" in text
+    assert "t0 > 0.0" in text

@@ -1,0 +1,63 @@
+"""Launching interpreted kernels: with and without TRITON_INTERPRET, errors, and block sizes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.runtime.triton_launch import load_kernel
+from tests.codegen.triton_programs import InTriton, kernels_of
+
+pytest.importorskip("triton")
+
+PROGRAM = """
+import torch
+import torch.nn.functional as F
+from tests.codegen.triton_programs import InTriton
+
+def network(x, w):
+    y = F.gelu(F.layer_norm(x, (6,), w))
+    return y, torch.tanh(y).argmax(1), torch.pow(y.abs(), 1.5), y.to(torch.bfloat16)
+
+x, w = torch.randn(4, 6), torch.randn(6)
+torch.testing.assert_close(InTriton()(network)(x, w), network(x, w))
+"""
+
+
+@pytest.mark.parametrize("value", ["", "1"])
+def test_interpreting_needs_no_environment_variable_and_bears_it(value: str) -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": value}
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_an_index_out_of_range_raises_as_in_eager() -> None:
+    table = torch.randn(5, 3)
+    compiled = InTriton()(lambda i: table[i] * 2)
+    torch.testing.assert_close(compiled(torch.tensor([0, -1])), table[[0, -1]] * 2)
+    with pytest.raises(IndexOutOfRange, match="dimension of size 5"):
+        compiled(torch.tensor([0, 5]))
+
+
+def test_triton_still_compiles_after_a_kernel_was_interpreted() -> None:
+    (kernel,) = kernels_of(lambda x: torch.softmax(x, -1), torch.randn(4, 10))
+    assert ".target sm_90" in kernel.ladder("cuda:90")["ptx"]
+    x = torch.randn(4, 10)
+    torch.testing.assert_close(InTriton()(torch.sin)(x), x.sin())
+
+
+def test_interpreted_programs_do_more_at_a_time_and_write_nothing_beyond_the_end() -> None:
+    for size in (1, 127, 128, 1000, 4096, 70_000, 1 << 17):
+        room = torch.full((size + 64,), 7.0)
+        x = torch.randn(size)
+        (kernel,) = kernels_of(torch.neg, x)
+        load_kernel(kernel, interpret=True)(x, room)
+        torch.testing.assert_close(room[:size], -x)
+        assert (room[size:] == 7.0).all()
