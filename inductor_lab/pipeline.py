@@ -81,7 +81,9 @@ class GraphCompiler:
     def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
         options = self.options
-        rewrites = self._phase(f"{name}.rewrite", lambda: rewrite(module, name, options))
+        rewrites = self._phase(
+            f"{name}.rewrite", lambda: rewrite(module, name, options, record=self.keep)
+        )
         loops = self._phase(f"{name}.lower", lambda: lower_graph(rewrites.module, name, options))
         schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, options.fusion))
         kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))

@@ -167,6 +167,7 @@ def _is_literal(value: Any) -> bool:
     return value is None or type(value) in (bool, int)
 
 
+@cache
 def _stored_fields(cls: type) -> list[Field[Any]]:
     return [f for f in fields(cls) if f.init and not f.metadata.get("live")]
 

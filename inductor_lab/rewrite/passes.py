@@ -43,14 +43,13 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
     work = _copy(module)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
-    before = fx_graph(_copy(work), name) if record else None
+    before = fx_graph(module, name) if record else None
     steps = []
     for pass_name, run in PASSES.items():
         fired = () if pass_name in off else tuple(run(work, off))
         after = before
-        if fired:
-            work.graph.lint()
-            after = fx_graph(_copy(work), name, earlier=before) if record else None
+        if fired and record:
+            after = fx_graph(_copy(work), name, earlier=before)
         steps.append(Step(pass_name, before, after, fired))
         before = after
     work.recompile()

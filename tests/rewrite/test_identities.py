@@ -43,6 +43,7 @@ def traced(function, *inputs):
 def fired(module):
     """Names of the identities that fired, in order, and the new module."""
     result = rewrite(module, "forward", Options(), record=False)
+    result.module.graph.lint()
     return [f.rule for f in result.fired if f.rule in RULES], result.module
 
 

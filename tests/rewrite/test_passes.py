@@ -17,7 +17,9 @@ x = torch.randn(4, 8)
 
 def run(function, *inputs, **options):
     module = make_fx(function, tracing_mode="fake")(*inputs)
-    return rewrite(module, "forward", Options(**options))
+    result = rewrite(module, "forward", Options(**options))
+    result.module.graph.lint()
+    return result
 
 
 def targets(result):
