@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch._functorch.partitioners import default_partition
 
 from inductor_lab import torch_api
+from inductor_lab.ir.program import LoopProgram
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.rewrite.decompositions import decomposition_table
@@ -27,7 +29,6 @@ class Scheduled:
 
     fusion: FusionOptions = field(default_factory=FusionOptions)
     schedules: dict[str, Schedule] = field(default_factory=dict)
-    run: bool = True
 
     def compiler(self, name: str) -> Callable[..., Any]:
         def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
@@ -54,3 +55,36 @@ class Scheduled:
         torch.compiler.reset()
         compiled = torch.compile(function, backend=self.backend, fullgraph=True, dynamic=dynamic)
         return compiled(*args)
+
+
+def traced(function: Callable[..., Any], *args: torch.Tensor) -> LoopProgram:
+    """The loop program of a function without gradients; nothing runs."""
+    table = dict(decomposition_table())
+    module = make_fx(function, decomposition_table=table, tracing_mode="fake")(*args)
+    module.graph.eliminate_dead_code()
+    return lower_graph(module, function.__name__, Options())
+
+
+def planned(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) -> Schedule:
+    """The verified schedule of a function; keyword arguments are those of `FusionOptions`."""
+    schedule = schedule_program(traced(function, *args), FusionOptions(**fusion))
+    verify_schedule(schedule)
+    return schedule
+
+
+def checked(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) -> Schedule:
+    """`planned`, and what it computes is what eager computes."""
+    schedule = planned(function, *args, **fusion)
+    expected = function(*args)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    results = schedule.run(*args)
+    assert len(results) == len(expected)
+    for result, value in zip(results, expected, strict=True):
+        torch.testing.assert_close(result, value)
+    return schedule
+
+
+def reasons(schedule: Schedule, producer: str, consumer: str) -> dict[str, str]:
+    """What speaks against fusing a pair, by rule."""
+    decision = schedule.decisions.about(producer, consumer)
+    return {v.rule: v.reason for v in decision.verdicts if v.reason is not None}
