@@ -125,5 +125,3 @@ def test_the_interpreter_variable_does_not_matter() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) > 1000
-
-

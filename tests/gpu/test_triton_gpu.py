@@ -1,0 +1,126 @@
+"""Triton kernels on a GPU against eager on the same GPU (float64 on the CPU where sums are long)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from inductor_lab.options import Options
+from tests.codegen.test_triton import CASES
+from tests.codegen.triton_programs import InTriton
+from tests.end_to_end.functions import CASES as FUNCTIONS
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
+
+
+def on_gpu(value: Any) -> Any:
+    return value.cuda() if isinstance(value, torch.Tensor) else value
+
+
+def agree(function: Any, *arguments: Any, dynamic: bool = False, **tolerance: float) -> InTriton:
+    compiled = InTriton(Options())
+    result = compiled(function, dynamic)(*arguments)
+    expected = function(*arguments)
+    torch.testing.assert_close(result, expected, equal_nan=True, **tolerance)
+    assert compiled.kernels and all(k.language == "triton" for k in compiled.kernels)
+    return compiled
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str) -> None:
+    torch.manual_seed(0)
+    function, make = CASES[name]
+    agree(function, *map(on_gpu, make()), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    torch.manual_seed(0)
+    function, make = FUNCTIONS[name]
+    arguments = [on_gpu(a) for a in make()]
+    with torch.device("cuda"):
+        agree(function, *arguments, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(4096, 1024), (1000, 5000), (64, 50_257), (3, 100_001)])
+def test_rows_of_all_lengths(shape: tuple[int, int]) -> None:
+    x = torch.randn(*shape, device="cuda")
+
+    def rows(x):
+        return torch.softmax(x, -1), F.layer_norm(x, x.shape[1:]), x.argmax(1), x.amax(1)
+
+    agree(rows, x, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(4096, 1024), (100_000, 33), (2048, 768)])
+def test_columns(shape: tuple[int, int]) -> None:
+    x = torch.randn(*shape, device="cuda")
+    agree(lambda x: (x.amax(0), x.argmin(0)), x)
+    (result,) = [InTriton(Options())(lambda x: x.sum(0))(x)]
+    torch.testing.assert_close(result.double(), x.double().sum(0), rtol=1e-4, atol=1e-2)
+
+
+def test_ten_million_elements_in_one_pass() -> None:
+    x = torch.randn(10_000_000, device="cuda")
+    compiled = agree(lambda x: ((x + 1) * 2).sin(), x, rtol=1e-4, atol=1e-5)
+    assert len(compiled.kernels) == 1
+
+
+def test_a_full_reduction() -> None:
+    x = torch.randn(1_000_003, device="cuda", dtype=torch.float64)
+    agree(lambda x: (x.sum(), x.amax(), x.argmin(), (x > 3).any()), x)
+
+
+def test_more_than_two_billion_elements() -> None:
+    x = torch.zeros((1 << 31) + 1000, device="cuda", dtype=torch.uint8)
+    x[-3:] = 7
+    result = InTriton(Options())(lambda x: x + 1)(x)
+    assert result[-4:].tolist() == [1, 8, 8, 8] and result[:3].tolist() == [1, 1, 1]
+
+
+def test_symbolic_sizes() -> None:
+    def several(x):
+        return torch.softmax(x, -1), x.sin(), torch.cat([x, x.exp()]), x.amax(0)
+
+    compiled = InTriton(Options())(several, dynamic=True)
+    for shape in ((10, 20), (1000, 300), (33, 5000)):
+        x = torch.randn(*shape, device="cuda")
+        torch.testing.assert_close(compiled(x), several(x), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients() -> None:
+    def network(x, w, b):
+        return F.gelu(F.layer_norm(x, (512,), w, b)).softmax(-1)
+
+    made = [torch.randn(s, device="cuda") for s in ((128, 512), (512,), (512,))]
+
+    def gradients(function):
+        leaves = [t.clone().requires_grad_() for t in made]
+        return torch.autograd.grad((function(*leaves) * 512).pow(2).sum(), leaves)
+
+    torch.testing.assert_close(
+        gradients(InTriton(Options())(network)), gradients(network), rtol=1e-3, atol=1e-4
+    )
+
+
+def test_random_numbers_follow_the_seed() -> None:
+    def noise(x):
+        return torch.rand_like(x)
+
+    torch.manual_seed(3)
+    uniform = InTriton(Options())(noise)(torch.ones(1000, device="cuda"))
+    assert 0.4 < uniform.mean() < 0.6 and uniform.min() >= 0 and uniform.max() < 1
+    torch.manual_seed(3)
+    again = InTriton(Options())(noise)(torch.ones(1000, device="cuda"))
+    torch.testing.assert_close(again, uniform, rtol=0, atol=0)
+
+
+def test_half_precision_large() -> None:
+    x = torch.randn(512, 1024, device="cuda", dtype=torch.bfloat16)
+    agree(lambda x: (F.gelu(x), x.softmax(-1), x.float().sum(1)), x, rtol=2e-2, atol=2e-3)
