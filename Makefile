@@ -40,7 +40,8 @@ ifneq ($(TORCH_INDEX),)
 	@$(BIN)/python -m pip install -q --retries 0 --no-deps --index-url $(TORCH_INDEX) $(TORCH) \
 		2>/dev/null || echo "$(TORCH_INDEX) did not answer; taking torch from the default index"
 endif
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
+	@echo "installing inductor_lab and what it needs (some minutes)"
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
 	touch $@
 
 clean:
