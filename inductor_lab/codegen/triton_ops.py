@@ -90,7 +90,7 @@ TRITON_OPS: Mapping[str, str] = {
     "isinf": 'tl.abs({0}) == float("inf")',
     "signbit": "{0}.to(tl.int{bits}, bitcast=True) < 0",
     "signbit.int": "{0} < 0",
-    "round": "libdevice.rint({0})",
+    "round": "libdevice.nearbyint({0})",
     "square": "{0} * {0}",
     "relu": "lab.maximum({0}, 0)",
     "floordiv": "lab.floordiv_float({0}, {1})",

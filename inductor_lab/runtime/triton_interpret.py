@@ -25,7 +25,7 @@ from inductor_lab.codegen.triton_module import bare_function, device_copy, undec
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.ops_torch import OPERATIONS
 
-LIBDEVICE_NAMES = {"rint": "round"}
+LIBDEVICE_NAMES = {"nearbyint": "round"}
 """Names in libdevice of operations that we call otherwise."""
 
 
@@ -36,6 +36,7 @@ class Interpreted:
         function = bare_function(kernel)
         function.__globals__["lab"] = _interpreted_device()
         function.__globals__["libdevice"] = _Libdevice("libdevice")
+        function.__globals__["range"] = _range
         self.function = InterpretedFunction(function)
 
     def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
@@ -136,6 +137,11 @@ def _as_torch(operand: Any, like: Any) -> torch.Tensor:
     if isinstance(operand, tl.tensor):
         return torch.from_numpy(np.ascontiguousarray(operand.handle.data))
     return torch.from_numpy(np.full((1,), operand, like.handle.data.dtype))
+
+
+def _range(*bounds: Any) -> range:
+    """Python's range; a bound may be a number of Triton's."""
+    return range(*(b.handle.data.item() if isinstance(b, tl.tensor) else b for b in bounds))
 
 
 def _check_index(index: Any, size: Any, mask: Any) -> None:

@@ -157,13 +157,20 @@ def test_memory_is_freed_and_taken_over() -> None:
     ]
 
 
-def test_triton_kernels_take_tensors() -> None:
-    x = buffer("x", IN, (4,), device="cuda:0")
-    y = buffer("buf0", COMPUTED, (4,), device="cuda:0")
+def test_triton_kernels_take_tensors_on_the_right_device() -> None:
+    x = buffer("x", IN, (4,), device="cuda:1")
+    y = buffer("buf0", COMPUTED, (4,), device="cuda:1")
     group = neg("x", y)
-    text = body(schedule(("x",), (x, y), (group,), (whole(y),)), kernel(group, "k", "triton"))
-    assert "k(x, buf0)" in text
-    assert 'torch.empty_strided((4,), (1,), dtype=torch.float32, device="cuda:0")' in text
+    made = schedule(("x",), (x, y), (group,), (whole(y),))
+    assert body(made, kernel(group, "k", "triton")) == (
+        "def call(args):\n"
+        "    x, = args\n"
+        "    args.clear()\n"
+        "    with torch.cuda.device(1):\n"
+        "        buf0 = empty_strided_cuda((4,), (1,), torch.float32)\n"
+        "        k(x, buf0)\n"
+        "        return (buf0,)\n"
+    )
 
 
 def test_long_calls_are_broken() -> None:

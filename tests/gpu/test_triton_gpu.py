@@ -1,4 +1,4 @@
-"""Triton kernels on a GPU against eager on the same GPU (float64 on the CPU where sums are long)."""
+"""Triton kernels on a GPU against eager on the same GPU."""
 
 from __future__ import annotations
 
