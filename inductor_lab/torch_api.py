@@ -64,6 +64,9 @@ takes twice as long and counts from the start of the storage.)
 empty_strided_cpu: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cpu
 """`empty_strided_cpu(size, stride, dtype)`: `torch.empty_strided` in half the time."""
 
+empty_strided_cuda: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cuda
+"""The same on the current CUDA or ROCm device."""
+
 
 def aot_autograd(
     module: GraphModule,

@@ -1,0 +1,1 @@
+"""Groups to text: C++, Triton, and the host program that calls them."""

@@ -39,10 +39,8 @@ from inductor_lab.ir.program import (
 from inductor_lab.schedule.result import Group, Schedule
 
 WIDTH = 100
-PREFACE = (
-    "import torch",
-    "from inductor_lab.runtime.memory import empty_strided_cpu, laid_out, reinterpret",
-)
+HELPERS = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
+"""The quick way to allocate on a device, from `runtime/memory.py`."""
 
 
 def host_program(schedule: Schedule, kernels: Sequence[Kernel]) -> HostProgram:
@@ -71,20 +69,30 @@ class _Writer:
     lines: list[Line] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
     taken_over: list[str] = field(default_factory=list)
+    indent: str = "    "
 
     @property
     def program(self) -> LoopProgram:
         return self.schedule.program
 
     def emit(self, text: str, origins: Origins = NO_ORIGINS, *, statement: bool = False) -> None:
-        for part in _wrapped("    " + text):
+        for part in _wrapped(self.indent + text):
             self.lines.append(Line(part, origins, statement))
 
     def preface(self) -> None:
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         spaces = sorted({call.op.split(".")[0] for call in calls})
-        imports = [*PREFACE, *(f"{space} = torch.ops.{space}" for space in spaces), "", ""]
-        self.lines += [Line(text, statement=False) for text in (*imports, "def call(args):")]
+        devices = {buffer.device.split(":")[0] for buffer in self.program.buffers.values()}
+        helpers = ["laid_out", "reinterpret", *(HELPERS[d] for d in devices if d in HELPERS)]
+        text = [
+            "import torch",
+            f"from inductor_lab.runtime.memory import {', '.join(sorted(helpers))}",
+            *(f"{space} = torch.ops.{space}" for space in spaces),
+            "",
+            "",
+            "def call(args):",
+        ]
+        self.lines += [Line(line, statement=False) for line in text]
 
     def unpack(self, parameters: tuple[str, ...]) -> None:
         if parameters:
@@ -94,6 +102,11 @@ class _Writer:
         for entry in self.program.inputs:
             if isinstance(entry, str):
                 self.bind_symbols(self.program.buffers[entry])
+        devices = sorted({buffer.device for buffer in self.program.buffers.values()} - {"cpu"})
+        if devices and devices[0].startswith("cuda:"):
+            # kernels are launched, and memory is allocated, on the current device
+            self.emit(f"with torch.cuda.device({devices[0].removeprefix('cuda:')}):")
+            self.indent += "    "
 
     def bind_symbols(self, buffer: Buffer) -> None:
         """Read symbols that nothing has bound yet off a tensor that is there."""
@@ -220,8 +233,9 @@ def _targets(names: Sequence[str]) -> str:
 
 def _new_tensor(buffer: Buffer) -> str:
     size, stride = _tuple(buffer.layout.size), _strides(buffer.layout)
-    if buffer.device == "cpu":
-        return f"empty_strided_cpu({size}, {stride}, {buffer.dtype})"
+    quick = HELPERS.get(buffer.device.split(":")[0])
+    if quick is not None:
+        return f"{quick}({size}, {stride}, {buffer.dtype})"
     where = f'device="{buffer.device}"'
     return f"torch.empty_strided({size}, {stride}, dtype={buffer.dtype}, {where})"
 

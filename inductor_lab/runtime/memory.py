@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab.torch_api import empty_strided_cpu, reinterpret
+from inductor_lab.torch_api import empty_strided_cpu, empty_strided_cuda, reinterpret
 
-__all__ = ["empty_strided_cpu", "laid_out", "reinterpret"]
+__all__ = ["empty_strided_cpu", "empty_strided_cuda", "laid_out", "reinterpret"]
 
 
 def laid_out(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
