@@ -22,7 +22,10 @@ const MOST_PANES = 4;
 
 /** Draw `doc` inside `root`, in place of what is there; returns the explorer. */
 export function render(root, doc) {
-  return new Explorer(root, doc);
+  const start = performance.now();
+  const explorer = new Explorer(root, doc);
+  performance.measure("inductor_lab: draw", { start });
+  return explorer;
 }
 
 class Explorer {

@@ -183,8 +183,9 @@ class GraphView {
   }
 
   light(lit, scroll) {
-    const first = this.shows.light(lit);
-    if (first && scroll) this.show(this.nodes.get(first.dataset.name));
+    this.shows.light(lit);
+    const first = scroll && this.shows.first();
+    if (first) this.show(this.nodes.get(first.dataset.name));
   }
 
   /** Move so that a box can be seen. */

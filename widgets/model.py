@@ -40,10 +40,11 @@ def document(compilation: Compilation) -> dict[str, Any]:
     }
     later = person_panes(compilation, links)
     _add(groups, panes, "capture", {**captured, **later})
+    alone = len(compilation.graphs) == 1
+    seconds = compilation.seconds if alone else {}  # they are summed over the graphs
     for n, graph in enumerate(compilation.graphs):
-        several = f"graph {n}: " if len(compilation.graphs) > 1 else ""
-        for title, found in _graph_panes(graph, f"g{n}", links, compilation.seconds):
-            _add(groups, panes, f"{several}{title}", found)
+        for title, found in _graph_panes(graph, f"g{n}", links, seconds):
+            _add(groups, panes, title if alone else f"graph {n} {title}", found)
     _add(groups, panes, "", {"time": time_pane(compilation)})
     panes["source"]["views"] = [source_view(compilation, links)]
     return {

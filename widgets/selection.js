@@ -61,7 +61,7 @@ export class Shows {
     }
   }
 
-  /** Light the elements of these things; returns the first of them in the page's order. */
+  /** Light the elements of these things, and no others. */
   light(lit) {
     const now = new Set();
     if (lit) for (const thing of lit) (this.elements.get(thing) || []).forEach((e) => now.add(e));
@@ -69,11 +69,10 @@ export class Shows {
     for (const element of now) if (!this.lit.has(element)) element.classList.add("lit");
     this.lit = now;
     this.container.classList.toggle("dim", now.size > 0);
-    let first = null;
-    for (const element of now) {
-      const before = first && first.compareDocumentPosition(element) & 2;
-      if (!first || before) first = element;
-    }
-    return first;
+  }
+
+  /** The first lit element in the page's order. */
+  first() {
+    return this.container.querySelector(".lit");
   }
 }

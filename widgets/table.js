@@ -18,8 +18,8 @@ export function tableView(view, context) {
   return {
     element,
     light: (lit, scroll) => {
-      const first = shows.light(lit);
-      if (first && scroll) first.scrollIntoView({ block: "nearest" });
+      shows.light(lit);
+      if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
     },
     find: (query) => rows.filter((r) => r.text.toLowerCase().includes(query)).map((r) => r.element),
     text: () => [view.columns.map(bare).join("\t"), ...rows.map((r) => r.text)].join("\n") + "\n",
@@ -44,12 +44,15 @@ function tableRow(view, row, rows, shows, { selection }) {
   shows.add(element, row.things);
   rows.push({ element, text: row.cells.join("\t") });
   if (!row.more.length) return [element];
-  const more = html("tr", { class: "lab-more", hidden: true },
-    html("td", { colspan: view.columns.length }, html("table", {}, row.more.map(moreRow))));
+  const more = html("tr", { class: "lab-more", hidden: true });
   const button = html("button", {
     class: "lab-open", type: "button", "aria-expanded": "false", "aria-label": "details",
     onclick: () => {
       more.hidden = !more.hidden;
+      if (!more.childElementCount) {
+        more.append(html("td", { colspan: view.columns.length },
+          html("table", {}, row.more.map(moreRow))));
+      }
       button.setAttribute("aria-expanded", String(!more.hidden));
       button.textContent = more.hidden ? "▸" : "▾";
     },

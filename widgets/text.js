@@ -5,6 +5,10 @@ import { Shows } from "./selection.js";
 
 let views = 0;
 
+// Lines come in chunks, so that the browser need not lay out those that are out of sight.
+const CHUNK = 200;
+const LINE_HEIGHT = 18.75;
+
 /** Draw a text view; returns what every view returns: `{element, light, find, text}`. */
 export function textView(view, context) {
   const id = `lab-text-${views++}`;
@@ -19,18 +23,24 @@ export function textView(view, context) {
       const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
       body.append(html("div", { class: style }, block.title));
     }
-    block.lines.forEach((line, i) => {
-      const number = block.first ? block.first + i : "";
-      body.append(lineElement(line, number, `${id}-${lines.length}`, shows, lines, context));
-    });
+    for (let start = 0; start < block.lines.length; start += CHUNK) {
+      const chunk = html("div", { class: "lab-chunk" });
+      const part = block.lines.slice(start, start + CHUNK);
+      chunk.style.containIntrinsicHeight = `auto ${part.length * LINE_HEIGHT}px`;
+      part.forEach((line, i) => {
+        const number = block.first ? block.first + start + i : "";
+        chunk.append(lineElement(line, number, `${id}-${lines.length}`, shows, lines, context));
+      });
+      body.append(chunk);
+    }
     element.append(body);
   }
   listenToLines(element, lines, context.selection);
   return {
     element,
     light: (lit, scroll) => {
-      const first = shows.light(lit);
-      if (first && scroll) first.scrollIntoView({ block: "nearest" });
+      shows.light(lit);
+      if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
     },
     find: (query) => lines.filter((l) => l.text.toLowerCase().includes(query)).map((l) => l.element),
     text: () => lines.map((line) => line.text).join("\n") + "\n",

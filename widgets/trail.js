@@ -7,6 +7,7 @@ const MOST = 3;
 export class Trail {
   constructor(explorer) {
     this.explorer = explorer;
+    this.codeIndex = this.indexCode(explorer);
     this.element = html("footer", { class: "lab-trail", role: "status" });
     explorer.selection.listen((lit) => this.show(lit));
     this.show(null);
@@ -60,23 +61,36 @@ export class Trail {
 
   /** Lines of generated code. */
   code(lit) {
-    const { doc, order } = this.explorer;
-    const stations = [];
-    for (const id of order.filter((pane) => pane.endsWith(".code"))) {
-      for (const block of doc.panes[id].views[0].blocks || []) {
-        const lines = [];
-        block.lines.forEach((line, i) => {
-          if ((line[1] || []).some((thing) => lit.has(thing))) lines.push(i + 1);
-        });
-        if (!lines.length) continue;
-        const name = block.title.split(" ")[0];
-        stations.push({ text: `${name}: ${ranges(lines)}`, pane: id });
+    const lines = new Map();
+    for (const thing of lit) {
+      for (const [block, line] of this.codeIndex.get(thing) || []) {
+        if (!lines.has(block)) lines.set(block, new Set());
+        lines.get(block).add(line);
       }
     }
-    return stations.length <= MOST ? stations : [
-      ...stations.slice(0, MOST),
-      { text: `${stations.length - MOST} more kernels`, pane: stations[MOST].pane },
-    ];
+    const found = [...lines].sort(([a], [b]) => a.order - b.order);
+    const stations = found.slice(0, MOST).map(([block, numbers]) => ({
+      text: `${block.name}: ${ranges([...numbers].sort((a, b) => a - b))}`, pane: block.pane,
+    }));
+    const more = found.length - MOST;
+    if (more > 0) stations.push({ text: `${more} more kernels`, pane: found[MOST][0].pane });
+    return stations;
+  }
+
+  /** Thing → the lines of generated code that show it, as [block, line]. */
+  indexCode({ doc, order }) {
+    const index = new Map();
+    let place = 0;
+    for (const pane of order.filter((id) => id.endsWith(".code"))) {
+      for (const block of doc.panes[pane].views[0].blocks || []) {
+        const known = { pane, name: block.title.split(" ")[0], order: place++ };
+        block.lines.forEach((line, i) => (line[1] || []).forEach((thing) => {
+          if (!index.has(thing)) index.set(thing, []);
+          index.get(thing).push([known, i + 1]);
+        }));
+      }
+    }
+    return index;
   }
 }
 

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from inductor_lab.widgets.layout import Box, Layout, layered
+
+DIAMOND = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("a", "d")]
+
+
+def overlapping(layout: Layout) -> list[tuple[str, str]]:
+    def apart(p: Box, q: Box) -> bool:
+        beside = p.x + p.width <= q.x + 0.01 or q.x + q.width <= p.x + 0.01
+        return beside or p.y + p.height <= q.y + 0.01 or q.y + q.height <= p.y + 0.01
+
+    names = sorted(layout.boxes)
+    return [
+        (a, b) for a in names for b in names
+        if a < b and not apart(layout.boxes[a], layout.boxes[b])
+    ]
+
+
+def test_arrows_point_down_and_nothing_overlaps():
+    layout = layered({name: (80, 30) for name in "abcd"}, DIAMOND)
+    for source, target in DIAMOND:
+        assert layout.boxes[source].y + 30 < layout.boxes[target].y
+    assert overlapping(layout) == []
+    assert {(route.source, route.target) for route in layout.routes} == set(DIAMOND)
+
+
+def test_an_arrow_starts_at_its_source_and_ends_at_its_target():
+    layout = layered({"a": (80, 30), "b": (200, 50)}, [("a", "b")])
+    (route,) = layout.routes
+    a, b = layout.boxes["a"], layout.boxes["b"]
+    assert route.points[0] == (a.x + 40, a.y + 30)
+    assert route.points[-1] == (b.x + 100, b.y)
+
+
+def test_everything_is_inside_the_picture():
+    sizes = {f"n{i}": (60 + 7 * (i % 5), 30) for i in range(30)}
+    edges = [(f"n{i}", f"n{j}") for i in range(30) for j in (i + 1, i + 7) if j < 30]
+    layout = layered(sizes, edges)
+    for box in layout.boxes.values():
+        assert 0 <= box.x <= layout.width - box.width
+        assert 0 <= box.y <= layout.height - box.height
+    for route in layout.routes:
+        assert all(0 <= x <= layout.width and 0 <= y <= layout.height for x, y in route.points)
+    assert overlapping(layout) == []
+
+
+@pytest.mark.parametrize("edges", [[("a", "b"), ("b", "a")], [("a", "a")], []])
+def test_cycles_loops_and_loose_boxes(edges):
+    layout = layered({"a": (80, 30), "b": (80, 30)}, edges)
+    assert set(layout.boxes) == {"a", "b"}
+    assert overlapping(layout) == []
+
+
+def test_nothing_at_all():
+    assert layered({}, []) == Layout({}, (), 0.0, 0.0)
+
+
+def test_inputs_stand_near_their_users():
+    chain = [(f"n{i}", f"n{i + 1}") for i in range(20)]
+    sizes = {f"n{i}": (60, 30) for i in range(21)} | {"late": (60, 30)}
+    layout = layered(sizes, [*chain, ("late", "n20")])
+    assert layout.boxes["late"].y > layout.boxes["n15"].y
+
+
+def test_a_thousand_nodes_take_seconds_at_most():
+    sizes = {f"n{i}": (90, 40) for i in range(1000)}
+    edges = [(f"n{i}", f"n{i + 1}") for i in range(999)]
+    edges += [(f"n{i}", f"n{i + 9}") for i in range(0, 990, 3)]
+    started = time.perf_counter()
+    layered(sizes, edges)
+    assert time.perf_counter() - started < 10

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inductor_lab.widgets.model import document
+
+
+def lines_of(doc, pane):
+    return [line for block in doc["panes"][pane]["views"][0]["blocks"] for line in block["lines"]]
+
+
+def above(doc, things):
+    """Everything that these things came from."""
+    parents, found, waiting = doc["links"]["parents"], set(), list(things)
+    while waiting:
+        thing = waiting.pop()
+        if thing not in found:
+            found.add(thing)
+            waiting += parents[thing]
+    return found
+
+
+def sources_of(doc, things):
+    links = doc["links"]
+    return {links["label"][t] for t in above(doc, things) if links["kind"][t] == "source"}
+
+
+@pytest.fixture(scope="module")
+def doc(training):
+    return document(training)
+
+
+def test_it_is_plain_data(doc):
+    assert json.loads(json.dumps(doc)) == doc
+
+
+def test_a_chain_of_three_says_what_it_saved(inference):
+    facts = {fact["label"]: fact["value"] for fact in document(inference)["facts"]}
+    assert facts["kernels"] == "3 → 1"
+    assert facts["memory passes"] == "6 → 2"
+    assert facts["traffic saved"] == "66.7 %"
+
+
+def test_every_phase_has_its_pane(doc):
+    for name in ("source", "g0.captured", "g0.joint", "g0.joint.cut", "guards", "time"):
+        assert name in doc["panes"]
+    for part in ("forward", "backward"):
+        for phase in ("graph", "rewrites", "loops", "schedule", "memory", "code", "host"):
+            assert doc["panes"][f"g0.{part}.{phase}"]["views"]
+    assert [p for group in doc["groups"] for p in group["panes"]] == list(doc["panes"])
+    assert set(doc["open"]) <= set(doc["panes"])
+    assert {fact["pane"] for fact in doc["facts"]} <= set(doc["panes"])
+
+
+@pytest.mark.parametrize("part", ["forward", "backward"])
+def test_generated_lines_lead_to_the_persons_lines(doc, training, part):
+    shown = lines_of(doc, f"g0.{part}.code")
+    kernels = getattr(training.graphs[0], part).kernels
+    code = [line for kernel in kernels for line in kernel.code.lines]
+    assert [line[0] for line in shown] == [line.text for line in code]
+    linked = [
+        bool(sources_of(doc, shown_line[1]))
+        for shown_line, line in zip(shown, code, strict=True)
+        if line.statement and line.origins
+    ]
+    assert linked and all(linked)
+
+
+def test_the_two_lines_of_the_function_go_different_ways(doc):
+    sin = next(line for line in lines_of(doc, "g0.forward.code") if "sin" in line[0] and line[1])
+    cos = next(line for line in lines_of(doc, "g0.forward.code") if "lab_cos" in line[0])
+    assert sources_of(doc, sin[1]) != sources_of(doc, cos[1])
+
+
+def test_graph_breaks_are_told_and_several_graphs_shown(broken):
+    doc = document(broken)
+    assert doc["panes"]["breaks"]["problem"] == "graph break"
+    assert doc["panes"]["breaks"]["views"][0]["rows"]
+    assert "g1.forward.code" in doc["panes"]
+    titles = [group["title"] for group in doc["groups"]]
+    assert "graph 0 forward" in titles and "graph 1 forward" in titles
+
+
+def test_what_is_missing_is_said(inference):
+    doc = document(inference)
+    empty = doc["panes"]["breaks"]["views"][0]
+    assert empty["kind"] == "empty" and "No graph breaks" in empty["text"]
+    assert "g0.joint" not in doc["panes"]
+
+
+def test_decisions_carry_every_rule(doc, training):
+    decisions = training.graphs[0].forward.schedule.decisions
+    view = doc["panes"]["g0.forward.schedule"]["views"][1]
+    assert len(view["rows"]) == len(decisions)
+    for row, decision in zip(view["rows"], decisions, strict=True):
+        assert [inner[0] for inner in row["more"]] == [v.rule for v in decision.verdicts]

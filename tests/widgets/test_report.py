@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from inductor_lab.errors import CannotWrite
+from inductor_lab.widgets.page import MODULES, json_for_html, script
+from inductor_lab.widgets.report import report_html
+
+HOSTILE = "<img src=x onerror=alert(1)></script>"
+
+
+def test_the_report_is_one_file_that_fetches_nothing(training, tmp_path):
+    page = training.report(tmp_path / "r.html").read_text()
+    assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:|//)", page)
+    assert "@import" not in page and "<iframe" not in page
+    assert page.count("</html>") == 1
+
+
+def test_source_and_code_can_be_read_without_a_script(training):
+    page = report_html(training)
+    before_script = page[: page.index('<script type="application/json"')]
+    assert "torch.sin(x) ** 2" in before_script
+    assert training.graphs[0].forward.kernels[0].name in before_script
+
+
+def test_hostile_names_are_escaped(training):
+    page = report_html(dataclasses.replace(training, name=HOSTILE))
+    assert "<img" not in page
+    assert page.count("</script>") == 2
+
+
+def test_json_cannot_end_its_script():
+    text = json_for_html({"a": "</script>\u2028&<!--"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script>\u2028&<!--"}
+
+
+def test_a_path_that_cannot_be_written_says_so(training, tmp_path):
+    with pytest.raises(CannotWrite, match="cannot be written"):
+        training.report(tmp_path / "no" / "such" / "folder.html")
+
+
+def test_modules_join_without_clashes():
+    text = script()
+    assert not re.search(r"^import ", text, re.MULTILINE)
+    assert re.findall(r"^export .*", text, re.MULTILINE) == ["export { render };"]
+    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE)
+    assert len(names) == len(set(names)), [n for n in names if names.count(n) > 1]
+    assert len(MODULES) == len(set(MODULES))
