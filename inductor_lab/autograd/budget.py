@@ -123,9 +123,19 @@ class Chooser:
         return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
 
     def _is_inside_checkpoint(self, node: torch.fx.Node) -> bool:
-        """Is it asked to be recomputed, and not a result of its region?"""
-        never = self.prices[node].price == Price.NEVER
+        """Is it asked to be recomputed, and not a result of its region?
+
+        What a random op gives has to be saved in any case, and then rather the one-byte mask made
+        of it: so a direct user of a random op counts as outside too.
+        """
+        never = self._draws(node) or any(map(self._draws, node.all_input_nodes))
         return asked_to_recompute(node) and not never and not self._leaves_checkpoint(node)
+
+    def _draws(self, node: torch.fx.Node) -> bool:
+        """Is it the result of a random op, perhaps seen through views?"""
+        while self._is_view(node):
+            node = node.all_input_nodes[0]
+        return node.op != "placeholder" and self.prices[node].price == Price.NEVER
 
     def _leaves_checkpoint(self, node: torch.fx.Node) -> bool:
         """Is it a result of a checkpointed region, read by the forward outside of it?"""

@@ -40,7 +40,7 @@ class Pipe:
 def cheapest_cut(pipes: Iterable[Pipe]) -> frozenset[str] | None:
     """Names of the values to save; None if no finite cut exists.
 
-    Of several cheapest cuts it takes the one nearest to the sources.
+    Of several cheapest cuts it takes the one nearest to the sink: it leaves least to recompute.
     """
     network, needed = _network(list(pipes))
     if not needed:
@@ -49,11 +49,11 @@ def cheapest_cut(pipes: Iterable[Pipe]) -> frozenset[str] | None:
         residual = boykov_kolmogorov(network, "source", "sink", capacity="width")
     except nx.NetworkXUnbounded:
         return None
-    reached = _reached_from_source(residual)
+    open_end = _leads_to_sink(residual)
     return frozenset(
         name
-        for name, side in (node for node in reached if isinstance(node, tuple))
-        if side == "in" and (name, "out") not in reached
+        for name, side in (node for node in open_end if isinstance(node, tuple))
+        if side == "out" and (name, "in") not in open_end
     )
 
 
@@ -74,13 +74,14 @@ def _network(pipes: list[Pipe]) -> tuple[nx.DiGraph, bool]:
     return network, any(pipe.is_needed for pipe in pipes)
 
 
-def _reached_from_source(residual: nx.DiGraph) -> set[object]:
-    reached: set[object] = {"source"}
-    frontier: list[object] = ["source"]
-    edges: Mapping[object, Mapping[object, Mapping[str, float]]] = residual.adj
+def _leads_to_sink(residual: nx.DiGraph) -> set[object]:
+    """Everything from which more water could still run to the sink."""
+    reached: set[object] = {"sink"}
+    frontier: list[object] = ["sink"]
+    edges: Mapping[object, Mapping[object, Mapping[str, float]]] = residual.pred
     while frontier:
-        for there, edge in edges[frontier.pop()].items():
-            if there not in reached and edge["flow"] < edge["capacity"]:
-                reached.add(there)
-                frontier.append(there)
+        for before, edge in edges[frontier.pop()].items():
+            if before not in reached and edge["flow"] < edge["capacity"]:
+                reached.add(before)
+                frontier.append(before)
     return reached

@@ -182,7 +182,9 @@ def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
         return chooser.prices[node].reason
     if node in chooser.bans:
         return chooser.bans[node]
-    return "smaller than what it is made of"
+    if node in chooser.sides.outputs:
+        return "a result of the forward: in memory anyway"
+    return "the cheapest point on the way to the backward"
 
 
 def _why_recomputed(node: torch.fx.Node, chooser: Chooser) -> str:

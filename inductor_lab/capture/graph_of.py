@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,8 @@ def fx_graph(
     """Read a GraphModule as data; `earlier` is the graph before it on the way, for `came_from`."""
     spans: _Spans = {}
     ancestors = _ancestors(module.graph, earlier)
-    nodes = tuple(_fx_node(node, spans, ancestors) for node in module.graph.nodes)
+    facts = (_fx_node(node, spans, ancestors) for node in module.graph.nodes)
+    nodes = tuple(_by_place(earlier, facts))
     return FxGraph(name, nodes, graph_text(name, module.graph, nodes), module)
 
 
@@ -106,7 +108,8 @@ def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tupl
     1. `lab_from`, which our rewrites set; 2. the same name and target (our partitioner and passes
     keep names); 3. `from_node`, the chain that FX keeps; 4. an argument's position;
     5. `source_fn_stack`; 6. for gradients, the forward nodes with the same autograd sequence
-    number, and for a sum of gradients the ancestors of what it adds up.
+    number, and for a sum of gradients the ancestors of what it adds up.  What is left after that
+    gets its ancestors from the same expression of the source (`_by_place`).
     """
     if earlier is None:
         return {}
@@ -134,6 +137,19 @@ def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tupl
         if names:
             found[node.name] = names
     return found
+
+
+def _by_place(earlier: FxGraph | None, nodes: Iterable[FxNode]) -> Iterator[FxNode]:
+    """Give calls without ancestors the calls of `earlier` that stand at the same place."""
+    names: dict[tuple[str, int, int], list[str]] = defaultdict(list)
+    for known in earlier.nodes if earlier else ():
+        if known.span and known.op.startswith("call"):
+            names[known.span.file, known.span.line, known.span.column].append(known.name)
+    for node in nodes:
+        if node.span and not node.came_from and node.op.startswith("call"):
+            place = (node.span.file, node.span.line, node.span.column)
+            node = replace(node, came_from=tuple(names.get(place, ())))
+        yield node
 
 
 def _by_rewrite(known: Mapping[str, FxNode], node: torch.fx.Node) -> tuple[str, ...]:

@@ -134,6 +134,21 @@ def test_checkpointed_region_is_recomputed():
     assert any("mm" in r.op for r in kept[checkpointed].recomputed)
 
 
+def test_a_checkpointed_dropout_keeps_its_mask():
+    def block(x, w):
+        mask = torch.rand_like(x) > 0.5
+        return ((x @ w).sin() * mask) @ w
+
+    def fn(x, w):
+        return checkpoint(block, x, w, use_reentrant=False).exp()
+
+    ours, backend = compiled(fn)
+    _gradients(ours, [torch.randn(8, 8), torch.randn(8, 8)])
+    kept = {v.nbytes for v in backend.partitions[0].saved if not v.is_input}
+    assert kept == {64, 256}, "the mask in bools, and the result of exp"
+    assert any("mm" in r.op for r in backend.partitions[0].recomputed)
+
+
 def test_sizes_are_handed_over():
     def fn(x, w):
         return (x @ w).sin().sum(0) * x.shape[0] / (x.shape[0] + 1)
