@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import gcd
 from typing import TYPE_CHECKING, TypeAlias
 
 import sympy
@@ -108,18 +109,32 @@ class Index:
         whole, rest = _split_multiples(self, divisor)
         if within(rest, divisor):
             return whole
-        if len(rest.terms) == 1 and is_int(rest.constant, 0) and is_int(rest.terms[0][1], 1):
-            atom = rest.terms[0][0]
-            if isinstance(atom, Quotient):
-                product = mul_sizes(atom.divisor, divisor)
-                return whole + Index.of(Quotient(atom.dividend, product))
-        return whole + Index.of(Quotient(rest, divisor))
+        factor, large, _ = _split_small(rest, divisor)
+        if factor != 1:
+            return whole + large // exact_quotient(divisor, factor)
+        match _only_atom(rest):
+            case Quotient(dividend, inner):
+                return whole + Index.of(Quotient(dividend, mul_sizes(inner, divisor)))
+            case Remainder(dividend, inner) if (ratio := exact_ratio(inner, divisor)) is not None:
+                return whole + (dividend // divisor) % ratio
+            case _:
+                return whole + Index.of(Quotient(rest, divisor))
 
     def __mod__(self, divisor: Size) -> Index:
+        """The remainder of floor division, in 0 <= r < divisor."""
         if is_int(divisor, 1):
             return ZERO
         _, rest = _split_multiples(self, divisor)
-        return rest if within(rest, divisor) else Index.of(Remainder(rest, divisor))
+        if within(rest, divisor):
+            return rest
+        factor, large, small = _split_small(rest, divisor)
+        if factor != 1:
+            return (large % exact_quotient(divisor, factor)) * factor + small
+        match _only_atom(rest):
+            case Remainder(dividend, inner) if exact_ratio(inner, divisor) is not None:
+                return dividend % divisor
+            case _:
+                return Index.of(Remainder(rest, divisor))
 
     @property
     def is_affine(self) -> bool:
@@ -131,11 +146,8 @@ class Index:
 
     def as_axis(self) -> Axis | None:
         """The axis, if this index is one plain axis and nothing else."""
-        if len(self.terms) == 1 and is_int(self.constant, 0):
-            atom, c = self.terms[0]
-            if isinstance(atom, Axis) and is_int(c, 1):
-                return atom
-        return None
+        atom = _only_atom(self)
+        return atom if isinstance(atom, Axis) else None
 
     def axes(self) -> Iterator[Axis]:
         """Every axis in it, those inside quotients and gathered values too (repeats possible)."""
@@ -175,6 +187,8 @@ class Index:
             first, last = mul_sizes(span[0], c), mul_sizes(span[1], c)
             if is_negative(c):
                 first, last = last, first
+            elif not is_nonnegative(c):
+                return None
             low, high = add_sizes(low, first), add_sizes(high, last)
         return low, high
 
@@ -190,8 +204,7 @@ def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
     collected = {atom: c for atom, c in collected.items() if not is_int(c, 0)}
     for atom, c in collected.items():
         if isinstance(atom, Remainder):
-            whole = (atom.dividend // atom.divisor).terms
-            quotient = whole[0][0] if len(whole) == 1 and is_int(whole[0][1], 1) else None
+            quotient = _only_atom(atom.dividend // atom.divisor)
             if quotient and collected.get(quotient) == mul_sizes(c, atom.divisor):
                 del collected[atom], collected[quotient]
                 return linear(collected.items(), constant) + atom.dividend * c
@@ -240,6 +253,49 @@ def _split_multiples(index: Index, divisor: Size) -> tuple[Index, Index]:
     if ratio is not None:
         return Index(tuple(whole), ratio), Index(tuple(rest), 0)
     return Index(tuple(whole), 0), Index(tuple(rest), left)
+
+
+def _steps(index: Index, divisor: Size) -> tuple[int, Index, Index, int] | None:
+    """(g, h, l, m) with index = g*h + l, 0 <= l < g and divisor = g*m: then l cannot carry.
+
+    20*i0 + i1, with i1 < 20, by 60 is (20, i0, i1, 3).
+    """
+    if not isinstance(divisor, int):
+        return None
+    found = {gcd(c, divisor) for _, c in index.terms if isinstance(c, int)}
+    for step in sorted(found - {1}, reverse=True):
+        high, low = _split_multiples(index, step)
+        if within(low, step):
+            return step, high, low, divisor // step
+    return None
+
+
+def _split_small(index: Index, divisor: Size) -> tuple[int, Index, Index]:
+    """(g, a, b) with index = g*a + b, where g divides the divisor and 0 <= b < g; g = 1 if none.
+
+    So `(32*i0 + i1) // 64` is `i0 // 2` and `(32*i0 + i1) % 64` is `32*(i0 % 2) + i1`, for i1 < 32.
+    """
+    if not isinstance(divisor, int) or not isinstance(index.constant, int):
+        return 1, index, ZERO
+    known = [c for _, c in index.terms if isinstance(c, int)]
+    for g in sorted({gcd(c, divisor) for c in known} - {1}, reverse=True):
+        large = tuple((atom, c // g) for atom, c in index.terms if _divides(g, c))
+        small = tuple((atom, c) for atom, c in index.terms if not _divides(g, c))
+        quotient, left = divmod(index.constant, g)
+        if within(Index(small, left), g):
+            return g, Index(large, quotient), Index(small, left)
+    return 1, index, ZERO
+
+
+def _divides(g: int, size: Size) -> bool:
+    return isinstance(size, int) and size % g == 0
+
+
+def _only_atom(index: Index) -> Atom | None:
+    """The atom, if the index is one atom and nothing else."""
+    if len(index.terms) == 1 and is_int(index.constant, 0) and is_int(index.terms[0][1], 1):
+        return index.terms[0][0]
+    return None
 
 
 def within(index: Index, size: Size) -> bool:
@@ -301,6 +357,13 @@ def exact_ratio(a: Size, b: Size) -> Size | None:
     ratio = sympy.cancel(sympy.sympify(a) / sympy.sympify(b))
     whole = ratio.as_numer_denom()[1] == 1 and ratio.is_integer
     return simplify_size(ratio) if whole else None
+
+
+def exact_quotient(a: Size, b: Size) -> Size:
+    """The quotient a / b, where b is known to divide a."""
+    ratio = exact_ratio(a, b)
+    assert ratio is not None, f"{b} does not divide {a}"
+    return ratio
 
 
 def is_nonnegative(size: Size) -> bool:
