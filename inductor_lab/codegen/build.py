@@ -11,6 +11,7 @@ Inductor: `CppScheduling`/`SIMDScheduling.codegen_node` and `codegen/loop_body`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import torch
 
@@ -116,37 +117,52 @@ class _Builder:
 
     def _together(self, nests: tuple[Placed, ...], loops: tuple[Axis, ...]) -> None:
         """The nests of one loop: start accumulators, loop, then store what was accumulated."""
-        reductions = [(p, p.nest) for p in nests if isinstance(p.nest, Reduction)]
-        names = {nest.buffer: self._init(nest) for _, nest in reductions}
+        before = self.at.scopes[-1].body
+        start = len(before)
         for axis in loops:
             self.at.open(axis)
         values = [self.at.value(self._mapped_body(p), p.nest.origins) for p in nests]
+        sums: dict[tuple[str, Expr], Accumulate] = {}
+        results: list[tuple[Placed, Temp]] = []
         for placed, value in zip(nests, values, strict=True):
-            nest = placed.nest
-            if isinstance(nest, Reduction):
-                name = names[nest.buffer]
-                position = self._position(placed) if _is_arg(nest) else None
-                self.at.emit(Accumulate(name, nest.kind, value, position, nest.origins))
+            if isinstance(placed.nest, Reduction):
+                results.append((placed, self._reduce(placed, placed.nest, value, sums)))
+        for accumulate in sums.values():
+            self.at.emit(accumulate)
         for placed, value in zip(nests, values, strict=True):
             if isinstance(placed.nest, Pointwise):
                 self._store(placed, value)
-        self._wrap(loops, LoopKind.REDUCE if reductions else LoopKind.SERIAL)
-        for placed, nest in reductions:
-            dtype = torch.int64 if _is_arg(nest) else nest.body.dtype
-            result = Temp(names[nest.buffer], dtype)
+        self._wrap(loops, LoopKind.REDUCE if sums else LoopKind.SERIAL)
+        before[start:start] = [
+            Init(a.name, a.kind, a.value.dtype, a.origins) for a in sums.values()
+        ]
+        for placed, result in results:
             if len(placed.levels) < 2:
-                self.at.bind_register(nest.buffer, result)
+                self.at.bind_register(placed.nest.buffer, result)
             self._store(placed, result)
+
+    def _reduce(
+        self,
+        placed: Placed,
+        nest: Reduction,
+        value: Expr,
+        sums: dict[tuple[str, Expr], Accumulate],
+    ) -> Temp:
+        """Its accumulator; reductions of the same values in the same way share one."""
+        key = (nest.kind, value)
+        if key in sums:
+            shared = sums[key]
+            sums[key] = replace(shared, origins=shared.origins | nest.origins)
+        else:
+            name = self.at.fresh(value.dtype, "acc").name
+            position = self._position(placed) if _is_arg(nest) else None
+            sums[key] = Accumulate(name, nest.kind, value, position, nest.origins)
+        return Temp(sums[key].name, torch.int64 if _is_arg(nest) else value.dtype)
 
     def _wrap(self, loops: tuple[Axis, ...], kind: LoopKind) -> None:
         for axis in reversed(loops):
             body = self.at.close()
             self.at.emit(Loop(axis, kind, body))
-
-    def _init(self, nest: Reduction) -> str:
-        temp = self.at.fresh(nest.body.dtype, "acc")
-        self.at.emit(Init(temp.name, nest.kind, nest.body.dtype, nest.origins))
-        return temp.name
 
     def _mapped_body(self, placed: Placed) -> Expr:
         return placed.nest.body.substitute(self._mapping(placed))

@@ -33,8 +33,8 @@ def cpp_kernel(
 ) -> Kernel:
     """The C++ function of a group.
 
-    It takes the addresses of the buffers and the values of the symbols (int64) and returns 0, or 1 if
-    an index that it loaded was out of range (nothing out of range is read).
+    It takes the addresses of the buffers and the values of the symbols (int64).  It returns 0, or 1
+    if an index that it loaded was out of range (nothing out of range is read).
     """
     tree = build_tree(group, buffers)
     parameters = kernel_parameters(tree, buffers)

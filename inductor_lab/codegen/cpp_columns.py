@@ -13,7 +13,7 @@ Every value that lives from one of these small loops to the next is an array ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import Accumulator, Statements
@@ -135,10 +135,9 @@ class Columns(Statements):
                 self.writer.places[acc.name] = self.writer.places[f"block_{acc.name}"]
             self._each(sums, lambda acc: f"{self.writer.temp(acc.name)} = 0;")
             self._rows(loop, f"{axis}_block", f"{axis}_end")
-            self._each(
-                sums, lambda a: f"{outside[a.name]} = {outside[a.name]} + {self.writer.temp(a.name)};"
-            )
+            inside = {acc.name: self.writer.temp(acc.name) for acc in sums}
             self.writer.places.update(outside)
+            self._each(sums, lambda a: f"{outside[a.name]} = {outside[a.name]} + {inside[a.name]};")
 
     def _chunks(self, loop: Loop, size: str) -> None:
         """The rows in a fixed number of parts, threaded; their results are combined in order."""
@@ -174,7 +173,7 @@ class Columns(Statements):
             text = acc.combined(place, parts[acc.name])
             self.line(f"{place} = {text};", acc.origins, statement=True)
 
-    def _each(self, accs: list[Accumulator], text) -> None:
+    def _each(self, accs: list[Accumulator], text: Callable[[Accumulator], str]) -> None:
         self.pragma("simd")
         with self.loop(self.axis, self.first, self.last):
             for acc in accs:
@@ -202,7 +201,8 @@ def _crossing(body: tuple[Stmt, ...]) -> set[Temp]:
     for stmt in body:
         run += isinstance(stmt, Loop)
         reads = {t for inner in walk((stmt,)) for t in temps_read(inner)}
-        crossing |= {t for t in reads if t in run_of and (run_of[t] != run or isinstance(stmt, Loop))}
+        later = isinstance(stmt, Loop)
+        crossing |= {t for t in reads if t in run_of and (later or run_of[t] != run)}
         if isinstance(stmt, Let):
             run_of[stmt.temp] = run
         elif isinstance(stmt, When):

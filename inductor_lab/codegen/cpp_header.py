@@ -1,8 +1,8 @@
 """The part of `lab_math.h` that a source needs.
 
-The header is a list of entries, each introduced by `//@ names`.  An entry is taken if the kernels, or
-an entry that is taken, mention one of its names; so a kernel that only adds carries no mathematics,
-compiles fast and can be read in one go.
+The header is a list of entries, each introduced by `//@ names`.  An entry is taken if the kernels,
+or an entry that is taken, mention one of its names; so a kernel that only adds carries no
+mathematics, compiles fast and can be read in one go.
 """
 
 from __future__ import annotations

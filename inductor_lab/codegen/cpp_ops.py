@@ -1,8 +1,8 @@
 """How C++ writes each operation, type and literal.
 
-`CPP_OPS` is a plain table from an operation to its text, passed as an argument, so that a lesson can
-patch one entry.  `{0}`, `{1}`, `{2}` are the operands, `{T}` the result's C++ type and `{A}` that of
-the first operand.  An entry `"name.dtype"` (`"truediv.float32"`) wins over `"name"`.
+`CPP_OPS` is a plain table from an operation to its text, passed as an argument, so that a lesson
+can patch one entry.  `{0}`, `{1}`, `{2}` are the operands, `{T}` the result's C++ type and `{A}`
+that of the first operand.  An entry `"name.dtype"` (`"truediv.float32"`) wins over `"name"`.
 
 Inductor: `CppOverrides` in `codegen/cpp.py`.
 """
@@ -75,7 +75,7 @@ CPP_OPS: dict[str, str] = {
     **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
     **{name: _call(name) for name in _CALLS},
     "neg": "-{0}",
-    "square": "{0} * {0}",
+    "square": "lab_square<{A}>({0})",
     "reciprocal": "1 / {0}",
     "logical_not": "!{0}",
     "bitwise_not": "~{0}",
@@ -117,12 +117,7 @@ def const_text(const: Const) -> str:
     if dtype is torch.bool:
         return "true" if value else "false"
     if not dtype.is_floating_point:
-        number = int(value)
-        if number == -(2**63):
-            return "INT64_MIN"
-        wide = dtype in (torch.int64, torch.uint64)
-        text = f"{CTYPES[dtype]}({number})" if wide else str(number)
-        return text if number >= 0 or wide else f"({text})"
+        return _integer_text(int(value), dtype)
     number = float(value)
     suffix = "" if dtype is torch.float64 else "f"
     if math.isnan(number):
@@ -137,12 +132,21 @@ def const_text(const: Const) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
+def _integer_text(number: int, dtype: torch.dtype) -> str:
+    """Plain where an int holds it: the operators and templates it meets bring the wider type."""
+    if number == -(2**63):
+        return "INT64_MIN"
+    if abs(number) < 2**31:
+        return str(number) if number >= 0 else f"({number})"
+    return f"{'UINT64_C' if dtype is torch.uint64 else 'INT64_C'}({number})"
+
+
 def _shortest(number: float, *, single: bool) -> str:
     """The shortest decimal that reads back as the same number."""
     text = repr(number)
     if single:
         for digits in range(1, 10):
-            text = f"{number:.{digits}g}"
+            text = repr(float(f"{number:.{digits}g}"))
             if torch.tensor(float(text), dtype=torch.float32).item() == number:
                 break
     return text if any(mark in text for mark in ".en") else text + ".0"

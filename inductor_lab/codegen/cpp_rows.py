@@ -1,10 +1,10 @@
 """Loops whose vector lanes run along the innermost loop: pointwise kernels and rows.
 
-    float acc0 = 0;
-    #pragma omp simd reduction(+ : acc0)
     for (int64_t j0 = 0; j0 < 1024; j0++) {
         acc0 = acc0 + in0[1024 * i0 + j0];
     }
+
+Each lane of a vector register sums its own elements (`#pragma omp simd reduction(+ : acc0)`).
 """
 
 from __future__ import annotations

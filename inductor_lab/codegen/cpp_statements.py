@@ -192,9 +192,9 @@ class Statements:
         """A guarded value: a ternary if it is one load, an `if` if it takes more."""
         mask, other = self.writer.operand(stmt.mask), self.writer.expr(stmt.other)
         match stmt.body:
-            case (Let(temp, value),) if stmt.value == temp and temp not in self.checks:
+            case (Let(temp, value, origins),) if stmt.value == temp and temp not in self.checks:
                 text = f"{mask} ? {self.writer.operand(value)} : {self.writer.operand(stmt.other)}"
-                self.define(stmt.result, text, stmt.origins | stmt.body[0].origins)
+                self.define(stmt.result, text, stmt.origins | origins)
                 return
         self.define(stmt.result, other, stmt.origins)
         with self.block(f"if ({self.writer.expr(stmt.mask)})", stmt.origins):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import sympy
+import torch
 
 from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, const_text, op_text, size_text
 from inductor_lab.codegen.kernel import Parameter
@@ -51,7 +52,8 @@ class Writer:
             case SizeValue(size, dtype):
                 return f"({CTYPES[dtype]}){self.size(size)}"
             case IndexValue(index, dtype):
-                return f"({CTYPES[dtype]})({self.index(index)})"
+                text = self.index(index)
+                return text if dtype is torch.int64 else f"({CTYPES[dtype]})({text})"
             case Load(buffer, (index,)):
                 return f"{self.buffers[buffer]}[{self.index(index)}]"
             case Op(args=args):

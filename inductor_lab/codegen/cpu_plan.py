@@ -1,6 +1,6 @@
 """How a loop tree runs on a CPU: which loop is SIMD, which is threaded, where strips are cut.
 
-Inductor: `CppKernelProxy.codegen_functions` (tiling indices) and `OMP` decisions in `codegen/cpp.py`.
+Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `codegen/cpp.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHUNKS = 32
 """Parts of a threaded reduction: fixed, so that a sum does not depend on the number of threads."""
 
 BLOCK = 4096
-"""Floats that are summed straight; longer sums are sums of such blocks, which keeps them accurate."""
+"""Floats that are summed straight; a longer sum is a sum of such blocks, so it stays accurate."""
 
 STRIP = 512
 """Columns that are reduced together, row by row."""
@@ -97,7 +97,7 @@ def _levels(points: list[Loop], simd: Simd) -> int:
 
 
 def _reduction_simd(tree: tuple[Stmt, ...], points: list[Loop]) -> Simd:
-    """Along the axis in which more loads are contiguous: the innermost loop's or the points' last."""
+    """Along the axis that is contiguous in more loads: the innermost loop's or the last point's."""
     if not points:
         return Simd.INNER
     column = points[-1].axis
@@ -127,7 +127,7 @@ def _flat_indices(tree: tuple[Stmt, ...]) -> Iterator[Index]:
 
 
 def _work(body: tuple[Stmt, ...]) -> Size:
-    """Operations of a tree; an expensive one counts by its flops, a symbolic extent stays symbolic."""
+    """Operations of a tree; expensive ones count by their flops, symbolic extents stay symbolic."""
     total: Size = 0
     for stmt in body:
         if isinstance(stmt, Loop):

@@ -140,56 +140,6 @@ template <class T> static inline T lab_sqrt(T x);
 template <> inline float lab_sqrt<float>(float x) { return lab_libm(sqrtf)(x); }
 template <> inline double lab_sqrt<double>(double x) { return lab_libm(sqrt)(x); }
 
-//@ lab_exp
-template <class T> static inline T lab_exp(T x);
-template <> inline float lab_exp<float>(float x) { return lab_libm(expf)(x); }
-template <> inline double lab_exp<double>(double x) { return lab_libm(exp)(x); }
-
-//@ lab_exp2
-template <class T> static inline T lab_exp2(T x);
-template <> inline float lab_exp2<float>(float x) { return lab_libm(exp2f)(x); }
-template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
-
-//@ lab_expm1
-template <class T> static inline T lab_expm1(T x);
-template <> inline float lab_expm1<float>(float x) { return lab_libm(expm1f)(x); }
-template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
-
-//@ lab_log
-template <class T> static inline T lab_log(T x);
-template <> inline float lab_log<float>(float x) { return lab_libm(logf)(x); }
-template <> inline double lab_log<double>(double x) { return lab_libm(log)(x); }
-
-//@ lab_log2
-template <class T> static inline T lab_log2(T x);
-template <> inline float lab_log2<float>(float x) { return lab_libm(log2f)(x); }
-template <> inline double lab_log2<double>(double x) { return lab_libm(log2)(x); }
-
-//@ lab_log10
-template <class T> static inline T lab_log10(T x);
-template <> inline float lab_log10<float>(float x) { return lab_libm(log10f)(x); }
-template <> inline double lab_log10<double>(double x) { return lab_libm(log10)(x); }
-
-//@ lab_log1p
-template <class T> static inline T lab_log1p(T x);
-template <> inline float lab_log1p<float>(float x) { return lab_libm(log1pf)(x); }
-template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
-
-//@ lab_sin
-template <class T> static inline T lab_sin(T x);
-template <> inline float lab_sin<float>(float x) { return lab_libm(sinf)(x); }
-template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
-
-//@ lab_cos
-template <class T> static inline T lab_cos(T x);
-template <> inline float lab_cos<float>(float x) { return lab_libm(cosf)(x); }
-template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
-
-//@ lab_tan
-template <class T> static inline T lab_tan(T x);
-template <> inline float lab_tan<float>(float x) { return lab_libm(tanf)(x); }
-template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
-
 //@ lab_asin
 template <class T> static inline T lab_asin(T x);
 template <> inline float lab_asin<float>(float x) { return lab_libm(asinf)(x); }
@@ -215,11 +165,6 @@ template <class T> static inline T lab_cosh(T x);
 template <> inline float lab_cosh<float>(float x) { return lab_libm(coshf)(x); }
 template <> inline double lab_cosh<double>(double x) { return lab_libm(cosh)(x); }
 
-//@ lab_tanh
-template <class T> static inline T lab_tanh(T x);
-template <> inline float lab_tanh<float>(float x) { return lab_libm(tanhf)(x); }
-template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
-
 //@ lab_asinh
 template <class T> static inline T lab_asinh(T x);
 template <> inline float lab_asinh<float>(float x) { return lab_libm(asinhf)(x); }
@@ -235,11 +180,6 @@ template <class T> static inline T lab_atanh(T x);
 template <> inline float lab_atanh<float>(float x) { return lab_libm(atanhf)(x); }
 template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }
 
-//@ lab_erf
-template <class T> static inline T lab_erf(T x);
-template <> inline float lab_erf<float>(float x) { return lab_libm(erff)(x); }
-template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
-
 //@ lab_erfc
 template <class T> static inline T lab_erfc(T x);
 template <> inline float lab_erfc<float>(float x) { return lab_libm(erfcf)(x); }
@@ -254,11 +194,6 @@ template <> inline double lab_lgamma<double>(double x) { return lab_libm(lgamma)
 template <class T> static inline T lab_round(T x);
 template <> inline float lab_round<float>(float x) { return lab_libm(rintf)(x); }
 template <> inline double lab_round<double>(double x) { return lab_libm(rint)(x); }
-
-//@ lab_pow
-template <class T> static inline T lab_pow(T x, T y);
-template <> inline float lab_pow<float>(float x, float y) { return lab_libm(powf)(x, y); }
-template <> inline double lab_pow<double>(double x, double y) { return lab_libm(pow)(x, y); }
 
 //@ lab_atan2
 template <class T> static inline T lab_atan2(T x, T y);
@@ -284,12 +219,6 @@ template <> inline double lab_fma<double>(double x, double y, double z) { return
 template <class T> static inline T lab_float_fmod(T x, T y);
 template <> inline float lab_float_fmod<float>(float x, float y) { return lab_libm(fmodf)(x, y); }
 template <> inline double lab_float_fmod<double>(double x, double y) { return lab_libm(fmod)(x, y); }
-
-//@ lab_sigmoid
-template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
-
-//@ lab_rsqrt
-template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
 
 //@ lab_isnan
 template <class T> static inline bool lab_isnan(T x) { return x != x; }
@@ -327,6 +256,408 @@ template <class T> static inline T lab_shift_right(T a, T b) {
     const int width = 8 * sizeof(T);
     bool outside = (b < 0) | (b >= (T)width);
     return outside ? (T)(a < 0 ? -1 : 0) : (T)(a >> (b & (T)(width - 1)));
+}
+
+//@ lab_fused
+// a * b + c with one rounding where the machine can, with two where it cannot.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+static inline float lab_fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline double lab_fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+static inline float lab_fused(float a, float b, float c) { return a * b + c; }
+static inline double lab_fused(double a, double b, double c) { return a * b + c; }
+#endif
+
+//@ lab_reduced_exp lab_power_of_two lab_exp_of
+// exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
+struct lab_reduced_exp { float r; int32_t n; };
+static inline lab_reduced_exp lab_exp_of(float x) {
+    float t = lab_fused(x, 1.44269504f, 12582912.0f), n = t - 12582912.0f;
+    float r = lab_fused(n, -1.42860677e-6f, lab_fused(n, -0.693145752f, x));
+    return lab_reduced_exp{r, (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u)};
+}
+static inline float lab_power_of_two(int32_t n) {
+    return lab_bitcast<float>((uint32_t)(n + 127) << 23);
+}
+
+//@ lab_exp
+template <class T> static inline T lab_exp(T x);
+template <> inline float lab_exp<float>(float x) {
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    lab_reduced_exp e = lab_exp_of(x);
+    float q = lab_fused(1.3814804e-3f, e.r, 8.368773e-3f);
+    q = lab_fused(q, e.r, 4.166839e-2f);
+    q = lab_fused(q, e.r, 0.1666652f);
+    q = lab_fused(q, e.r, 0.49999994f);
+    float p = lab_fused(q, e.r * e.r, e.r) + 1.0f;
+    // Two factors, since 2**n alone may overflow or be subnormal where the result is not.
+    int32_t half = e.n >> 1;
+    return p * lab_power_of_two(half) * lab_power_of_two(e.n - half);
+}
+template <> inline double lab_exp<double>(double x) {
+    x = x > 710.0 ? 710.0 : x;
+    x = x < -746.0 ? -746.0 : x;
+    double t = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = t - 6755399441055744.0;
+    double r = lab_fused(n, -1.90821492927058770002e-10,
+                         lab_fused(n, -6.93147180369123816490e-01, x));
+    double q = lab_fused(2.0827678078031843e-9, r, 2.5112106469889583e-8);
+    q = lab_fused(q, r, 2.7557577680724703e-7);
+    q = lab_fused(q, r, 2.755723466158026e-6);
+    q = lab_fused(q, r, 2.480158693277039e-5);
+    q = lab_fused(q, r, 1.9841269896588398e-4);
+    q = lab_fused(q, r, 1.3888888889111598e-3);
+    q = lab_fused(q, r, 8.333333333316947e-3);
+    q = lab_fused(q, r, 4.16666666666661e-2);
+    q = lab_fused(q, r, 0.16666666666666682);
+    q = lab_fused(q, r, 0.5);
+    double p = lab_fused(q, r * r, r) + 1.0;
+    int64_t k = (int64_t)(lab_bitcast<uint64_t>(t) - 0x4338000000000000u), half = k >> 1;
+    double first = lab_bitcast<double>((uint64_t)(half + 1023) << 52);
+    return p * first * lab_bitcast<double>((uint64_t)(k - half + 1023) << 52);
+}
+
+//@ lab_exp2
+template <class T> static inline T lab_exp2(T x);
+template <> inline float lab_exp2<float>(float x) {
+    x = x > 129.0f ? 129.0f : x;
+    x = x < -151.0f ? -151.0f : x;
+    float t = x + 12582912.0f, r = x - (t - 12582912.0f);
+    int32_t n = (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u), half = n >> 1;
+    float q = lab_fused(1.5474816e-4f, r, 1.3400307e-3f);
+    q = lab_fused(q, r, 9.618009e-3f);
+    q = lab_fused(q, r, 5.5503275e-2f);
+    q = lab_fused(q, r, 0.2402265f);
+    q = lab_fused(q, r, 0.6931472f);
+    float p = lab_fused(q, r, 1.0f);
+    return p * lab_power_of_two(half) * lab_power_of_two(n - half);
+}
+template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
+
+//@ lab_expm1
+template <class T> static inline T lab_expm1(T x);
+template <> inline float lab_expm1<float>(float x) {
+    float y = x > 89.0f ? 89.0f : x;
+    y = y < -104.0f ? -104.0f : y;
+    lab_reduced_exp e = lab_exp_of(y);
+    float q = lab_fused(1.9912534e-4f, e.r, 1.3941135e-3f);
+    q = lab_fused(q, e.r, 8.333276e-3f);
+    q = lab_fused(q, e.r, 4.166635e-2f);
+    q = lab_fused(q, e.r, 0.16666667f);
+    q = lab_fused(q, e.r, 0.5f);
+    float p = lab_fused(q, e.r * e.r, e.r);
+    // (a * (1 + p) - 1 / b) * b with a * b = 2**n
+    int32_t half = e.n >> 1, rest = e.n - half;
+    float a = lab_power_of_two(half), inverse = lab_power_of_two(-rest);
+    float result = lab_fused(a, p, a - inverse) * lab_power_of_two(rest);
+    return x == 0 ? x : result;
+}
+template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
+
+//@ lab_sigmoid
+template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
+
+//@ lab_tanh
+template <class T> static inline T lab_tanh(T x);
+template <> inline float lab_tanh<float>(float x) {
+    float a = lab_abs<float>(x), z = x * x;
+    float q = lab_fused(-5.717086e-3f, z, 2.0650616e-2f);
+    q = lab_fused(q, z, -5.3743504e-2f);
+    q = lab_fused(q, z, 0.13331491f);
+    q = lab_fused(q, z, -0.33333284f);
+    float small = lab_fused(q * z, x, x);
+    float large = 1.0f - 2.0f / (lab_exp<float>(2.0f * a) + 1.0f);
+    return lab_copysign<float>(a < 0.625f ? small : large, x);
+}
+template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
+
+//@ lab_reduced_log lab_log_of lab_log_special
+// x = 2**n * (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f + rest.
+struct lab_reduced_log { float n, f, rest; };
+static inline lab_reduced_log lab_log_of(float x) {
+    bool subnormal = x < 1.17549435e-38f;
+    x = subnormal ? x * 8388608.0f : x;
+    uint32_t bits = lab_bitcast<uint32_t>(x) - 0x3f3504f3u;
+    float n = (float)((int32_t)bits >> 23) - (subnormal ? 23.0f : 0.0f);
+    float f = lab_bitcast<float>((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f, square = f * f;
+    float q = lab_fused(6.920098e-2f, f, -0.11792018f);
+    q = lab_fused(q, f, 0.11871911f);
+    q = lab_fused(q, f, -0.12383852f);
+    q = lab_fused(q, f, 0.14218743f);
+    q = lab_fused(q, f, -0.16669284f);
+    q = lab_fused(q, f, 0.20002224f);
+    q = lab_fused(q, f, -0.24999987f);
+    q = lab_fused(q, f, 0.3333331f);
+    return lab_reduced_log{n, f, lab_fused(-0.5f, square, f * square * q)};
+}
+static inline float lab_log_special(float x, float result) {
+    result = x <= 3.40282347e38f ? result : x;
+    result = x < 0 ? lab_nanf : result;
+    return x == 0 ? -lab_inff : result;
+}
+
+//@ lab_log
+template <class T> static inline T lab_log(T x);
+template <> inline float lab_log<float>(float x) {
+    lab_reduced_log l = lab_log_of(x);
+    float low = lab_fused(l.n, 1.42860677e-6f, l.rest);
+    return lab_log_special(x, lab_fused(l.n, 0.693145752f, l.f + low));
+}
+template <> inline double lab_log<double>(double x) {
+    bool subnormal = x < 2.2250738585072014e-308;
+    double y = subnormal ? x * 18014398509481984.0 : x;
+    uint64_t bits = lab_bitcast<uint64_t>(y) - 0x3fe6a09e667f3bcdu;
+    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
+    double f = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    double s = f / (2.0 + f), z = s * s;
+    double q = lab_fused(0.14797230449450055, z, 0.15313932750289794);
+    q = lab_fused(q, z, 0.18183568503267453);
+    q = lab_fused(q, z, 0.22222198501667856);
+    q = lab_fused(q, z, 0.28571428742992205);
+    q = lab_fused(q, z, 0.3999999999941238);
+    q = lab_fused(q, z, 0.6666666666666735) * z;
+    double half_square = 0.5 * f * f;
+    double low = lab_fused(n, 1.90821492927058770002e-10, s * (half_square + q));
+    double result = lab_fused(n, 6.93147180369123816490e-01, f - (half_square - low));
+    result = x <= 1.7976931348623157e308 ? result : x;
+    result = x < 0 ? (double)lab_nanf : result;
+    return x == 0 ? -lab_inf : result;
+}
+
+//@ lab_log2
+template <class T> static inline T lab_log2(T x);
+template <> inline float lab_log2<float>(float x) {
+    lab_reduced_log l = lab_log_of(x);
+    float m = l.f + l.rest, low = (l.f - m) + l.rest;
+    float scaled = lab_fused(m, 1.92596303e-8f, low * 1.44269504f);
+    return lab_log_special(x, l.n + lab_fused(m, 1.44269502f, scaled));
+}
+template <> inline double lab_log2<double>(double x) { return lab_libm(log2)(x); }
+
+//@ lab_log10
+template <class T> static inline T lab_log10(T x);
+template <> inline float lab_log10<float>(float x) {
+    lab_reduced_log l = lab_log_of(x);
+    float m = l.f + l.rest, low = l.n * 4.6050390e-6f;
+    float mantissa = lab_fused(m, 0.434294492f, low);
+    return lab_log_special(x, lab_fused(l.n, 0.301025391f, mantissa));
+}
+template <> inline double lab_log10<double>(double x) { return lab_libm(log10)(x); }
+
+//@ lab_log1p
+template <class T> static inline T lab_log1p(T x);
+template <> inline float lab_log1p<float>(float x) {
+    // The sum loses the low bits of the smaller operand; they come back divided by the sum.
+    float sum = 1.0f + x, lost = x > 1.0f ? 1.0f - (sum - x) : x - (sum - 1.0f);
+    lab_reduced_log l = lab_log_of(sum);
+    float low = lab_fused(l.n, 1.42860677e-6f, l.rest + lost / sum);
+    float result = lab_log_special(sum, lab_fused(l.n, 0.693145752f, l.f + low));
+    return x == 0 ? x : result;
+}
+template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
+
+//@ lab_two_over_pi lab_quadrant lab_reduced_angle
+// x = quadrant * pi/2 + r with |r| <= pi/4.  Up to 2**20 by subtracting multiples of pi/2, beyond by
+// multiplying with that window of the bits of 2/pi where multiples of four are already gone
+// (Payne and Hanek, 1983).
+static inline uint64_t lab_two_over_pi(int32_t word, uint64_t w0, uint64_t w1, uint64_t w2,
+                                       uint64_t w3, uint64_t w4) {
+    // A table without memory: one of the five words, by masks.
+    return (w0 & -(uint64_t)(word == 0)) | (w1 & -(uint64_t)(word == 1))
+        | (w2 & -(uint64_t)(word == 2)) | (w3 & -(uint64_t)(word == 3))
+        | (w4 & -(uint64_t)(word == 4));
+}
+struct lab_quadrant { double r; int32_t n; };
+static inline lab_quadrant lab_reduced_angle(float a) {
+    double x = a, t = x * 0.63661977236758134 + 6755399441055744.0, n = t - 6755399441055744.0;
+    double r = (x - n * 1.5707963267341256) - n * 6.0771005065061922e-11;
+    uint32_t bits = lab_bitcast<uint32_t>(a);
+    int32_t start = (int32_t)(bits >> 23) - 120;
+    start = start > 0 ? start : 0;
+    uint64_t mantissa = (bits & 0x007fffffu) | 0x00800000u, shift = (uint32_t)start & 31u;
+    int32_t word = start >> 5;
+    uint64_t high = lab_two_over_pi(word, 0x00000000a2f9836eu, 0xa2f9836e4e441529u, 0x4e441529fc2757d1u,
+                                    0xfc2757d1f534ddc0u, 0xf534ddc0db629599u);
+    uint64_t middle = lab_two_over_pi(word, 0xa2f9836e4e441529u, 0x4e441529fc2757d1u, 0xfc2757d1f534ddc0u,
+                                    0xf534ddc0db629599u, 0xdb6295993c439041u);
+    uint64_t low = lab_two_over_pi(word, 0x4e441529fc2757d1u, 0xfc2757d1f534ddc0u, 0xf534ddc0db629599u,
+                                    0xdb6295993c439041u, 0x3c439041fe5163abu);
+    high = (high << shift) >> 32, middle = (middle << shift) >> 32, low = (low << shift) >> 32;
+    uint64_t turns = ((mantissa * high) << 32) + mantissa * middle + ((mantissa * low) >> 32);
+    uint64_t quadrant = (turns + 0x2000000000000000u) >> 62;
+    double rest = (double)(int64_t)(turns - (quadrant << 62)) * 3.4061215800304556e-19;
+    uint64_t small = lab_bitcast<uint64_t>(t);
+    bool large = a >= 1048576.0f;
+    return lab_quadrant{large ? rest : r, (int32_t)(large ? quadrant : small)};
+}
+
+//@ lab_sin_part lab_cos_part
+// sin and cos of r, |r| <= pi/4.
+template <class T> static inline T lab_sin_part(T r) {
+    T z = r * r, q = lab_fused((T)2.7182373e-6, z, (T)-1.9839327e-4);
+    q = lab_fused(lab_fused(q, z, (T)8.333329e-3), z, (T)-0.16666667);
+    return lab_fused(q * z, r, r);
+}
+template <class T> static inline T lab_cos_part(T r) {
+    T z = r * r, q = lab_fused((T)-2.7209538e-7, z, (T)2.4799512e-5);
+    q = lab_fused(lab_fused(q, z, (T)-1.3888883e-3), z, (T)4.1666668e-2);
+    return lab_fused(q, z * z, lab_fused((T)-0.5, z, (T)1));
+}
+
+//@ lab_sin
+template <class T> static inline T lab_sin(T x);
+template <> inline float lab_sin<float>(float x) {
+    lab_quadrant q = lab_reduced_angle(lab_abs<float>(x));
+    float r = (float)q.r, y = q.n & 1 ? lab_cos_part(r) : lab_sin_part(r);
+    uint32_t sign = ((uint32_t)(q.n & 2) << 30) ^ (lab_bitcast<uint32_t>(x) & 0x80000000u);
+    y = lab_bitcast<float>(lab_bitcast<uint32_t>(y) ^ sign);
+    return x - x == 0 ? y : lab_nanf;
+}
+template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
+
+//@ lab_cos
+template <class T> static inline T lab_cos(T x);
+template <> inline float lab_cos<float>(float x) {
+    lab_quadrant q = lab_reduced_angle(lab_abs<float>(x));
+    float r = (float)q.r, y = q.n & 1 ? lab_sin_part(r) : lab_cos_part(r);
+    uint32_t sign = (uint32_t)((q.n + 1) & 2) << 30;
+    y = lab_bitcast<float>(lab_bitcast<uint32_t>(y) ^ sign);
+    return x - x == 0 ? y : lab_nanf;
+}
+template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
+
+//@ lab_tan
+template <class T> static inline T lab_tan(T x);
+template <> inline float lab_tan<float>(float x) {
+    lab_quadrant q = lab_reduced_angle(lab_abs<float>(x));
+    double s = lab_sin_part(q.r), c = lab_cos_part(q.r);
+    float y = (float)((q.n & 1 ? -c : s) / (q.n & 1 ? s : c));
+    y = x < 0 ? -y : y;
+    y = x == 0 ? x : y;
+    return x - x == 0 ? y : lab_nanf;
+}
+template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
+
+//@ lab_erf
+template <class T> static inline T lab_erf(T x);
+template <> inline float lab_erf<float>(float x) {
+    float a = lab_abs<float>(x), z = x * x;
+    float q = lab_fused(7.889105e-5f, z, -8.0208364e-4f);
+    q = lab_fused(q, z, 5.1895347e-3f);
+    q = lab_fused(q, z, -2.6854444e-2f);
+    q = lab_fused(q, z, 0.112836f);
+    q = lab_fused(q, z, -0.37612626f);
+    q = lab_fused(q, z, 0.12837917f);
+    float small = lab_fused(q, x, x);
+    float b = a > 4.0f ? 4.0f : a;  // -log(1 - erf(a)) as a polynomial, from 1 to 4
+    float p = lab_fused(2.1683813e-5f, b, -4.4129664e-4f);
+    p = lab_fused(p, b, 4.2043454e-3f);
+    p = lab_fused(p, b, -2.520762e-2f);
+    p = lab_fused(p, b, 0.10841749f);
+    p = lab_fused(p, b, 0.633221f);
+    p = lab_fused(p, b, 1.1295779f);
+    p = lab_fused(p, b, -1.8790737e-4f);
+    float large = lab_copysign<float>(1.0f - lab_exp<float>(-p), x);
+    return a < 1.0f || x != x ? small : large;
+}
+template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
+
+//@ lab_pow
+template <class T> static inline T lab_pow(T x, T y);
+template <> inline float lab_pow<float>(float x, float y) {
+    double a = lab_abs<float>(x), b = y;
+    float result = (float)lab_exp<double>(b * lab_log<double>(a));
+    bool whole = lab_trunc<float>(y) == y, odd = whole & (lab_trunc<float>(0.5f * y) * 2.0f != y);
+    odd = odd & (lab_abs<float>(y) < 16777216.0f);
+    bool negative = lab_bitcast<int32_t>(x) < 0;
+    result = (negative & odd) ? -result : result;
+    bool undefined = (x < 0) & (x - x == 0) & !whole & (y - y == 0);
+    result = undefined ? lab_nanf : result;
+    bool one = (x == 1.0f) | (y == 0.0f) | ((x == -1.0f) & (y - y != 0) & (y == y));
+    return one ? 1.0f : result;
+}
+template <> inline double lab_pow<double>(double x, double y) { return lab_libm(pow)(x, y); }
+
+//@ lab_rsqrt
+template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
+
+//@ lab_square
+template <class T> static inline T lab_square(T x) { return (T)(x * x); }
+
+//@ lab_erfinv
+// Winitzki's approximation, then Newton's method in double: f = erf(y) - x.
+template <class T> static inline T lab_erfinv(T x) {
+    double v = x, w = lab_log<double>((1 - v) * (1 + v)), a = 4.330746750799873 + 0.5 * w;
+    double y = lab_sqrt<double>(lab_sqrt<double>(a * a - w * 6.802721088435374) - a);
+    y = lab_copysign<double>(y, v);
+    for (int step = 0; step < 3; step++) {
+        y -= (lab_erf<double>(y) - v) * 0.88622692545275801 * lab_exp<double>(y * y);
+    }
+    y = v == 1 ? lab_inf : v == -1 ? -lab_inf : v == 0 ? v : y;
+    return (T)(lab_abs<double>(v) <= 1 ? y : (double)lab_nanf);
+}
+
+//@ lab_digamma
+// Reflection to positive arguments, recurrence to at least 10, then the asymptotic series.
+template <class T> static inline T lab_digamma(T given) {
+    double x = given, shift = 0;
+    if (x == 0) return (T)lab_copysign<double>(lab_inf, -x);
+    if (x < 0) {
+        if (lab_trunc<double>(x) == x) return (T)lab_nanf;
+        const double pi = 3.14159265358979324;
+        shift = -pi / lab_tan<double>(pi * (x - lab_trunc<double>(x)));
+        x = 1 - x;
+    }
+    for (; x < 10; x += 1) shift -= 1 / x;
+    double z = 1 / (x * x);
+    double series = 8.33333333333333333e-2 - z * (8.33333333333333333e-3
+        - z * (3.96825396825396825e-3 - z * (4.16666666666666667e-3
+        - z * (7.57575757575757576e-3 - z * 2.10927960927960928e-2))));
+    return (T)(lab_log<double>(x) - 0.5 / x - z * series + shift);
+}
+
+//@ lab_philox lab_philox_words
+// Philox4x32-10 (Salmon et al., SC 2011): counter is the offset, key the seed, low words first.
+struct lab_philox_words { uint32_t first, second; };
+static inline lab_philox_words lab_philox(int64_t seed, int64_t offset) {
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)((uint64_t)seed >> 32);
+    uint32_t c0 = (uint32_t)offset, c1 = (uint32_t)((uint64_t)offset >> 32), c2 = 0, c3 = 0;
+    for (int round = 0; round < 10; round++) {
+        uint64_t low = (uint64_t)c0 * 0xd2511f53u, high = (uint64_t)c2 * 0xcd9e8d57u;
+        c0 = (uint32_t)(high >> 32) ^ c1 ^ key0;
+        c1 = (uint32_t)high;
+        c2 = (uint32_t)(low >> 32) ^ c3 ^ key1;
+        c3 = (uint32_t)low;
+        key0 += 0x9e3779b9u;
+        key1 += 0xbb67ae85u;
+    }
+    return lab_philox_words{c0, c1};
+}
+
+//@ lab_uniform
+// A word as a float in [0, 1): its sign is folded away, then it is scaled by almost 2**-31.
+static inline float lab_uniform(uint32_t word) {
+    int32_t folded = (int32_t)(word >> 31 ? ~word : word);
+    return (float)folded * 4.6566127342e-10f;
+}
+
+//@ lab_philox_uniform
+static inline float lab_philox_uniform(int64_t seed, int64_t offset) {
+    return lab_uniform(lab_philox(seed, offset).first);
+}
+
+//@ lab_philox_normal
+static inline float lab_philox_normal(int64_t seed, int64_t offset) {
+    lab_philox_words words = lab_philox(seed, offset);
+    float u = lab_uniform(words.first);
+    u = u < 1.0e-7f ? 1.0e-7f : u;
+    float radius = lab_sqrt<float>(-2.0f * lab_log<float>(u));
+    return radius * lab_cos<float>(6.2831855f * lab_uniform(words.second));
+}
+
+//@ lab_philox_bits
+static inline int64_t lab_philox_bits(int64_t seed, int64_t offset) {
+    return (int64_t)lab_philox(seed, offset).first;
 }
 
 //@ lab_floordiv lab_remainder lab_truncdiv lab_fmod lab_integer_division

@@ -1,0 +1,50 @@
+"""Functions compiled to C++ and run: from the traced graph to the loaded library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.codegen.cpp import cpp_kernel
+from inductor_lab.codegen.host import host_program
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.lower.graph import lower_graph
+from inductor_lab.options import Options
+from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.runtime.executable import build_executable
+from inductor_lab.schedule.fuse import schedule_program
+from torch._functorch.partitioners import default_partition
+
+
+@dataclass
+class Compiled:
+    """A compiler that ends in running C++; `kernels` are all that it made."""
+
+    kernels: list[Kernel] = field(default_factory=list)
+
+    def compile_graph(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        schedule = schedule_program(lower_graph(module, "graph", Options()), Options().fusion)
+        buffers = schedule.program.buffers
+        kernels = tuple(cpp_kernel(g, buffers, f"cpp_{g.name}") for g in schedule.groups)
+        self.kernels.extend(kernels)
+        host = host_program(schedule, kernels)
+        return build_executable(schedule, kernels, host, Options())
+
+    def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        return torch_api.aot_autograd(
+            module,
+            inputs,
+            fw_compiler=self.compile_graph,
+            bw_compiler=self.compile_graph,
+            inference_compiler=self.compile_graph,
+            partition_fn=default_partition,
+            decompositions=decomposition_table(),
+        )
+
+    def __call__(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
+        torch.compiler.reset()
+        return torch.compile(function, backend=self.backend, fullgraph=True, dynamic=dynamic)
