@@ -10,18 +10,18 @@ renaming all loops of both sides to one canonical order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from inductor_lab.ir.index import Axis
 from inductor_lab.schedule.cluster import Cluster, Member, renamed, union
 from inductor_lab.schedule.facts import Place, real_axes
 
 
-def common_axes(first: Cluster, second: Cluster, shared: Iterable[str]) -> dict[Axis, Axis]:
+def common_axes(first: Cluster, second: Cluster, shared: Sequence[str]) -> dict[Axis, Axis]:
     """Outer axes of `first` → outer axes of `second` that walk the shared buffers together.
 
-    Of all pairs of places the one that matches most axes wins.  If it matches any, axes left over
-    on both sides are matched by position.
+    Of all pairs of places the one that matches most axes wins.  If it matches any, or if nothing is
+    shared, axes left over on both sides are matched by position.
     """
     best: dict[Axis, Axis] = {}
     enough = min(len(first.axes), len(second.axes))
@@ -33,7 +33,7 @@ def common_axes(first: Cluster, second: Cluster, shared: Iterable[str]) -> dict[
                     best = found
                 if len(best) == enough:
                     return best
-    return _completed(best, first.axes, second.axes) if best else best
+    return _completed(best, first.axes, second.axes) if best or not shared else best
 
 
 def places_of(cluster: Cluster, buffer: str) -> Iterable[Place]:

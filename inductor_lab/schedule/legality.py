@@ -84,7 +84,11 @@ def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> 
     for name, member in maker.made.items():
         for place in reader.loads.get(name, ()):
             for axis, index in zip(member.axes, place, strict=True):
-                if axis in common and index.as_axis() != common[axis]:
+                if axis in common:
+                    elsewhere = index.as_axis() != common[axis]
+                else:
+                    elsewhere = maker.has_reduction and axis in maker.axes
+                if elsewhere:
                     made = _places(member.store)
                     return f"{name} is made at [{made}] and read at [{_places(place)}]"
     return None

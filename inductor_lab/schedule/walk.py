@@ -7,7 +7,7 @@ only then apply it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from inductor_lab.ir.program import (
@@ -112,7 +112,7 @@ class Walk:
                 return self.apply_on_demand(judged, numbers[0])
             return self.add(alone)
         copies = self.copies(alone, numbers)
-        if name not in self.kept and all(judged.fused for judged in copies.values()):
+        if name not in self.kept and all(copy.fused for copy in copies.values()):
             for number, judged in copies.items():
                 self.record(judged, number)
                 self.apply_on_demand(judged, number)
@@ -138,26 +138,19 @@ class Walk:
         for number in numbers:
             if number == home:
                 self.record(judged[number], number)
-            elif (copy := self.worthwhile_copy(alone, number, copies)) is not None:
+                continue
+            copy = self.on_demand(alone, number, "copied", 0) if number in copies else None
+            if copy is not None and copy.fused:
                 self.record(copy, number)
                 self.apply_on_demand(copy, number)
-            else:
-                answer = judged[number]
-                if home is not None and answer.fused:
-                    at_home = self.edges(alone.members[0].buffer, home)[0]
-                    answer = self.judge(replace(answer.pair, home=at_home))
-                self.record(answer, number)
+                continue
+            answer = judged[number]
+            if home is not None and answer.fused:
+                at_home = self.edges(alone.members[0].buffer, home)[0]
+                answer = self.judge(replace(answer.pair, home=at_home))
+            self.record(_with_reasons(answer, copy), number)
         if home is not None:
             self.apply_beside(alone, judged[home].pair, home)
-
-    def worthwhile_copy(
-        self, alone: Cluster, number: int, copies: Mapping[int, _Judged]
-    ) -> _Judged | None:
-        """A copy that pays although the producer is stored anyway."""
-        if number not in copies or not copies[number].fused:
-            return None
-        judged = self.on_demand(alone, number, "copied", 0)
-        return judged if judged.fused else None
 
     # ---- siblings ----
 
@@ -242,7 +235,7 @@ class Walk:
         second: Cluster,
         names: tuple[str, str],
         placement: Placement,
-        shared: Iterable[str],
+        shared: Sequence[str],
         inside: set[int],
     ) -> Pair:
         common = common_axes(first, second, shared)
@@ -345,6 +338,14 @@ def _steps_of(cluster: Cluster) -> int:
     for facts in cluster.inlined.values():
         mask |= 1 << facts.position
     return mask
+
+
+def _with_reasons(judged: _Judged, copy: _Judged | None) -> _Judged:
+    """The refusal of a kernel together, with the reasons why a copy was refused as well."""
+    if copy is None:
+        return judged
+    pairs = zip(judged.verdicts, copy.verdicts, strict=True)
+    return replace(judged, verdicts=tuple(one if one.reason else other for one, other in pairs))
 
 
 def _decision(judged: _Judged, producer: str, consumer: str) -> Decision:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch._functorch.partitioners import default_partition
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_api
 from inductor_lab.ir.program import LoopProgram

@@ -1,0 +1,229 @@
+"""Every rule with a pair that it accepts and one that it refuses; texts of refusals are golden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+import torch
+
+from inductor_lab.ir.expr import Load, Op
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    Layout,
+    LoopProgram,
+    Pointwise,
+)
+from inductor_lab.options import FusionOptions
+from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.schedule.rules import LEGALITY, PROFIT
+from tests.schedule.programs import planned, reasons
+
+
+def floats(*size: int) -> torch.Tensor:
+    return torch.empty(size)
+
+
+def residual(x: torch.Tensor) -> torch.Tensor:
+    y = x.exp()
+    return y @ y + y
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return x - x.sum(1, keepdim=True)
+
+
+def flipped_rows(x: torch.Tensor) -> torch.Tensor:
+    return x - x.sum(1, keepdim=True).flip(0)
+
+
+def columns(x: torch.Tensor) -> torch.Tensor:
+    return x - x.sum(0)
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).sin()
+
+
+def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.exp() + b[:, None]
+
+
+def two_readers(x: torch.Tensor) -> torch.Tensor:
+    y = x.exp()
+    return (y + 1) @ x + y
+
+
+def copied(x: torch.Tensor) -> torch.Tensor:
+    y = x.abs()
+    return (y + 1) @ x + y
+
+
+def many_inputs(*xs: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x.unsqueeze(0) for x in xs]).sin()
+
+
+def total(x: torch.Tensor) -> torch.Tensor:
+    return x / x.sum()
+
+
+def both_sums(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sum(1), x.amax(1)
+
+
+def unequal_sums(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sum(1), x[:, :8].amax(1)
+
+
+def two_homes(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.exp()
+    return y, y.sum(1), y[:, :8].amax(1)
+
+
+def share_little(x: torch.Tensor, y: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x + b, y - b
+
+
+def share_all(x: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x + b, x - b
+
+
+def far(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    early, y = x.sin(), x
+    for _ in range(110):
+        y = y @ y
+    return early, y, x.cos()
+
+
+def sum_of_two(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    y = a + b
+    return y, y @ a + y
+
+
+@cache
+def cached_schedule(
+    function: Callable[..., object], sizes: tuple[tuple[int, ...], ...]
+) -> Schedule:
+    return planned(function, *(floats(*size) for size in sizes))
+
+
+@dataclass(frozen=True)
+class Example:
+    """A function, its arguments, and a pair of its buffers."""
+
+    function: Callable[..., object]
+    sizes: tuple[tuple[int, ...], ...]
+    producer: str
+    consumer: str
+
+    def schedule(self) -> Schedule:
+        return cached_schedule(self.function, self.sizes)
+
+
+SQUARE = ((64, 64),)
+EXAMPLES: dict[str, tuple[Example, Example]] = {
+    "no_step_between": (
+        Example(chain, SQUARE, "buf0", "buf1"),
+        Example(residual, SQUARE, "buf0", "buf2"),
+    ),
+    "stored_once": (
+        Example(two_homes, SQUARE, "buf0", "buf1"),
+        Example(two_homes, SQUARE, "buf0", "buf2"),
+    ),
+    "same_iteration_space": (
+        Example(rows, SQUARE, "buf0", "buf1"),
+        Example(flipped_rows, SQUARE, "buf0", "buf1"),
+    ),
+    "same_point": (
+        Example(rows, SQUARE, "buf0", "buf1"),
+        Example(flipped_rows, SQUARE, "buf0", "buf1"),
+    ),
+    "bytes_saved": (
+        Example(chain, SQUARE, "buf0", "buf1"),
+        Example(sum_of_two, SQUARE * 2, "buf0", "buf2"),
+    ),
+    "parallelism": (
+        Example(total, ((8, 8),), "buf0", "buf1"),
+        Example(total, ((1024, 1024),), "buf0", "buf1"),
+    ),
+    "memory_walk": (
+        Example(rows, SQUARE, "buf0", "buf1"),
+        Example(columns, SQUARE, "buf0", "buf1"),
+    ),
+    "recompute_work": (
+        Example(outer, ((64,), (64,)), "buf0", "buf1"),
+        Example(outer, ((4096,), (4096,)), "buf0", "buf1"),
+    ),
+    "cheap_copy": (
+        Example(copied, SQUARE, "buf0", "buf1"),
+        Example(two_readers, SQUARE, "buf0", "buf3"),
+    ),
+    "kernel_size": (
+        Example(many_inputs, SQUARE * 40, "buf0", "buf1"),
+        Example(many_inputs, SQUARE * 60, "buf0", "buf1"),
+    ),
+    "same_loops": (
+        Example(both_sums, SQUARE, "buf0", "buf1"),
+        Example(unequal_sums, SQUARE, "buf0", "buf1"),
+    ),
+    "shares_enough": (
+        Example(share_all, ((64, 64), (64,)), "buf0", "buf1"),
+        Example(share_little, ((64, 64), (64, 64), (64,)), "buf0", "buf1"),
+    ),
+    "near": (
+        Example(share_all, ((64, 64), (64,)), "buf0", "buf1"),
+        Example(far, SQUARE, "buf0", "buf111"),
+    ),
+}
+
+
+def text_of(rule: str, example: Example) -> str | None:
+    return reasons(example.schedule(), example.producer, example.consumer).get(rule)
+
+
+@pytest.mark.parametrize("rule", EXAMPLES)
+def test_rule(rule: str):
+    accepted, refused = EXAMPLES[rule]
+    assert text_of(rule, accepted) is None
+    assert accepted.schedule().decisions.about(accepted.producer, accepted.consumer).fused
+    assert text_of(rule, refused) is not None
+
+
+def test_texts_of_refusals(golden: Callable[[str, str], None]):
+    lines = [f"{rule}: {text_of(rule, refused)}" for rule, (_, refused) in EXAMPLES.items()]
+    golden("schedule_refusals.txt", "\n".join(lines))
+
+
+def test_every_rule_has_an_example():
+    assert {*EXAMPLES, "same_device"} == {*LEGALITY, *PROFIT}
+
+
+def on_devices(*devices: str) -> Schedule:
+    """`sin(exp(x))`, each step on a device of its own."""
+    axis = Axis("i0", 8)
+    names = ("x", "buf0", "buf1")
+    kinds = (BufferKind.INPUT, BufferKind.COMPUTED, BufferKind.COMPUTED)
+    layout = Layout.contiguous((8,))
+    buffers = {
+        name: Buffer(name, kind, torch.float32, device, layout)
+        for name, kind, device in zip(names, kinds, ("cpu", *devices), strict=True)
+    }
+    loads = [Load(name, (Index.of(axis),), torch.float32) for name in names]
+    steps = tuple(
+        Pointwise(made, (axis,), Op(op, (load,), torch.float32))
+        for made, op, load in zip(names[1:], ("exp", "sin"), loads, strict=False)
+    )
+    loops = LoopProgram("devices", ("x",), buffers, steps, (BufferView("buf1", layout),))
+    return schedule_program(loops, FusionOptions())
+
+
+def test_same_device():
+    assert reasons(on_devices("cpu", "cpu"), "buf0", "buf1") == {}
+    refused = reasons(on_devices("cpu", "cuda:0"), "buf0", "buf1")
+    assert refused == {"same_device": "buf0 is on cpu, buf1 on cuda:0"}
