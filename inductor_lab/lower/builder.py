@@ -124,7 +124,7 @@ class Builder:
     def results(self) -> tuple[Facts | None, ...]:
         """The facts of each result of a node that returns several."""
         assert self.node is not None, "no node is being lowered"
-        found = self.node.meta["val"]
+        found = self.node.meta.get("val")
         found = found if isinstance(found, tuple | list) else (found,)
         return tuple(Facts.of(f) if isinstance(f, torch.Tensor) else None for f in found)
 

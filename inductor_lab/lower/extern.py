@@ -49,7 +49,7 @@ def call(
         {name: argument(build, a) for name, a in kwargs.items()},
         reason=reason,
     )
-    several = isinstance(build.node.meta["val"], tuple | list)
+    several = isinstance(build.node.meta.get("val"), tuple | list)
     return outputs if several else outputs[0]
 
 

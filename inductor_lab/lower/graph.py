@@ -57,6 +57,9 @@ SIZES = frozenset(
 )
 """Operators whose number is known from the sizes of their tensor."""
 
+ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
+"""They return nothing, and raise if their argument is false."""
+
 
 def lower_graph(
     module: torch.fx.GraphModule,
@@ -134,6 +137,8 @@ class _Walk:
         if node.target._schema.is_mutable:
             raise self._refused(node, f"{node.target}, which writes to its arguments")
         args, kwargs = map_arg((node.args, node.kwargs), self.values.__getitem__)
+        if node.target in ASSERTIONS:
+            return fallback(self.build, node.target, args, kwargs, reason="assertion")
         lowering = self.registry.get(node.target)
         if lowering is None or needs_extern(node):
             return fallback(self.build, node.target, args, kwargs)
@@ -208,5 +213,7 @@ def _needed(steps: Sequence[Step], outputs: Sequence[Output]) -> list[Step]:
 
 
 def _has_effects(step: Step) -> bool:
-    """Drawing a seed moves the state of the generator, as it would in eager."""
-    return isinstance(step, ExternCall) and step.reason == "random seed"
+    """An assertion may raise, and drawing a seed moves the generator, as in eager."""
+    if not isinstance(step, ExternCall):
+        return False
+    return step.reason == "random seed" or step.outputs == (None,)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr, Masked
-from inductor_lab.ir.index import Index, Size, add_sizes, is_int
+from inductor_lab.ir.index import ZERO, Index, Size, add_sizes, is_int
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
@@ -231,3 +231,29 @@ def _wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size
     below = build.op("lt", place, build.const(0, torch.int64))
     wrapped = build.op("add", place, build.const(size, torch.int64))
     return build.gathered(build.op("where", below, wrapped, place), size)
+
+
+@lowers(aten.scatter.value, aten.scatter.src)
+def scatter(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
+) -> TensorValue:
+    """One chosen position of a dimension takes a new value (the gradient of a picked element).
+
+    out[i, j] = value if j == index[i, 0] else x[i, j].  Where `index` chooses several positions
+    or covers only a part of x, ATen does it.
+    """
+    dim %= max(x.ndim, 1)
+    rest = [d for d in range(x.ndim) if d != dim]
+    one_each = x.ndim > 0 and is_int(index.shape[dim], 1)
+    if not one_each or any(index.shape[d] != x.shape[d] for d in rest):
+        return fallback(build, build.node.target, (x, dim, index, value), {})
+    facts = build.result
+    at = identity(facts.shape)
+    first = (*at[:dim], ZERO, *at[dim + 1 :])
+    if isinstance(value, TensorValue):
+        new = build.load(value, first)
+    else:
+        new = build.const(value, facts.dtype)
+    chosen = build.convert(build.load(index, first), torch.int64)
+    test = build.op("eq", build.position(at[dim]), chosen)
+    return build.pointwise(build.op("where", test, new, build.load(x, at)))

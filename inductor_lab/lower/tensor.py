@@ -245,13 +245,14 @@ def flatten(at: Sequence[Index], sizes: Sequence[Size]) -> Index:
 
 
 def unflatten(flat: Index, sizes: Sequence[Size]) -> list[Index]:
-    """The indices of element number `flat` in an array of `sizes`."""
+    """The indices of element number `flat` in an array of `sizes`.
+
+    Dimension by dimension from the last, so that what fits in a dimension never reaches the next.
+    """
     indices: list[Index] = []
-    step: Size = 1
     for d in reversed(range(len(sizes))):
-        index = flat // step
-        indices.append(index % sizes[d] if d else index)
-        step = mul_sizes(step, sizes[d])
+        indices.append(flat % sizes[d] if d else flat)
+        flat = flat // sizes[d]
     return indices[::-1]
 
 
@@ -277,20 +278,18 @@ def view_of(value: TensorValue, layout: Layout) -> BufferView:
 def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue | None:
     """The `as_strided` view `target` of the storage of `buffer`; None if it is not expressible.
 
-    Storage offset f lies in dimension d of a dense buffer at (f // stride[d]) % size[d].
+    A dense buffer is a row-major array of its dimensions in the order of their strides.
     """
     if not is_dense(buffer.layout) or not _inside(target, buffer.layout):
         return None
-    own = identity(target.size)
     flat = Index.constant_of(add_sizes(target.offset, mul_sizes(buffer.layout.offset, -1)))
-    for index, stride in zip(own, target.stride, strict=True):
+    for index, stride in zip(identity(target.size), target.stride, strict=True):
         flat = flat + index * stride
-    sizes, strides = buffer.layout.size, buffer.layout.stride
-    at = [
-        ZERO if is_int(size, 1) else _in_dimension(flat, size, stride, buffer.layout.numel)
-        for size, stride in zip(sizes, strides, strict=True)
-    ]
-    return replace(value, shape=target.size, index=tuple(at))
+    sizes = buffer.layout.size
+    order = by_stride(buffer.layout)
+    places = dict(zip(order, unflatten(flat, [sizes[d] for d in order]), strict=True))
+    at = tuple(places.get(d, ZERO) for d in range(len(sizes)))
+    return replace(value, shape=target.size, index=at)
 
 
 def _inside(target: Layout, storage: Layout) -> bool:
@@ -311,19 +310,25 @@ def _in_dimension(flat: Index, size: Size, stride: Size, numel: Size) -> Index:
 
 def is_dense(layout: Layout) -> bool:
     """Does every element of the storage belong to exactly one index (in whatever order)?"""
+    return len(by_stride(layout)) == sum(not is_int(size, 1) for size in layout.size)
+
+
+def by_stride(layout: Layout) -> list[int]:
+    """The dimensions (without those of size 1) from the largest stride to the smallest.
+
+    It ends early where no dimension has the stride that the ones below it fill.
+    """
+    order: list[int] = []
+    left = [d for d, size in enumerate(layout.size) if not is_int(size, 1)]
     expected: Size = 1
-    left = [
-        (stride, size)
-        for stride, size in zip(layout.stride, layout.size, strict=True)
-        if not is_int(size, 1)
-    ]
     while left:
-        found = next((pair for pair in left if pair[0] == expected), None)
+        found = next((d for d in left if layout.stride[d] == expected), None)
         if found is None:
-            return False
+            break
         left.remove(found)
-        expected = mul_sizes(expected, found[1])
-    return True
+        order.append(found)
+        expected = mul_sizes(expected, layout.size[found])
+    return order[::-1]
 
 
 def same_strides(a: Layout, b: Layout) -> bool:

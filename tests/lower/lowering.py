@@ -2,36 +2,66 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._functorch.aot_autograd import aot_function
+from torch._functorch.partitioners import default_partition
 
 from inductor_lab import torch_api
-from inductor_lab.ir.program import LoopProgram
+from inductor_lab.ir.program import ExternCall, LoopProgram
+from inductor_lab.ir.verify import verify
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
-from torch._functorch.partitioners import default_partition
 
 
 @dataclass
 class Lowered:
-    """A function that runs as loop programs, and the programs that were made for it."""
+    """Makes a function run as verified loop programs, and keeps the programs."""
 
     options: Options = field(default_factory=Options)
     programs: list[LoopProgram] = field(default_factory=list)
 
+    def aot(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
+        """Traced by AOTAutograd alone: quick, arguments are tensors only."""
+        return aot_function(
+            function,
+            fw_compiler=self.compiler("forward"),
+            bw_compiler=self.compiler("backward"),
+            decompositions=decomposition_table(),
+            dynamic=dynamic,
+        )
+
+    def dynamo(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        """Captured by TorchDynamo, as users do."""
+        torch.compiler.reset()
+        return torch.compile(function, backend=self._backend, fullgraph=True, **options)
+
     def compiler(self, name: str) -> Callable[..., Any]:
+        """A compiler for AOTAutograd."""
+
         def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
             program = lower_graph(module, name, self.options)
+            verify(program)
             self.programs.append(program)
             return torch_api.boxed(lambda *args: list(program.run(*args)))
 
         return compile_graph
 
-    def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+    def externs(self) -> Counter[str]:
+        """How often each library operator is called, in all programs."""
+        return Counter(
+            step.op
+            for program in self.programs
+            for step in program.steps
+            if isinstance(step, ExternCall)
+        )
+
+    def _backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         return torch_api.aot_autograd(
             module,
             inputs,
@@ -42,6 +72,14 @@ class Lowered:
             decompositions=decomposition_table(),
         )
 
-    def __call__(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
-        torch.compiler.reset()
-        return torch.compile(function, backend=self.backend, fullgraph=True, dynamic=dynamic)
+
+def program_of(function: Callable[..., Any], *inputs: Any) -> LoopProgram:
+    """The loop program of a function without gradients."""
+    lowered = Lowered()
+    lowered.aot(function)(*inputs)
+    return lowered.programs[0]
+
+
+def assert_same(actual: Any, expected: Any, **tolerance: float) -> None:
+    """Equal dtypes, sizes, strides and (nearly) equal values."""
+    torch.testing.assert_close(actual, expected, check_stride=True, equal_nan=True, **tolerance)
