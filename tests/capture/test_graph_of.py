@@ -7,6 +7,7 @@ import linecache
 import pytest
 import torch
 
+from inductor_lab import torch_api
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.span import innermost, shown_file, spans_in
@@ -23,7 +24,7 @@ def _captured(fn, *inputs, **more):
         graphs.append(fx_graph(module, f"graph{len(graphs)}"))
         return module
 
-    torch._dynamo.reset()
+    torch_api.reset()
     torch.compile(fn, backend=backend, **more)(*inputs)
     return graphs
 
