@@ -23,7 +23,6 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from textwrap import wrap
 from typing import Any
 
 import torch
@@ -158,8 +157,12 @@ class _Printer:
         whole = start + ", ".join(arguments) + end
         if len(whole) <= WIDTH:
             return [whole]
-        room = WIDTH - len("    ")
-        return [start, *("    " + line for line in wrap(", ".join(arguments) + ",", room)), end]
+        rows = [" " * 3]
+        for argument in arguments:
+            if len(rows[-1]) + len(argument) + len(" ,") > WIDTH:
+                rows.append(" " * 3)
+            rows[-1] += f" {argument},"
+        return [start, *rows, end]
 
     def _points(self) -> None:
         """xindex, the points that this program computes, and their mask."""

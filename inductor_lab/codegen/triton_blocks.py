@@ -25,6 +25,9 @@ POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 
 ROW_ELEMENTS = 1024
 """Elements of a program whose rows are contiguous in memory; short rows share a program."""
 
+MOST_POINTS = 256
+"""XBLOCK of very short columns."""
+
 ROLLED_ROW = 2048
 """RBLOCK of a long contiguous row."""
 
@@ -171,6 +174,7 @@ def _row_blocks(
     longest = max(power_of_2(hint(extent, ROLLED_ROW)) for extent in extents)
     if outer and _strides_favour_points(body, outer):
         xblock, most = next((x, r) for least, x, r in COLUMNS if points >= least)
+        xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
     else:
         most = LONGEST_PERSISTENT
         xblock = max(1, ROW_ELEMENTS // longest)
@@ -191,7 +195,8 @@ def _strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> b
             for index in _flat_indices(stmt):
                 along_row = is_int(index.coefficient(axes[-1]), 1)
                 across = is_int(index.coefficient(last), 1)
-                if any(axis in axes for axis in index.axes()):
+                used = set(index.axes())
+                if used & set(axes) and used & set(outer):
                     votes += across - along_row
     return votes > 0
 

@@ -114,6 +114,8 @@ TRITON_OPS: Mapping[str, str] = {
 `name.int`, `name.bool` are for operands of that kind, where the plain entry does not fit them.
 """
 
+COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
+
 LITERALS_ALLOWED = frozenset([*_INFIX, "maximum", "minimum"])
 """Operations in which Triton gives a bare number the dtype of the other operand."""
 

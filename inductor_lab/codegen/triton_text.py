@@ -14,6 +14,7 @@ import torch
 
 from inductor_lab.codegen.triton_blocks import quotients_may_be_negative
 from inductor_lab.codegen.triton_ops import (
+    COMPARISONS,
     LITERALS_ALLOWED,
     TRITON_TYPES,
     bits,
@@ -101,6 +102,9 @@ class Expressions:
         text = template(self.ops, op.name, operand)
         if op.name == "convert" and op.dtype is torch.bool:
             text = self.ops["convert.to_bool"]
+        if op.name in COMPARISONS and operand is torch.int64:
+            if all(isinstance(a, Const | IndexValue) for a in op.args):
+                return self._compared_places(op, text)
         constant = [isinstance(arg, Const | SizeValue) for arg in op.args]
         typed = op.name not in LITERALS_ALLOWED or all(constant)
         args = [self.value(arg, typed) for arg in op.args]
@@ -109,6 +113,15 @@ class Expressions:
         rendered = text.format(*shown, dtype=TRITON_TYPES[op.dtype], bits=bits(operand))
         dims = NO_DIMS.union(*(a.dims for a in args))
         return Value(rendered, dims, atomic=call or _METHOD.fullmatch(text) is not None)
+
+    def _compared_places(self, op: Op, text: str) -> Value:
+        """Positions are compared as they are; their dtype says nothing more."""
+        args = [
+            self.index(arg.index) if isinstance(arg, IndexValue) else self.value(arg, typed=False)
+            for arg in op.args
+        ]
+        rendered = text.format(*(a.inside() for a in args))
+        return Value(rendered, NO_DIMS.union(*(a.dims for a in args)), atomic=False)
 
     # ---- indices -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import sympy
+import torch
 import triton.language as tl
 
 from inductor_lab.codegen.kernel import Kernel
@@ -41,19 +42,36 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
     static = _static_launch(kernel, constants, interpret)
     if static is not None:
         grid, constants = static
+        launch = function[grid]
 
         def run(*arguments: Any) -> None:
             if grid[0]:
-                function[grid](*arguments, **constants, **options)
+                launch(*arguments, **constants, **options)
 
+    else:
+
+        def run(*arguments: Any) -> None:
+            grid, sized = _sized_launch(kernel, constants, arguments, interpret)
+            if grid[0]:
+                function[grid](*arguments, **sized, **options)
+
+    return run if interpret else _on_device(kernel, run)
+
+
+def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:
+    """Triton launches on the current device: make that the kernel's where it is another."""
+    device = torch.device(kernel.device)
+    if device.index is None:
         return run
 
-    def run_sized(*arguments: Any) -> None:
-        grid, sized = _sized_launch(kernel, constants, arguments, interpret)
-        if grid[0]:
-            function[grid](*arguments, **sized, **options)
+    def elsewhere(*arguments: Any) -> None:
+        if torch.cuda.current_device() == device.index:
+            run(*arguments)
+        else:
+            with torch.cuda.device(device):
+                run(*arguments)
 
-    return run_sized
+    return elsewhere
 
 
 Launch = tuple[tuple[int], dict[str, Any]]
