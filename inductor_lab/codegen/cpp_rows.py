@@ -25,6 +25,8 @@ class Rows(Statements):
     """Prints a tree with point loops outside and SIMD inside."""
 
     level = 0
+    nesting = 0
+    """Loops of a reduction around the one being printed."""
     running: frozenset[str] = frozenset()
     """Float max and min that run as a plain comparison beside a flag for NaN, in this very loop."""
 
@@ -66,29 +68,37 @@ class Rows(Statements):
         return [self.accumulators[name] for name in names]
 
     def reduce(self, loop: Loop, begin: str, end: str) -> None:
-        """The loop from `begin` to `end`, long float sums in blocks."""
+        """The loop from `begin` to `end`; long float sums are sums of blocks."""
         if next(innermost_loops((loop,))) is not loop:
+            self.nesting += 1
             with self.loop(loop.axis.name, begin, end):
                 self.body(loop.body)
+            self.nesting -= 1
             return
         sums = [acc for acc in self.fed_by(loop) if acc.sums_floats]
-        size = loop.axis.size
-        if not sums or (isinstance(size, int) and size <= 2 * BLOCK):
+        size, axis = loop.axis.size, loop.axis.name
+        one_block = isinstance(size, int) and size <= 2 * BLOCK
+        if not sums or (one_block and not self.nesting):
             self.lanes(loop, begin, end)
-            return
-        axis = loop.axis.name
-        with self.loop(f"{axis}_block", begin, end, str(BLOCK)):
-            stop = f"{axis}_block + {BLOCK}"
-            self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
-            outside = {acc.name: self.writer.temp(acc.name) for acc in sums}
-            for acc in sums:
-                self.writer.places[acc.name] = f"block_{acc.name}"
-                self.line(f"{acc.ctype} block_{acc.name} = 0;", acc.origins)
-            self.lanes(loop, f"{axis}_block", f"{axis}_end")
-            for acc in sums:
-                whole = outside[acc.name]
-                self.line(f"{whole} = {whole} + block_{acc.name};", acc.origins)
-                self._restore(acc.name, whole)
+        elif one_block:
+            self.sum_block(sums, loop, begin, end)
+        else:
+            with self.loop(f"{axis}_block", begin, end, str(BLOCK)):
+                stop = f"{axis}_block + {BLOCK}"
+                self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
+                self.sum_block(sums, loop, f"{axis}_block", f"{axis}_end")
+
+    def sum_block(self, sums: list[Accumulator], loop: Loop, begin: str, end: str) -> None:
+        """One stretch of a sum in an accumulator of its own, which is then added to the whole."""
+        outside = {acc.name: self.writer.temp(acc.name) for acc in sums}
+        for acc in sums:
+            self.writer.places[acc.name] = f"block_{acc.name}"
+            self.line(f"{acc.ctype} block_{acc.name} = 0;", acc.origins)
+        self.lanes(loop, begin, end)
+        for acc in sums:
+            whole = outside[acc.name]
+            self.line(f"{whole} = {whole} + block_{acc.name};", acc.origins)
+            self._restore(acc.name, whole)
 
     def lanes(self, loop: Loop, begin: str, end: str) -> None:
         """The innermost loop: each lane reduces its own elements, then the lanes are combined."""
