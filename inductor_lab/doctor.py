@@ -97,7 +97,7 @@ def _rows() -> Iterator[Row]:
     yield Row("GPU", _gpus(), todo="without one, Triton code is compiled and interpreted, not run")
     yield _graphviz()
     yield _cache()
-    for package in ("jupyterlab", "ipywidgets", "anywidget", "transformers"):
+    for package in ("ipython", "jupyterlab", "ipywidgets", "anywidget", "transformers"):
         yield Row(package, _version(package), todo=f"pip install {package}")
 
 

@@ -6,7 +6,7 @@ Inductor: `compile_fx.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
@@ -49,7 +49,7 @@ class GraphCompiler:
     parts: dict[str, CompiledPart] = field(default_factory=dict)
 
     def compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], name: str) -> Any:
-        """A callable with the graph's signature: the whole way, from captured graph to running code."""
+        """The whole way from a captured graph to code that runs, with the graph's signature."""
         if self.keep:
             self.captured = fx_graph(module, name)
             self.inputs = tuple(inputs)

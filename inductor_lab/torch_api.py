@@ -228,7 +228,7 @@ def size_text(size: Any) -> str:
 
 
 def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Every definition of an ATen operator in terms of others that torch has: overload → function."""
+    """Every definition of an ATen operator in terms of others that torch has, by overload."""
     return _decomposition_table
 
 

@@ -6,7 +6,7 @@ from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.options import Options
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.schedule.result import Schedule
 
 
 def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]:

@@ -3,8 +3,8 @@
     Triton text → ttir → ttgir → llir → ptx → cubin        "cuda:80", "cuda:90"
                                      └→ amdgcn → hsaco      "hip:gfx942"
 
-TTIR is the program on blocks, TTGIR says which thread holds what, LLIR is LLVM's, and the last two are
-the assembly of the GPU and its machine code.
+TTIR is the program on blocks, TTGIR says which thread holds what, LLIR is LLVM's, and the last two
+are the assembly of the GPU and its machine code.
 """
 
 from __future__ import annotations

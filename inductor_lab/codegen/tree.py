@@ -1,6 +1,6 @@
 """The loop tree: a fused group as the statements that both code generators print.
 
-Built by `codegen/build.py`, printed as C++ by `codegen/cpp.py` and as Triton by `codegen/triton.py`.
+Built by `codegen/build.py`, printed as C++ by `codegen/cpp.py`, as Triton by `codegen/triton.py`.
 In it every buffer is flat: a `Load` has exactly one index, the element's offset in the buffer's
 storage, and layouts are gone.  Values are small: what is used twice is a `Let` and a `Temp`.
 
@@ -82,7 +82,8 @@ class Accumulate:
 class When:
     """Run `body` only where `mask` holds; a Let in it is not visible outside.
 
-    It sets `result` to the value of `value` (an expression over the body's temps), elsewhere to `other`.
+    It sets `result` to the value of `value` (an expression over the body's temps), elsewhere to
+    `other`.
     """
 
     mask: Expr

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._functorch.partitioners import default_partition
 
 from inductor_lab import torch_api
 from inductor_lab.codegen.cpp import cpp_kernel
@@ -17,7 +18,6 @@ from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.schedule.fuse import schedule_program
-from torch._functorch.partitioners import default_partition
 
 
 @dataclass
