@@ -72,8 +72,8 @@ def dtype_text(dtype: torch.dtype) -> str:
 
 
 def size_text(size: Size) -> str:
-    """A size: `128`, `s0`, `4*s0 + 1`."""
-    return str(size)
+    """A size: `128`, `s0`, `4*s0 + 1`, `4*(s0//2)`."""
+    return re.sub(r"\(\(([^()]*)\)\)", r"(\1)", str(size))
 
 
 def sizes_text(sizes: Iterable[Size]) -> str:
@@ -94,7 +94,7 @@ def index_text(index: Index) -> str:
 
 
 def _sum_operand(size: Size) -> str:
-    return f"({size})" if isinstance(size, sympy.Add) else str(size)
+    return f"({size_text(size)})" if isinstance(size, sympy.Add) else size_text(size)
 
 
 def _term_text(atom: Atom, factor: Size) -> str:

@@ -6,6 +6,7 @@ rewrite that is right about values may still be wrong: `return x * 1` must not b
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +15,8 @@ from torch.fx import Graph, Node
 
 aten = torch.ops.aten
 
-_HIDDEN_VIEWS = (aten._unsafe_view.default,)
-"""Ops that return a view although their schema does not say so."""
+_HIDDEN_VIEWS = (aten._unsafe_view.default, operator.getitem)
+"""What returns (part of) its operand's memory although no schema says so."""
 
 
 def is_view(node: Node) -> bool:

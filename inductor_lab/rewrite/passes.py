@@ -13,6 +13,7 @@ Inductor: `compile_fx.py` (post_grad_passes), `fx_passes/`.
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
@@ -87,7 +88,8 @@ def common_subexpressions(module: GraphModule, off: frozenset[str]) -> Iterable[
     aliases = Aliases(module.graph)
     first: dict[Any, Node] = {}
     for node in list(module.graph.nodes):
-        if node.op != "call_function" or not is_pure(node) or aliases.written:
+        may_repeat = is_pure(node) or node.target is operator.getitem
+        if node.op != "call_function" or not may_repeat or aliases.written:
             continue
         survivor = first.setdefault(_key((node.target, node.args, node.kwargs)), node)
         if survivor is not node and aliases.may_replace(node, survivor):
@@ -106,8 +108,13 @@ def _key(value: Any) -> Any:
 
 
 def identities(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
-    """Apply the rules of `identities.py` to each node, operands first, until none fires."""
+    """Apply the rules of `identities.py` to each node, operands first, until none fires.
+
+    Graphs that write in place are left alone: there a value depends on when it is read.
+    """
     aliases = Aliases(module.graph)
+    if aliases.written:
+        return
     for node in list(module.graph.nodes):
         while node.op == "call_function" and (found := _first_match(node, off, aliases)):
             rule, new = found

@@ -5,6 +5,7 @@ import doctest
 import pytest
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv
 
 from inductor_lab.ir import text
 from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, SizeValue, Temp
@@ -47,6 +48,12 @@ def test_doctests():
 )
 def test_dtypes(dtype, short):
     assert text.dtype_text(dtype) == short
+
+
+def test_sizes():
+    halves = FloorDiv(n, 2)
+    assert text.size_text(halves * 4 + 1) == "4*(s0//2) + 1"
+    assert text.sizes_text((n, 3)) == "[s0, 3]"
 
 
 @pytest.mark.parametrize(

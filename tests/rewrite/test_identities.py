@@ -233,13 +233,22 @@ def test_strides_of_outputs_stay():
     same(module(given), function(given))
 
 
-def test_nothing_is_read_after_it_was_written():
-    def function(x):
-        y = x.sin()
-        z = y * 1
-        y.add_(1)
-        return z + y
+def scaled(x):
+    y = x.sin()
+    z = y * 1
+    y.add_(1)
+    return z + y
 
+
+def negated(x):
+    y = x.sin()
+    z = y.neg()
+    y.add_(1)
+    return z.abs() + y
+
+
+@pytest.mark.parametrize("function", [scaled, negated])
+def test_nothing_is_read_after_it_was_written(function):
     module = traced(function, floats)
     expected = function(floats)
     names, module = fired(module)

@@ -105,11 +105,17 @@ def test_equal_calls_are_made_once():
         lambda x: (x + 1).sum() / (x + True).mean(),
         lambda x: (x * 0.0).sin() + (x * -0.0).sin(),
         lambda x: (x.sin(), x.sin()),
+        lambda x: (x.max(1).values, x.max(1).values),
         lambda x: x.sin() + x.add_(1).sin(),
     ],
 )
 def test_these_are_not_equal(function):
     assert by_pass(run(function, x.clone()), "common_subexpressions") == []
+
+
+def test_several_results_are_shared_too():
+    result = run(lambda x: x.max(1).values * x.max(1).values, x)
+    assert targets(result) == ["aten.max.dim", "<built-in function getitem>", "aten.mul.Tensor"]
 
 
 def test_the_survivor_inherits_the_origins():
