@@ -25,7 +25,6 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.cluster import single
 from inductor_lab.schedule.cost import cluster_cost, extern_cost, total
 from inductor_lab.schedule.groups import make_steps
 from inductor_lab.schedule.memory import plan_memory
@@ -49,7 +48,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     scheduled = make_steps(walk.clusters.values(), calls)
     buffers = program.buffers
     externs = total(extern_cost(call, buffers) for call in calls.values())
-    nests = (cluster_cost(single(facts, buffers)) for facts in walk.facts.values())
+    nests = (cluster_cost(alone) for alone in walk.alone.values())
     groups = (step.cost for step in scheduled if isinstance(step, Group))
     return Schedule(
         program=program,

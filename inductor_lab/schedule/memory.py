@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from inductor_lab.ir.index import Index, Size, add_sizes, hint, is_int, mul_sizes
 from inductor_lab.ir.program import (
     Buffer,
-    BufferKind,
     BufferView,
     ExternCall,
     Layout,
@@ -141,16 +140,17 @@ class _Plan:
         self.reuse: dict[str, str] = {}
         self.in_place: set[str] = set()
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
-        self.available = [
-            life.buffer
-            for life in lifetimes
-            if life.last < len(steps) and life.nbytes and life.buffer not in aliased
-        ]
+        self.available: dict[object, list[str]] = {}
+        for life in lifetimes:
+            if life.last < len(steps) and life.nbytes and life.buffer not in aliased:
+                kind = _kind_of_storage(self.buffers[life.buffer])
+                self.available.setdefault(kind, []).append(life.buffer)
 
     def reuse_in(self, position: int, group: Group) -> None:
         """Find a storage for each result of a group."""
         for name in made_by(group):
-            fitting = [old for old in self.available if self.fits(old, name)]
+            candidates = self.available.get(_kind_of_storage(self.buffers[name]), [])
+            fitting = [old for old in candidates if self.lives[old].first < position]
             here = [old for old in fitting if self.lives[old].last == position]
             old = next((old for old in here if runs_in_place(group, old, name, self.buffers)), None)
             if old is not None:
@@ -165,16 +165,7 @@ class _Plan:
                 for gap in range(self.lives[old].last + 1, position):
                     self.live[gap] += self.lives[old].nbytes
             self.reuse[name] = old
-            self.available.remove(old)
-
-    def fits(self, old: str, new: str) -> bool:
-        here, there = self.buffers[old], self.buffers[new]
-        return (
-            self.lives[old].first < self.lives[new].first
-            and (here.device, here.dtype) == (there.device, there.dtype)
-            and storage_size(here.layout) == storage_size(there.layout)
-            and here.kind in (BufferKind.COMPUTED, BufferKind.EXTERN)
-        )
+            candidates.remove(old)
 
     def affordable(self, old: str, position: int) -> bool:
         """Keeping the dead storage until it is needed must not raise the peak."""
@@ -182,6 +173,11 @@ class _Plan:
         return all(
             self.live[gap] + life.nbytes <= self.peak for gap in range(life.last + 1, position)
         )
+
+
+def _kind_of_storage(buffer: Buffer) -> object:
+    """Buffers for which this is equal can take over each other's storage."""
+    return buffer.device, buffer.dtype, storage_size(buffer.layout)
 
 
 def _all(call: ExternCall) -> set[str]:

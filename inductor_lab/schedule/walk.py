@@ -46,6 +46,7 @@ class _Judged:
 class Walk:
     """The walk.
 
+    alone      each nest as a cluster of its own
     clusters   by number; a producer gets the number of its cluster, or of the one that it joins
     where      buffer → numbers of the clusters that compute it (several if it is copied)
     readers    buffer → nests that load it, in program order
@@ -72,6 +73,7 @@ class Walk:
             sources.append({maker[name] for name in names if name in maker})
             maker.update(dict.fromkeys(written_by(step), position))
         self.reach = Reach(sources)
+        self.alone = {name: single(facts, self.buffers) for name, facts in self.facts.items()}
         self.clusters: dict[int, Cluster] = {}
         self.where: dict[str, list[int]] = {}
         self.decisions: list[Decision] = []
@@ -102,7 +104,7 @@ class Walk:
         """Find the kernel, or the kernels, that compute this nest."""
         name = facts.buffer
         numbers = self.join_siblings(name)
-        alone = single(facts, self.buffers)
+        alone = self.alone[name]
         if isinstance(facts.nest, Reduction):
             return self.store(alone, numbers, {})
         if len(numbers) == 1 and name not in self.kept:
