@@ -87,6 +87,8 @@ def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str,
     width = max((box.x + box.width for box in boxes.values()), default=0.0)
     width = max([width, *(x for route in routes for x, _ in route.points)])
     height = max((box.y + box.height for box in boxes.values()), default=0.0)
+    order = {pair: i for i, pair in enumerate(pairs)}
+    routes.sort(key=lambda route: order[route.source, route.target])
     return Layout({name: boxes[name] for name in sizes}, tuple(routes), width, height)
 
 

@@ -142,15 +142,25 @@ def _fact(label: str, value: str, leads_to: str, mark: str = "") -> View:
 
 
 def time_pane(compilation: Compilation) -> View:
-    """Compile time by phase, as it was measured; nested phases count in both."""
-    rows = [
-        {"label": phase, "value": seconds, "text": seconds_text(seconds)}
-        for phase, seconds in compilation.seconds.items()
-    ]
-    if not rows:
+    """Compile time by phase, ours and Dynamo's own."""
+    ours = {k: v for k, v in compilation.seconds.items() if k != "total"}
+    if not ours:
         return pane("time", [empty_view("phases", "This compilation was not timed.")])
-    views = [{"kind": "bars", "name": "phases", "rows": rows}]
+    total = seconds_text(compilation.total_seconds)
+    note = f"{total} in all. A phase that holds others counts their time too."
+    views = [bars_view("phases", ours, note)]
+    if compilation.capture.seconds:
+        views.append(bars_view("dynamo", compilation.capture.seconds, "As TorchDynamo tells it."))
     return pane("time", views, seconds=compilation.total_seconds)
+
+
+def bars_view(name: str, seconds: Mapping[str, float], note: str) -> View:
+    """One bar for each phase, in the order they ran."""
+    rows = [
+        {"label": phase, "value": took, "text": seconds_text(took)}
+        for phase, took in seconds.items()
+    ]
+    return {"kind": "bars", "name": name, "rows": rows, "note": note}
 
 
 def seconds_text(seconds: float) -> str:

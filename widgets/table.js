@@ -84,7 +84,8 @@ export function barsView(view) {
       html("span", { style: `width:${((100 * row.value) / most).toFixed(2)}%` })),
     html("span", { class: "number" }, row.text)));
   const text = view.rows.map((row) => `${row.label}\t${row.text}`).join("\n");
-  return plainView(html("div", { class: "lab-bars" }, rows), text);
+  const note = html("p", { class: "lab-note" }, view.note);
+  return plainView(html("div", { class: "lab-bars", tabindex: 0 }, note, rows), text);
 }
 
 function plainView(element, text) {

@@ -13,7 +13,7 @@ const LINE_HEIGHT = 18.75;
 export function textView(view, context) {
   const id = `lab-text-${views++}`;
   const element = html("div", {
-    class: "lab-text", tabindex: 0, role: "group", "aria-label": `${view.name}, lines`,
+    class: "lab-text", tabindex: 0, role: "listbox", "aria-label": `${view.name}, lines`,
   });
   const shows = new Shows(element);
   const lines = [];
@@ -53,6 +53,8 @@ function lineElement([text, things = [], mark = ""], number, id, shows, lines, {
   const cue = links.cue(things);
   const row = html("div", {
     id,
+    role: "option",
+    "aria-selected": "false",
     class: ["lab-line", things.length ? "linked" : "", MARKS[mark] || ""].filter(Boolean).join(" "),
     "data-line": lines.length,
     "data-hue": cue ? cue.hue : null,
@@ -65,6 +67,11 @@ function lineElement([text, things = [], mark = ""], number, id, shows, lines, {
   lines.push({ element: row, text, things });
   shows.add(row, things);
   return row;
+}
+
+function markCurrent(line, is) {
+  line?.element.classList.toggle("current", is);
+  line?.element.setAttribute("aria-selected", String(is));
 }
 
 function listenToLines(element, lines, selection) {
@@ -82,10 +89,10 @@ function listenToLines(element, lines, selection) {
   element.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
-      lines[current]?.element.classList.remove("current");
+      markCurrent(lines[current], false);
       current = Math.max(0, Math.min(lines.length - 1, current + step));
       const line = lines[current];
-      line.element.classList.add("current");
+      markCurrent(line, true);
       line.element.scrollIntoView({ block: "nearest" });
       element.setAttribute("aria-activedescendant", line.element.id);
       selection.preview(line.things);

@@ -3,6 +3,7 @@
 import { html, refill } from "./dom.js";
 
 const MOST = 3;
+const LONGEST_CODE = 48;
 
 export class Trail {
   constructor(explorer) {
@@ -35,8 +36,20 @@ export class Trail {
 
   sources(lit) {
     const { links } = this.explorer;
-    const names = [...lit].filter((t) => links.kind[t] === "source").map((t) => links.label[t]);
-    return names.length ? [{ text: few(names), pane: "source" }] : [];
+    const lines = [...lit].filter((t) => links.kind[t] === "source");
+    if (!lines.length) return [];
+    const text = lines.length === 1 ? `${shortPath(links.label[lines[0]])}  ${this.codeOf(lines[0])}`
+      : few(lines.map((line) => shortPath(links.label[line])));
+    return [{ text, pane: "source" }];
+  }
+
+  /** The text of a source line, cut to a glance. */
+  codeOf(thing) {
+    for (const block of this.explorer.doc.panes.source.views[0].blocks || []) {
+      const line = block.lines.find((each) => (each[1] || []).includes(thing));
+      if (line) return line[0].trim().slice(0, LONGEST_CODE);
+    }
+    return "";
   }
 
   /** Nodes and buffers, by the graph they stand in, in the order of the panes. */
@@ -92,6 +105,11 @@ export class Trail {
     }
     return index;
   }
+}
+
+/** `some/where/file.py:3` → `file.py:3`. */
+function shortPath(label) {
+  return label.slice(label.lastIndexOf("/") + 1);
 }
 
 function few(names) {

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import inductor_lab as lab
 from inductor_lab.widgets.model import document
 
 
@@ -96,3 +97,8 @@ def test_decisions_carry_every_rule(doc, training):
     assert len(view["rows"]) == len(decisions)
     for row, decision in zip(view["rows"], decisions, strict=True):
         assert [inner[0] for inner in row["more"]] == [v.rule for v in decision.verdicts]
+
+
+def test_a_loaded_compilation_looks_the_same(training, doc, tmp_path):
+    loaded = lab.load(training.save(tmp_path / "c.lab.json"))
+    assert json.dumps(document(loaded)) == json.dumps(doc)
