@@ -73,6 +73,8 @@ class GraphCompiler:
                 inputs,
                 num_fwd_outputs=num_fwd_outputs,
                 memory_budget=self.options.memory_budget,
+                describe=self.keep,
+                earlier=self.joint.graph if self.joint else None,
                 **more,
             ),
         )
