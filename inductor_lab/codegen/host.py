@@ -39,6 +39,7 @@ from inductor_lab.ir.program import (
 from inductor_lab.schedule.result import Group, Schedule
 
 WIDTH = 100
+GLUE = "\0"
 HELPERS = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
 """The quick way to allocate on a device, from `runtime/memory.py`."""
 
@@ -263,10 +264,20 @@ def _wrapped(text: str) -> list[str]:
     if len(text) <= WIDTH or '"' in text or "'" in text or "#" in text:
         return [text]
     indent = " " * (len(text) - len(text.lstrip()))
-    return textwrap.wrap(
-        text,
+    lines = textwrap.wrap(
+        _glued(text),
         WIDTH,
         subsequent_indent=indent + "    ",
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace(GLUE, " ") for line in lines]
+
+
+def _glued(text: str) -> str:
+    """The text with spaces outside of brackets made unbreakable: Python ends a statement there."""
+    depth, out = 0, []
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        out.append(GLUE if character == " " and not depth else character)
+    return "".join(out)
