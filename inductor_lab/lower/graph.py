@@ -35,7 +35,17 @@ from inductor_lab.ir.program import (
     read_by,
     written_by,
 )
-from inductor_lab.lower import create, index, matmul, pointwise, pool, random, reduce, view
+from inductor_lab.lower import (
+    create,
+    formula,
+    index,
+    matmul,
+    pointwise,
+    pool,
+    random,
+    reduce,
+    view,
+)
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import fallback, needs_extern, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
@@ -43,7 +53,7 @@ from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
 
 aten = torch.ops.aten
-FAMILIES = (pointwise, reduce, pool, view, index, create, random, matmul)
+FAMILIES = (pointwise, formula, reduce, pool, view, index, create, random, matmul)
 """The modules whose import fills the registry."""
 
 SIZES = frozenset(
