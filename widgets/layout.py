@@ -6,7 +6,8 @@ grandalf; the result is plain numbers that `svg.py` and the explorer draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,67 +67,98 @@ def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str,
 
     Connected parts stand side by side; boxes without any edge are put in rows below them.
     """
+    pairs = [(a, b) for a, b in dict.fromkeys(edges) if a != b]
+    upward = backward_edges(sizes, pairs)
+    downward = dict.fromkeys((b, a) if (a, b) in upward else (a, b) for a, b in pairs)
+    joined = {name for pair in pairs for name in pair}
+
+    boxes: dict[str, Box] = {}
+    bends: dict[tuple[str, str], list[Point]] = {}
+    left = 0.0
+    for component in _components({n: s for n, s in sizes.items() if n in joined}, downward):
+        left += _place(component, left, boxes, bends) + 2 * GAP_X
+    below = max((box.y + box.height + GAP_Y for box in boxes.values()), default=0.0)
+    _place_loose({n: s for n, s in sizes.items() if n not in joined}, below, left, boxes)
+
+    routes = tuple(
+        Route(a, b, _arrow(boxes[a], boxes[b], bends[b, a][::-1] if up else bends[a, b]))
+        for a, b in pairs
+        for up in [(a, b) in upward]
+    )
+    xs = [x for route in routes for x, _ in route.points]
+    width = max([*(box.x + box.width for box in boxes.values()), *xs], default=0.0)
+    height = max((box.y + box.height for box in boxes.values()), default=0.0)
+    return Layout({name: boxes[name] for name in sizes}, routes, width, height)
+
+
+def backward_edges(
+    names: Iterable[str], pairs: Sequence[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """The edges that close a cycle in a depth-first walk; without them there is none."""
+    targets: dict[str, list[str]] = defaultdict(list)
+    for source, target in pairs:
+        targets[source].append(target)
+    found: set[tuple[str, str]] = set()
+    done: set[str] = set()
+    for start in names:
+        path = {start: iter(targets[start])} if start not in done else {}
+        while path:
+            name = next(reversed(path))
+            target = next(path[name], None)
+            if target is None:
+                done.add(name)
+                del path[name]
+            elif target in path:
+                found.add((name, target))
+            elif target not in done:
+                path[target] = iter(targets[target])
+    return found
+
+
+def _components(
+    sizes: Mapping[str, tuple[float, float]], pairs: Iterable[tuple[str, str]]
+) -> list[Any]:
+    """grandalf's graphs, one for each connected part."""
     vertices = {name: Vertex(name) for name in sizes}
     for name, (width, height) in sizes.items():
         vertices[name].view = _View(width, height)
-    pairs = [(a, b) for a, b in dict.fromkeys(edges) if a != b]
-    joined = {name for pair in pairs for name in pair}
     links = [Edge(vertices[a], vertices[b]) for a, b in pairs]
     for link in links:
         link.view = _View()
-    graph = Graph([vertices[name] for name in sizes if name in joined], links)
-
-    boxes: dict[str, Box] = {}
-    routes: list[Route] = []
-    left = 0.0
-    for component in graph.C:
-        width = _place(component, left, boxes, routes)
-        left += width + 2 * GAP_X
-    below = max((box.y + box.height + GAP_Y for box in boxes.values()), default=0.0)
-    _place_loose({n: s for n, s in sizes.items() if n not in joined}, below, left, boxes)
-    width = max((box.x + box.width for box in boxes.values()), default=0.0)
-    width = max([width, *(x for route in routes for x, _ in route.points)])
-    height = max((box.y + box.height for box in boxes.values()), default=0.0)
-    order = {pair: i for i, pair in enumerate(pairs)}
-    routes.sort(key=lambda route: order[route.source, route.target])
-    return Layout({name: boxes[name] for name in sizes}, tuple(routes), width, height)
+    parts: list[Any] = Graph(list(vertices.values()), links).C
+    return parts
 
 
-def _place(component: Any, left: float, boxes: dict[str, Box], routes: list[Route]) -> float:
+def _place(
+    component: Any,
+    left: float,
+    boxes: dict[str, Box],
+    bends: dict[tuple[str, str], list[Point]],
+) -> float:
     """Lay out one connected part at x >= `left`; returns its width."""
     sugiyama = SugiyamaLayout(component)
     sugiyama.xspace, sugiyama.yspace = GAP_X, GAP_Y
     sugiyama.route_edge = lambda edge, points: None
-    roots = [v for v in component.sV if not v.e_in()] or [next(iter(component.sV))]
-    sugiyama.init_all(roots=roots, optimize=True)
+    roots = [v for v in component.sV if not v.e_in()]
+    sugiyama.init_all(roots=roots, inverted_edges=[], optimize=True)
     sugiyama.draw(SWEEPS)
 
     placed = {v.data: _box_of(v.view) for v in component.sV}
-    paths = [(e, _path_of(e)) for e in component.sE]
-    xs = [box.x for box in placed.values()] + [x for _, path in paths for x, _ in path]
-    shift_x = left - min(xs)
+    paths = {(e.v[0].data, e.v[1].data): e.view.path[1:-1] for e in component.sE}
+    bent = [x for path in paths.values() for x, _ in path]
+    shift_x = left - min([*(box.x for box in placed.values()), *bent])
     shift_y = -min(box.y for box in placed.values())
     for name, box in placed.items():
         boxes[name] = Box(box.x + shift_x, box.y + shift_y, box.width, box.height)
-    for edge, path in paths:
-        inner = [(x + shift_x, y + shift_y) for x, y in path]
-        source, target = edge.v[0].data, edge.v[1].data
-        routes.append(Route(source, target, _arrow(boxes[source], boxes[target], inner)))
-    right = max(box.x + box.width for name, box in boxes.items() if name in placed)
-    return max([right, *(x + shift_x for _, path in paths for x, _ in path)]) - left
+    for pair, path in paths.items():
+        bends[pair] = [(x + shift_x, y + shift_y) for x, y in path]
+    right = max([*(box.x + box.width for box in placed.values()), *bent])
+    return right + shift_x - left
 
 
 def _box_of(view: _View) -> Box:
     x, y = view.xy
     return Box(x - view.w / 2, y - view.h / 2, view.w, view.h)
-
-
-def _path_of(edge: Any) -> list[Point]:
-    """The bends between the two ends, in the edge's own direction."""
-    path = edge.view.path
-    if path and path[0] == tuple(map(float, edge.v[1].view.xy)):
-        path = path[::-1]
-    return path[1:-1]
 
 
 def _arrow(source: Box, target: Box, bends: list[Point]) -> tuple[Point, ...]:

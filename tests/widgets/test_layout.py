@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from inductor_lab.widgets.layout import Box, Layout, layered
+from inductor_lab.widgets.layout import Box, Layout, backward_edges, layered
 
 DIAMOND = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("a", "d")]
 
@@ -54,6 +54,20 @@ def test_cycles_loops_and_loose_boxes(edges):
     layout = layered({"a": (80, 30), "b": (80, 30)}, edges)
     assert set(layout.boxes) == {"a", "b"}
     assert overlapping(layout) == []
+
+
+def test_cycles_of_many_boxes():
+    names = [f"n{i}" for i in range(40)]
+    edges = [(names[i], names[(i * 7 + 3) % 40]) for i in range(40)]
+    edges += [(names[i], names[(i * 11 + 1) % 40]) for i in range(40)]
+    layout = layered({name: (60, 30) for name in names}, edges)
+    assert overlapping(layout) == []
+    assert len(layout.routes) == len({(a, b) for a, b in edges if a != b})
+
+
+def test_without_its_backward_edges_a_graph_has_no_cycle():
+    pairs = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "b")]
+    assert backward_edges("abcd", pairs) == {("c", "a"), ("d", "b")}
 
 
 def test_nothing_at_all():
