@@ -106,6 +106,8 @@ class Builder:
         self.node: torch.fx.Node | None = None
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
+        self.randoms: dict[str, tuple[TensorValue, Size]] = {}
+        """Device → its seed, and how many numbers were drawn with it so far."""
         self._computed = 0
 
     def begin(self, node: torch.fx.Node) -> None:

@@ -1,8 +1,10 @@
 """Random numbers: a seed from the device's own generator, then a counter-based generator.
 
     rand([4, 8])   →   buf0 = randint(-2**63, 2**63 - 1, [1])     an extern call: torch.manual_seed
-                       buf1[i0, i1] = philox_uniform(buf0[0], 8*i0 + i1)
+    rand([4])          buf1[i0, i1] = philox_uniform(buf0[0], 8*i0 + i1)
+                       buf2[i0] = philox_uniform(buf0[0], i0 + 32)
 
+One seed serves all draws of a graph: each continues the count where the one before ended.
 So equal seeds give equal numbers in every run and however loops are ordered; they are not eager's.
 
 Inductor: `inductor_prims.py` (seed, random) and `lowering.py`, `inductor_random`.
@@ -16,7 +18,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr, Op
-from inductor_lab.ir.index import ZERO
+from inductor_lab.ir.index import ZERO, add_sizes, product
 from inductor_lab.lower.builder import Builder, Facts
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
@@ -31,16 +33,22 @@ GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}
 def draw(build: Builder, name: str) -> Expr:
     """One random number for each element of the node's result."""
     facts = build.result
+    seed, first = build.randoms.get(facts.device) or (_seed(build, facts.device), 0)
+    build.randoms[facts.device] = seed, add_sizes(first, product(facts.shape))
+    place = build.position(flatten(identity(facts.shape), facts.shape) + first)
+    number = Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
+    return _shortened(build, number) if name == "philox_uniform" else number
+
+
+def _seed(build: Builder, device: str) -> TensorValue:
     (seed,) = build.extern(
         "aten.randint.low",
         (-(2**63), 2**63 - 1, (1,)),
-        {"dtype": torch.int64, "device": torch.device(facts.device)},
-        [Facts((1,), (1,), torch.int64, facts.device)],
+        {"dtype": torch.int64, "device": torch.device(device)},
+        [Facts((1,), (1,), torch.int64, device)],
         reason="random seed",
     )
-    place = build.position(flatten(identity(facts.shape), facts.shape))
-    number = Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
-    return _shortened(build, number) if name == "philox_uniform" else number
+    return seed
 
 
 SIGNIFICANT_BITS = {torch.float16: 11, torch.bfloat16: 8}
