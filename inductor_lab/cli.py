@@ -168,9 +168,7 @@ def _load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, 
     if not hasattr(module, name):
         raise BadArguments(f"{file} has no {name}", todo="check the name after the colon")
     if expression is not None:
-        import torch
-
-        args = eval(expression, {"torch": torch, **vars(module)})
+        args = _evaluate(expression, vars(module))
     elif hasattr(module, "example_inputs"):
         args = module.example_inputs()
     else:
@@ -179,6 +177,19 @@ def _load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, 
             todo=f'give --args "(torch.randn(8),)", or define example_inputs() in {file}',
         )
     return getattr(module, name), args if isinstance(args, tuple) else (args,)
+
+
+def _evaluate(expression: str, names: dict[str, Any]) -> Any:
+    """The value of --args, with torch and the names of the person's file at hand."""
+    import torch
+
+    try:
+        return eval(expression, {"torch": torch, **names})
+    except Exception as problem:
+        raise BadArguments(
+            f"--args {expression!r}: {type(problem).__name__}: {problem}",
+            todo='give a Python expression, for example --args "(torch.randn(8),)"',
+        ) from problem
 
 
 def _doctor(given: argparse.Namespace, console: Console) -> int:

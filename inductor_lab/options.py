@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from inductor_lab.errors import BadOption
+from inductor_lab.errors import BadOption, UnknownTarget
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+TARGETS = re.compile(r"cuda:\d+|hip:gfx\w+")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Options:
             raise BadOption("mode", self.mode, f"one of {', '.join(MODES)}")
         if self.language not in (None, "cpp", "triton"):
             raise BadOption("language", self.language, "None, 'cpp' or 'triton'")
+        if self.target is not None and not TARGETS.fullmatch(self.target):
+            raise UnknownTarget(
+                f"the target {self.target!r} is not known",
+                todo='name a GPU: "cuda:90" (compute capability 9.0), "hip:gfx942"',
+            )
         if not 0.0 <= self.memory_budget <= 1.0:
             raise BadOption("memory_budget", self.memory_budget, "a number from 0 to 1")
 

@@ -1,0 +1,156 @@
+"""What a person sees when something is wrong: an error of ours that says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab import cli
+from inductor_lab.errors import (
+    CannotWrite,
+    CompileFailed,
+    NoCompiler,
+    NotRunnable,
+    UnknownTarget,
+    UnreadableFile,
+)
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(NoCompiler, match="install"):
+        lab.inspect(double, torch.ones(3), options={"cache": False})
+
+
+def test_a_compiler_that_fails_names_the_persons_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "g++"
+    broken.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--version*) echo "g++ (broken) 12.2.0"; exit 0;; esac\n'
+        'echo "kernel.cpp:1:1: error: I do not feel like it"; exit 1\n'
+    )
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(CompileFailed) as caught:
+        lab.inspect(double, torch.ones(3))
+    text = str(caught.value)
+    assert "I do not feel like it" in text and str(broken) in text
+    assert list((tmp_path / "cache").rglob("*.cpp")), "the kernel is kept for the person to read"
+
+
+def test_an_unknown_target() -> None:
+    with pytest.raises(UnknownTarget, match="cuda:90"):
+        lab.inspect(double, torch.ones(3), target="abacus:1")
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    c = lab.inspect(double, torch.ones(3))
+    with pytest.raises(CannotWrite, match="missing"):
+        c.report(tmp_path / "missing" / "folder" / "double.html")
+    with pytest.raises(CannotWrite, match="missing"):
+        c.save(tmp_path / "missing" / "folder" / "double.json")
+
+
+@pytest.mark.parametrize("content", ["", "not json", "[]", '{"inductor_lab": 1}', "\x00\xff"])
+def test_a_damaged_file(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "damaged.lab.json"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(UnreadableFile, match="damaged.lab.json"):
+        lab.load(path)
+
+
+def test_a_file_of_a_newer_version(tmp_path: Path) -> None:
+    path = lab.inspect(double, torch.ones(3)).save(tmp_path / "double.json")
+    data = json.loads(path.read_text())
+    data["inductor_lab"] = data["inductor_lab"] + 1
+    path.write_text(json.dumps(data))
+    with pytest.raises(UnreadableFile, match="newer"):
+        lab.load(path)
+
+
+def test_a_loaded_graph_says_that_it_cannot_run(tmp_path: Path) -> None:
+    c = lab.load(lab.inspect(double, torch.ones(3)).save(tmp_path / "double.json"))
+    with pytest.raises(NotRunnable, match=r"lab\.inspect"):
+        c.capture.graphs[0].run(torch.ones(3))
+
+
+def test_the_command_line_answers_bad_input_with_two(tmp_path: Path, capsys) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("def f(x):\n    return x + 1\n")
+    for arguments in (
+        ["demo", "nosuch"],
+        ["explain", "nowhere.py:f"],
+        ["explain", f"{mine}:g"],
+        ["explain", f"{mine}:f"],
+        ["explain", f"{mine}:f", "--args", "(torch.ones(3),"],
+    ):
+        assert cli.main(arguments) == 2, arguments
+    assert "example_inputs" in capsys.readouterr().err
+
+
+def test_explain_writes_a_report(tmp_path: Path, capsys) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("import torch\ndef f(x):\n    return x.sin() + 1\n")
+    page = tmp_path / "f.html"
+    code = cli.main(["explain", f"{mine}:f", "--args", "torch.ones(30)", "--report", str(page)])
+    assert code == 0 and "<html" in page.read_text()
+    assert "lab_sin" in capsys.readouterr().out
+
+
+SLOW_COMPILE = """
+import os, sys, torch
+import inductor_lab as lab
+from inductor_lab.runtime import toolchain
+print("ready", flush=True)
+f = lambda x: (x.sin() + x.cos()).tanh()
+try:
+    lab.inspect(f, torch.ones(1000))
+except KeyboardInterrupt:
+    os.environ["CXX"] = "g++"
+    assert torch.allclose(lab.inspect(f, torch.ones(1000)).result, f(torch.ones(1000)))
+    print("recovered", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing on Windows")
+def test_control_c_during_a_compile(tmp_path: Path) -> None:
+    slow = tmp_path / "slow-g++"
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *kernel*) touch {tmp_path}/started; sleep 30;; esac\nexec g++ "$@"\n'
+    )
+    slow.chmod(0o755)
+    environment = {
+        **os.environ,
+        "CXX": str(slow),
+        "INDUCTOR_LAB_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_COMPILE],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert "recovered" in output
