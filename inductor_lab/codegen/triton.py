@@ -13,7 +13,8 @@ mask is written only where a block can reach over the end.
     constants   {"XBLOCK": 1024, ...}, compile-time parameters of the kernel
     num_warps   of one program
     xnumel      points of the outer loops (an int, or sympy over symbols); the grid is
-                ceil(xnumel / XBLOCK)
+                ceil(xnumel / XBLOCK), for a tile by ceil(ynumel / YBLOCK)
+    ynumel      rows of a tile's second dimension, where there is one
     reach       with symbolic sizes: 32-bit indices (`INDEX`) are enough while none of these
                 reaches 2**31
 
@@ -33,12 +34,8 @@ from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
-from inductor_lab.codegen.triton_blocks import (
-    Blocks,
-    Row,
-    blocks_of,
-    flattened,
-)
+from inductor_lab.codegen.triton_blocks import Blocks, Cover, Row, blocks_of, index_type, reach
+from inductor_lab.codegen.triton_loops import flattened
 from inductor_lab.codegen.triton_ops import (
     COMBINE,
     FINISH,
@@ -50,11 +47,9 @@ from inductor_lab.codegen.triton_ops import (
 )
 from inductor_lab.codegen.triton_text import Dims, Expressions, Value
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
-from inductor_lab.ir.index import Gathered, Index, Size, add_sizes, is_int, mul_sizes, product
+from inductor_lab.ir.index import Gathered, Index, is_int, product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
-
-INT32_REACH = 1 << 31
 
 WIDTH = 100
 """Columns of the text."""
@@ -72,40 +67,19 @@ def triton_kernel(
     tree = build_tree(group, buffers)
     parameters = kernel_parameters(tree, buffers)
     blocks = blocks_of(tree)
-    reach = _reach(parameters, buffers, blocks)
-    index_type = _index_type(reach)
-    code = _Printer(name, parameters, blocks, ops, index_type).code()
+    reached = reach(parameters, buffers, blocks)
+    counted_in = index_type(reached)
+    code = _Printer(name, parameters, blocks, ops, counted_in).code()
     launch: dict[str, Any] = {
         "constants": blocks.constants,
         "num_warps": blocks.warps,
         "xnumel": blocks.xnumel,
     }
-    if index_type == "INDEX":
-        launch["reach"] = reach
+    if blocks.tiled is not None:
+        launch["ynumel"] = blocks.tiled.size
+    if counted_in == "INDEX":
+        launch["reach"] = reached
     return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
-
-
-def _reach(
-    parameters: tuple[Parameter, ...], buffers: Mapping[str, Buffer], blocks: Blocks
-) -> tuple[Size, ...]:
-    """How far the kernel counts: its points, and the offsets in each buffer."""
-    found: dict[Size, None] = {blocks.xnumel: None}
-    found.update((mul_sizes(blocks.xnumel, extent), None) for extent in blocks.rows)
-    for parameter in parameters:
-        if parameter.buffer is not None:
-            layout = buffers[parameter.buffer].layout
-            last = layout.offset
-            for size, stride in zip(layout.size, layout.stride, strict=True):
-                last = add_sizes(last, mul_sizes(size, stride))
-            found[last] = None
-    return tuple(found)
-
-
-def _index_type(reach: tuple[Size, ...]) -> str:
-    """`"int32"` where it is enough, `"INDEX"` if only a launch can tell."""
-    if any(isinstance(size, int) and size >= INT32_REACH for size in reach):
-        return "int64"
-    return "int32" if all(isinstance(size, int) for size in reach) else "INDEX"
 
 
 class _Printer:
@@ -146,8 +120,14 @@ class _Printer:
             self._frame_at(0, line)
         self._points()
         for row in self.blocks.rows.values():
-            if row.persistent:
+            if row.cover is Cover.WHOLE:
                 self._row_index(row, f"tl.arange(0, {row.block_name})")
+            elif row.cover is Cover.TILED:
+                start = f"tl.program_id(1) * {row.block_name}"
+                self._row_index(row, f"{start} + tl.arange(0, {row.block_name})")
+        if self.blocks.tiled is not None:
+            row = self.blocks.rows[self.blocks.tiled.size]
+            self.text.axes[self.blocks.tiled] = Index.of(row.axis)
         self._statements(self.blocks.body)
         return Code.of(self.lines)
 
@@ -343,7 +323,7 @@ class _Printer:
         row = self.blocks.rows[product(axis.size for axis in axes)]
         self.text.axes.update(parts_of(row.axis, axes))
         self.row = row
-        if row.persistent:
+        if row.cover is Cover.WHOLE:
             self._statements(body)
         else:
             self._blockwise(row, body)

@@ -9,12 +9,25 @@ Inductor: `codegen/triton.py`, `IterationRangesRoot`; `runtime/triton_heuristics
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
-from inductor_lab.codegen.tidy import expressions, places, walk
-from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
-from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_ratio, hint, is_int, product
+from inductor_lab.codegen.kernel import Parameter
+from inductor_lab.codegen.tidy import walk
+from inductor_lab.codegen.tree import Stmt, Store
+from inductor_lab.codegen.triton_loops import flat_indices, inner_loops, outer_loops, unit_axis
+from inductor_lab.ir.index import (
+    Axis,
+    Size,
+    add_sizes,
+    exact_ratio,
+    hint,
+    is_int,
+    mul_sizes,
+    product,
+)
+from inductor_lab.ir.program import Buffer
 
 LONGEST_PERSISTENT = 4096
 """Rows up to this length are held in one block; longer ones are read RBLOCK elements at a time."""
@@ -31,6 +44,10 @@ MOST_POINTS = 256
 ROLLED_ROW = 2048
 """RBLOCK of a long contiguous row."""
 
+ROLLED_LONE_ROW = 8192
+FEW_ROWS = 256
+"""Where fewer rows than this leave most of the GPU idle, each of them is read in larger blocks."""
+
 COLUMNS = ((1 << 12, 64, 32), (0, 16, 128))
 """(at least this many points, XBLOCK, RBLOCK) where neighbours in memory are different rows."""
 
@@ -39,10 +56,26 @@ ELEMENTS_PER_WARP = 256
 
 MOST_WARPS = 16
 
+TILE = 32
+"""Both sides of a tile: a full line of 128 bytes of float32 either way."""
+
+MOST_TILES = 65_535
+"""Length of the second dimension of a grid."""
+
+INT32_REACH = 1 << 31
+
+
+class Cover(Enum):
+    """How blocks cover a row."""
+
+    WHOLE = "one block holds it"
+    ROLLED = "a program loops over blocks of it"
+    TILED = "programs share it: the second dimension of the grid"
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The block dimension of all inner loops with one extent.
+    """The second block dimension: all inner loops with one extent, or one outer loop of a tile.
 
     `prefix` starts its names (`rindex`, `rmask`); `block_name` is the constant (`RBLOCK`).
     """
@@ -50,7 +83,7 @@ class Row:
     prefix: str
     extent: Size
     block: int
-    persistent: bool
+    cover: Cover
 
     @property
     def block_name(self) -> str:
@@ -69,13 +102,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The outer loops flattened to `xnumel` points, XBLOCK a program, and the rows inside."""
+    """The outer loops flattened to `xnumel` points, XBLOCK a program, and the rows inside.
+
+    `tiled` is the outer loop that is a row of its own and not among the points.
+    """
 
     outer: tuple[Axis, ...]
     body: tuple[Stmt, ...]
     xblock: int
     rows: Mapping[Size, Row]
     warps: int
+    tiled: Axis | None = None
 
     @property
     def xnumel(self) -> Size:
@@ -99,114 +136,86 @@ class Blocks:
 
 def blocks_of(tree: tuple[Stmt, ...]) -> Blocks:
     """Cut a loop tree into outer loops and a body, and choose the block sizes."""
-    outer, body = _outer(tree)
+    outer, body = outer_loops(tree)
     xnumel = product(axis.size for axis in outer)
     extents = list(dict.fromkeys(product(a.size for a in axes) for axes, _ in inner_loops(body)))
-    if not extents:
-        points = hint(xnumel, 1 << 20)
-        xblock, warps = next((x, w) for least, x, w in POINTWISE if points >= least)
-        xblock = min(xblock, power_of_2(max(points, 1)))
-        return Blocks(outer, body, xblock, {}, max(1, min(warps, xblock // 32)))
-    xblock, sizes = _row_blocks(body, outer, xnumel, extents)
+    if extents:
+        return _blocks_of_rows(outer, body, extents)
+    tile = _tile(outer, body)
+    if tile is not None:
+        return tile
+    points = hint(xnumel, 1 << 20)
+    xblock, warps = next((x, w) for least, x, w in POINTWISE if points >= least)
+    xblock = min(xblock, power_of_2(max(points, 1)))
+    return Blocks(outer, body, xblock, {}, max(1, min(warps, xblock // 32)))
+
+
+def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
+    """A tile of two loops, where buffers differ in the loop along which they are contiguous.
+
+    The loop along which the stores are contiguous becomes the row, the other one the last of the
+    points, so that every access has neighbours in memory within the tile.
+    """
+    stores = {unit_axis(s.index, outer): None for s in walk(body) if isinstance(s, Store)}
+    units = {unit_axis(index, outer): None for index in flat_indices(body)}
+    across = [a for a in units if a is not None and a not in stores and hint(a.size) >= TILE]
+    row = next((a for a in stores if a is not None), None)
+    if row is None or not across or not isinstance(row.size, int):
+        return None
+    if not TILE <= row.size <= TILE * MOST_TILES:
+        return None
+    last = across[0]
+    points = (*(axis for axis in outer if axis not in (row, last)), last)
+    rows = {row.size: Row("y", row.size, TILE, Cover.TILED)}
+    return Blocks(points, body, TILE, rows, TILE * TILE // ELEMENTS_PER_WARP, row)
+
+
+def _blocks_of_rows(outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: list[Size]) -> Blocks:
+    xblock, sizes = _row_blocks(body, outer, extents)
     letters = ["r"] if len(extents) == 1 else [f"r{k}_" for k in range(len(extents))]
     rows = {
-        extent: Row(letter, extent, block, persistent)
-        for letter, extent, (block, persistent) in zip(letters, extents, sizes, strict=True)
+        extent: Row(letter, extent, block, cover)
+        for letter, extent, (block, cover) in zip(letters, extents, sizes, strict=True)
     }
     elements = xblock * max(row.block for row in rows.values())
     warps = max(1, min(MOST_WARPS, elements // ELEMENTS_PER_WARP))
     return Blocks(outer, body, xblock, rows, warps)
 
 
-def _outer(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
-    """The independent loops around everything; what is computed between them joins the body."""
-    axes: list[Axis] = []
-    before: list[Stmt] = []
-    while True:
-        *first, last = tree
-        parallel = isinstance(last, Loop) and last.kind in (LoopKind.PARALLEL, LoopKind.VECTOR)
-        if not parallel or not all(isinstance(s, Let | When) for s in first):
-            return tuple(axes), (*before, *tree)
-        assert isinstance(last, Loop)
-        before.extend(first)
-        axes.append(last.axis)
-        tree = last.body
-
-
-def flattened(loop: Loop) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]] | None:
-    """A nest of loops as one: its axes and the statements of one point; None if it is no such nest.
-
-    Values computed between the loops move inside; accumulators started there make it impossible.
-    """
-    inside = [s for s in loop.body if isinstance(s, Loop)]
-    if not inside:
-        return (loop.axis,), loop.body
-    *first, last = loop.body
-    if (
-        len(inside) > 1
-        or last is not inside[0]
-        or not all(isinstance(s, Let | When) for s in first)
-    ):
-        return None
-    below = flattened(inside[0])
-    if below is None:
-        return None
-    axes, body = below
-    return (loop.axis, *axes), (*first, *body)
-
-
-def inner_loops(body: tuple[Stmt, ...]) -> Iterator[tuple[tuple[Axis, ...], tuple[Stmt, ...]]]:
-    """The loops that become block dimensions."""
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            flat = flattened(stmt)
-            if flat is not None:
-                yield flat
-            else:
-                yield from inner_loops(stmt.body)
-
-
 def _row_blocks(
-    body: tuple[Stmt, ...], outer: tuple[Axis, ...], xnumel: Size, extents: list[Size]
-) -> tuple[int, list[tuple[int, bool]]]:
+    body: tuple[Stmt, ...], outer: tuple[Axis, ...], extents: list[Size]
+) -> tuple[int, list[tuple[int, Cover]]]:
     """XBLOCK, and for each extent its block and whether it is held whole."""
-    points = hint(xnumel, 1 << 12)
+    points = hint(product(axis.size for axis in outer), 1 << 12)
     longest = max(power_of_2(hint(extent, ROLLED_ROW)) for extent in extents)
     if outer and _strides_favour_points(body, outer):
         xblock, most = next((x, r) for least, x, r in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
+        rolled = most
     else:
         most = LONGEST_PERSISTENT
         xblock = max(1, ROW_ELEMENTS // longest)
+        rolled = ROLLED_ROW if points >= FEW_ROWS else ROLLED_LONE_ROW
     sizes = []
     for extent in extents:
-        persistent = isinstance(extent, int) and power_of_2(max(extent, 1)) <= most
-        whole = power_of_2(max(hint(extent, ROLLED_ROW), 1))
-        sizes.append((whole if persistent else min(whole, most, ROLLED_ROW), persistent))
+        block = power_of_2(max(hint(extent, ROLLED_ROW), 1))
+        if isinstance(extent, int) and block <= most:
+            sizes.append((block, Cover.WHOLE))
+        else:
+            sizes.append((min(block, rolled), Cover.ROLLED))
     return min(xblock, power_of_2(max(points, 1))), sizes
 
 
 def _strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> bool:
     """Are neighbouring points neighbours in memory, more often than neighbouring row elements?"""
     votes = 0
-    last = outer[-1]
     for axes, inner in inner_loops(body):
-        for stmt in walk(inner):
-            for index in _flat_indices(stmt):
-                along_row = is_int(index.coefficient(axes[-1]), 1)
-                across = is_int(index.coefficient(last), 1)
-                used = set(index.axes())
-                if used & set(axes) and used & set(outer):
-                    votes += across - along_row
+        for index in flat_indices(inner):
+            used = set(index.axes())
+            if used & set(axes) and used & set(outer):
+                votes += unit_axis(index, outer[-1:]) is not None
+                votes -= unit_axis(index, axes[-1:]) is not None
     return votes > 0
-
-
-def _flat_indices(stmt: Stmt) -> Iterator[Index]:
-    if not isinstance(stmt, Accumulate):
-        yield from places(stmt)
-    for value in expressions(stmt):
-        for load in value.loads():
-            yield from load.index
 
 
 def power_of_2(number: int) -> int:
@@ -214,19 +223,24 @@ def power_of_2(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def quotients_may_be_negative(dividend: Index) -> bool:
-    """Can this dividend be below 0, so that C's division would differ from ours?"""
-    span = dividend.bounds()
-    if span is None:
-        return not _only_positive(dividend)
-    low = span[0]
-    return low < 0 if isinstance(low, int) else not low.is_nonnegative
+def reach(
+    parameters: Iterable[Parameter], buffers: Mapping[str, Buffer], blocks: Blocks
+) -> tuple[Size, ...]:
+    """How far the kernel counts: its points, and the offsets in each buffer."""
+    found: dict[Size, None] = {blocks.xnumel: None}
+    found.update((mul_sizes(blocks.xnumel, extent), None) for extent in blocks.rows)
+    for parameter in parameters:
+        if parameter.buffer is not None:
+            layout = buffers[parameter.buffer].layout
+            last = layout.offset
+            for size, stride in zip(layout.size, layout.stride, strict=True):
+                last = add_sizes(last, mul_sizes(size, stride))
+            found[last] = None
+    return tuple(found)
 
 
-def _only_positive(index: Index) -> bool:
-    """Is it a sum of nonnegative multiples of axes, quotients and remainders?"""
-    factors = [c for _, c in index.terms] + [index.constant]
-    signs = all(c >= 0 if isinstance(c, int) else bool(c.is_nonnegative) for c in factors)
-    return signs and all(
-        _only_positive(atom.dividend) for atom, _ in index.terms if isinstance(atom, Quotient)
-    )
+def index_type(reached: tuple[Size, ...]) -> str:
+    """`"int32"` where it is enough, `"int64"`, or `"INDEX"` if only a launch can tell."""
+    if any(isinstance(size, int) and size >= INT32_REACH for size in reached):
+        return "int64"
+    return "int32" if all(isinstance(size, int) for size in reached) else "INDEX"

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import sympy
 import torch
 
-from inductor_lab.codegen.triton_blocks import quotients_may_be_negative
 from inductor_lab.codegen.triton_ops import (
     COMPARISONS,
     LITERALS_ALLOWED,
@@ -159,7 +158,7 @@ class Expressions:
     def _division(self, atom: Atom, quotient: bool) -> Value:
         assert not isinstance(atom, Axis | Gathered)
         dividend, divisor = self._sum(atom.dividend), self.size(atom.divisor)
-        if quotients_may_be_negative(atom.dividend):
+        if _may_be_negative(atom.dividend):
             function = "floordiv" if quotient else "modulo"
             text = f"lab.{function}({dividend.text}, {divisor.text})"
         else:
@@ -199,3 +198,21 @@ class Expressions:
                 text = f"{function}({text}, {part.text})"
             return Value(text)
         raise AssertionError(f"the size {size} cannot be written in a kernel")
+
+
+def _may_be_negative(dividend: Index) -> bool:
+    """Can this dividend be below 0, so that C's division would differ from ours?"""
+    span = dividend.bounds()
+    if span is None:
+        return not _only_positive(dividend)
+    low = span[0]
+    return low < 0 if isinstance(low, int) else not low.is_nonnegative
+
+
+def _only_positive(index: Index) -> bool:
+    """Is it a sum of nonnegative multiples of axes, quotients and remainders?"""
+    factors = [c for _, c in index.terms] + [index.constant]
+    signs = all(c >= 0 if isinstance(c, int) else bool(c.is_nonnegative) for c in factors)
+    return signs and all(
+        _only_positive(atom.dividend) for atom, _ in index.terms if isinstance(atom, Quotient)
+    )

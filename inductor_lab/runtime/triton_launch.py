@@ -38,22 +38,22 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
     else:
         function = jit_function(kernel)
         options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
-    constants = dict(kernel.launch["constants"])
-    static = _static_launch(kernel, constants, interpret)
-    if static is not None:
-        grid, constants = static
+    fixed = _launch(kernel, {}, interpret) if _is_fixed(kernel) else None
+    if fixed is not None and 0 in fixed[0]:
+        return lambda *arguments: None
+    if fixed is not None:
+        grid, constants = fixed
         launch = function[grid]
 
         def run(*arguments: Any) -> None:
-            if grid[0]:
-                launch(*arguments, **constants, **options)
+            launch(*arguments, **constants, **options)
 
     else:
 
         def run(*arguments: Any) -> None:
-            grid, sized = _sized_launch(kernel, constants, arguments, interpret)
-            if grid[0]:
-                function[grid](*arguments, **sized, **options)
+            grid, constants = _launch(kernel, _symbols(kernel, arguments), interpret)
+            if 0 not in grid:
+                function[grid](*arguments, **constants, **options)
 
     return run if interpret else _on_device(kernel, run)
 
@@ -74,50 +74,51 @@ def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:
     return elsewhere
 
 
-Launch = tuple[tuple[int], dict[str, Any]]
+Grid = tuple[int, ...]
+Symbols = Mapping[sympy.Symbol, int]
 
 
-def _static_launch(kernel: Kernel, constants: dict[str, Any], interpret: bool) -> Launch | None:
-    points = kernel.launch["xnumel"]
-    if not isinstance(points, int) or "reach" in kernel.launch:
-        return None
-    return _launch(points, constants, interpret)
+def _is_fixed(kernel: Kernel) -> bool:
+    """Is every launch of the kernel the same?"""
+    sizes = [kernel.launch[key] for key in ("xnumel", "ynumel") if key in kernel.launch]
+    return "reach" not in kernel.launch and all(isinstance(size, int) for size in sizes)
 
 
-def _sized_launch(
-    kernel: Kernel, constants: dict[str, Any], arguments: tuple[Any, ...], interpret: bool
-) -> Launch:
-    symbols = {
+def _symbols(kernel: Kernel, arguments: tuple[Any, ...]) -> Symbols:
+    return {
         parameter.symbol: int(argument)
         for parameter, argument in zip(kernel.parameters, arguments, strict=True)
         if parameter.symbol is not None
     }
+
+
+def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, dict[str, Any]]:
+    """The grid and the compile-time constants."""
+    constants = dict(kernel.launch["constants"])
     points = concrete(kernel.launch["xnumel"], symbols)
-    sized = dict(constants)
+    if interpret:
+        constants["XBLOCK"] = _interpreted_block(points, constants)
     if "reach" in kernel.launch:
         small = all(concrete(size, symbols) < INT32_REACH for size in kernel.launch["reach"])
-        sized["INDEX"] = tl.int32 if small else tl.int64
-    return _launch(points, sized, interpret)
+        constants["INDEX"] = tl.int32 if small else tl.int64
+    grid = [-(-points // constants["XBLOCK"])]
+    if "ynumel" in kernel.launch:
+        grid.append(-(-concrete(kernel.launch["ynumel"], symbols) // constants["YBLOCK"]))
+    return tuple(grid), constants
 
 
-def _launch(points: int, constants: dict[str, Any], interpret: bool) -> Launch:
-    """The grid, and the constants; an interpreted program does more at a time.
-
-    A larger block must not need a mask that the kernel was written without.
-    """
+def _interpreted_block(points: int, constants: Mapping[str, int]) -> int:
+    """XBLOCK for the interpreter: larger, but not so that a mask is missing that was not needed."""
     block = constants["XBLOCK"]
-    if interpret:
-        rows = max(
-            (v for k, v in constants.items() if k.endswith("BLOCK") and k != "XBLOCK"), default=1
-        )
-        even = points % block == 0
-        while block < points and 2 * block * rows <= LARGEST_INTERPRETED:
-            if even and points % (2 * block):
-                break
-            block *= 2
-    return (-(-points // block),), {**constants, "XBLOCK": block}
+    even = points % block == 0
+    row = max((size for name, size in constants.items() if name != "XBLOCK"), default=1)
+    while block < points and 2 * block * row <= LARGEST_INTERPRETED:
+        if even and points % (2 * block):
+            break
+        block *= 2
+    return block
 
 
-def concrete(size: Size, symbols: Mapping[sympy.Symbol, int]) -> int:
+def concrete(size: Size, symbols: Symbols) -> int:
     """The number that a size is in this launch."""
     return size if isinstance(size, int) else int(size.subs(symbols))

@@ -43,6 +43,11 @@ def transposed(x):
     return x * 2 + 1, x.sum(0), x.contiguous()
 
 
+@case(floats(3, 50, 70), floats(70, 50))
+def tiles(a, b):
+    return (a + b.t()).exp(), a.permute(0, 2, 1).contiguous(), b.t().reshape(-1) * 2
+
+
 @case(floats(8, 33))
 def softmax(x):
     return torch.softmax(x, -1), torch.log_softmax(x, 0)

@@ -95,6 +95,14 @@ def test_neighbouring_points_share_a_program_where_they_are_neighbours_in_memory
     assert kernel.launch["constants"]["XBLOCK"] == 1
 
 
+def test_a_transposed_read_makes_tiles() -> None:
+    a, b = torch.randn(50, 70), torch.randn(70, 50)
+    (kernel,) = kernels_of(lambda a, b: a + b.t(), a, b)
+    assert kernel.launch["constants"] == {"XBLOCK": 32, "YBLOCK": 32}
+    assert (kernel.launch["xnumel"], kernel.launch["ynumel"]) == (50, 70)
+    assert "tl.load(in1 + (xindex + 50 * yindex), xmask & ymask)" in str(kernel)
+
+
 def test_every_statement_knows_the_nodes_it_computes() -> None:
     kernel = printed(pointwise(1000))
     (store,) = kernel.code.lines_of("neg")
