@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import takewhile
 
 from inductor_lab.capture.graph import FxGraph, FxNode
 from inductor_lab.ir.index import Size
@@ -20,7 +19,7 @@ from inductor_lab.ir.program import (
 from inductor_lab.schedule.result import Group, Schedule
 from inductor_lab.torch_api import DTYPE_NAMES
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.modules import module_frames
+from inductor_lab.widgets.modules import common_module, module_frames
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
 
 OPEN_UP_TO = 70
@@ -128,16 +127,9 @@ def _program_frames(
     paths = {name: "" for name in program.buffers if name not in made}
     for name, step in made.items():
         origins = group_of[name].origins if name in group_of else step.origins
-        paths[name] = _common_module(modules.get(origin, "") for origin in origins)
+        paths[name] = common_module(modules.get(origin, "") for origin in origins)
     kinds = {name: type(step).__name__ for name, step in made.items()}
     return module_frames(paths, kinds, _program_edges(program.steps))
-
-
-def _common_module(paths: Iterable[str]) -> str:
-    """The innermost module that holds all of these paths; those without a module do not count."""
-    split = [path.split(".") for path in paths if path]
-    common = takewhile(lambda level: len(set(level)) == 1, zip(*split, strict=False))
-    return ".".join(level[0] for level in common)
 
 
 def cost_text(group: Group) -> str:

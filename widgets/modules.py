@@ -11,8 +11,9 @@ Boxes without a module (inputs, parameters) stand where they are used.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from inductor_lab.widgets.picture import ROOT, Frame
 
@@ -73,7 +74,9 @@ def _nearest(path: str, paths: Sequence[str]) -> str:
 
 
 def _below(path: str, parent: str) -> str:
-    return path[len(parent) :].lstrip(".")
+    """`stages.0.layers` in `encoder` is itself; a bare number keeps the name before it."""
+    rest = path[len(parent) :].lstrip(".")
+    return f"{parent.rpartition('.')[2]}.{rest}" if rest[:1].isdigit() and parent else rest
 
 
 def _fills(path: str, paths: Sequence[str], inside: Mapping[str, Sequence[str]]) -> bool:
@@ -82,16 +85,22 @@ def _fills(path: str, paths: Sequence[str], inside: Mapping[str, Sequence[str]])
 
 
 def _settled(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """What has no module goes to the module of all its users, or to the root."""
+    """What has no module goes to the innermost one that holds all its users that have one."""
     targets: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         targets[source].append(target)
     place = dict(paths)
     for name in reversed(paths):
-        users = {place[user] for user in targets[name] if user in place}
-        if not place[name] and len(users) == 1:
-            place[name] = users.pop()
+        if not place[name]:
+            place[name] = common_module(place.get(user, "") for user in targets[name])
     return place
+
+
+def common_module(paths: Iterable[str]) -> str:
+    """The innermost module that holds all of these paths; those without a module do not count."""
+    split = [path.split(".") for path in paths if path]
+    common = takewhile(lambda level: len(set(level)) == 1, zip(*split, strict=False))
+    return ".".join(level[0] for level in common)
 
 
 def _prefixes(path: str) -> list[str]:

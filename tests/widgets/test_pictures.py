@@ -57,6 +57,16 @@ def test_big_graphs_are_collapsed_by_module_and_equal_layers_folded():
     assert picture.items["op3_0"].frame == "net.layer.3"
 
 
+def test_a_parameter_that_is_also_an_output_stands_with_its_user():
+    weight = FxNode("weight", "placeholder", "weight", "", (), FACTS, None)
+    first = call("op0", ("weight",), "net.0")
+    rest = [call(f"op{i}", (f"op{i - 1}",), f"net.{i % 2}") for i in range(1, 80)]
+    output = FxNode("output", "output", "output", "", ("op79", "weight"), None, None)
+    picture = fx_picture(FxGraph("g", (weight, first, *rest, output), ""))
+    assert picture.items["weight"].frame == "net.0"
+    assert picture.items["output"].frame == ROOT
+
+
 def test_an_open_frame_has_room_for_what_is_in_it():
     outside = Frame("outer", "outer", open=True)
     frames = [outside, Frame("inner", "inner", parent="outer", open=True)]
