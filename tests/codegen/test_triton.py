@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.codegen.triton_programs import InTriton
+from tests.end_to_end.functions import CASES as FUNCTIONS
 
 pytest.importorskip("triton")
 
@@ -145,10 +146,13 @@ def empties(a, b):
     return a + 1, b.sum(1), a.sum(0), b.sum(), (b > 0).all(1)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_interpreted_kernels_agree_with_eager(name: str) -> None:
+@pytest.mark.parametrize(
+    "function, make",
+    [*CASES.values(), *FUNCTIONS.values()],
+    ids=[*CASES, *(f"end_to_end.{name}" for name in FUNCTIONS)],
+)
+def test_interpreted_kernels_agree_with_eager(function: Any, make: Any) -> None:
     torch.manual_seed(0)
-    function, make = CASES[name]
     arguments = make()
     compiled = InTriton()
     result = compiled(function)(*arguments)
