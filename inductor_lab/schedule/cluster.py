@@ -137,6 +137,18 @@ class Cluster:
         accesses = (a for m in self.members for a in m.loads.get(facts.buffer, {}).values())
         return facts.flops * sum(a.evaluations for a in accesses)
 
+    def flops_again(self, facts: NestFacts) -> int:
+        """Arithmetic spent on a pointwise producer beyond evaluating each of its elements once.
+
+        A load of a member at another place than the one where it is stored evaluates it anew.
+        """
+        if facts.buffer in self.inlined:
+            return self.flops_of(facts) - facts.flops * facts.volume
+        store = self.made[facts.buffer].store
+        found = [m.loads.get(facts.buffer, {}) for m in self.members]
+        again = (a.evaluations for places in found for p, a in places.items() if p != store)
+        return facts.flops * sum(again)
+
     @property
     def first(self) -> int:
         return self.members[0].facts.position

@@ -87,7 +87,8 @@ def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> 
                 if axis in common:
                     elsewhere = index.as_axis() != common[axis]
                 else:
-                    elsewhere = maker.has_reduction and axis in maker.axes
+                    fixed = maker.has_reduction and axis in maker.axes
+                    elsewhere = fixed and index.as_axis() is None
                 if elsewhere:
                     made = _places(member.store)
                     return f"{name} is made at [{made}] and read at [{_places(place)}]"

@@ -20,6 +20,9 @@ from inductor_lab.schedule.rules import Pair, profit
 FLOPS_PER_BYTE = 16
 """Arithmetic that costs about as much as moving one byte."""
 
+SPARE_FLOPS_PER_BYTE = 4
+"""A kernel with less arithmetic than this waits for memory."""
+
 FREE_FLOPS = 100_000
 """Recomputing this much costs less than starting one more kernel."""
 
@@ -45,12 +48,18 @@ def bytes_saved(pair: Pair) -> str | None:
 
 @profit
 def recompute_work(pair: Pair) -> str | None:
-    """What is evaluated more often than once per element has to be cheap for what it saves."""
-    if pair.merged is None or not pair.evaluated_on_demand:
+    """What is evaluated more than once per element must not become the kernel's main work.
+
+    A kernel that waits for memory has arithmetic to spare; in one that does not, extra work has to
+    be worth the traffic that it saves.
+    """
+    if pair.merged is None or pair.placement == "siblings" or pair.first.has_reduction:
         return None
     facts = pair.first.members[0].facts
-    extra = pair.merged.flops_of(facts) - facts.flops * facts.volume
-    if facts.flops < EXPENSIVE_FLOPS or extra <= FREE_FLOPS + FLOPS_PER_BYTE * max(pair.saved, 0):
+    extra = pair.merged.flops_again(facts)
+    work = pair.merged.flops + (0 if pair.evaluated_on_demand else extra)
+    spare = work <= SPARE_FLOPS_PER_BYTE * pair.merged.bytes
+    if spare or extra <= FREE_FLOPS + FLOPS_PER_BYTE * max(pair.saved, 0):
         return None
     return (
         f"{extra:,} more flops, because {pair.producer} is read again and again, "

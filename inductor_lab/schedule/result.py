@@ -153,7 +153,8 @@ class MemoryPlan:
     reuse     buffer → the dead buffer whose storage it takes (same device, dtype and byte size)
     in_place  the subset of `reuse` where one kernel reads the old and writes the new element by
               element at the same places
-    freed     step position → buffers that are dead after it
+    freed     step position → buffers that are dead after it, less those whose storage somebody
+              takes over later: that storage ends with the buffer that took it
     peak_before, peak_after   bytes of live intermediates and outputs without and with the plan
     """
 

@@ -52,7 +52,11 @@ def chain(x: torch.Tensor) -> torch.Tensor:
 
 
 def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a.exp() + b[:, None]
+    return (a.exp() * b[:, None]).sum(1)
+
+
+def broadcast(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.exp() * b[:, None]
 
 
 def two_readers(x: torch.Tensor) -> torch.Tensor:
@@ -157,7 +161,7 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
         Example(columns, SQUARE, "buf0", "buf1"),
     ),
     "recompute_work": (
-        Example(outer, ((64,), (64,)), "buf0", "buf1"),
+        Example(broadcast, ((4096,), (4096,)), "buf0", "buf1"),
         Example(outer, ((4096,), (4096,)), "buf0", "buf1"),
     ),
     "cheap_copy": (
