@@ -34,6 +34,11 @@ def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
     point is REDUCE if it feeds an accumulator, SERIAL otherwise.  In every body all loads come
     before the stores of that body, so a kernel may write in place.
     """
+    return tidy(full_tree(group, buffers))
+
+
+def full_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+    """The same tree with a temp for every single operation, for passes that compare values."""
     return _Builder(group, buffers).tree()
 
 
@@ -55,7 +60,7 @@ class _Builder:
         kind = LoopKind.PARALLEL if loops_inside else LoopKind.VECTOR
         self._wrap(self.outer.loops[-1:], kind)
         self._wrap(self.outer.loops[:-1], LoopKind.PARALLEL)
-        return tidy(self.at.close())
+        return self.at.close()
 
     # ---- loops -------------------------------------------------------------------------------
 

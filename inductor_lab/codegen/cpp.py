@@ -1,6 +1,7 @@
 """C++ for the CPU: a group as one function, a graph's functions as one source.
 
-    build_tree      the loops and what is computed in them
+    full_tree       the loops and what is computed in them
+    keep_rows       what one loop over a row keeps for the next
     plan_of         which loop is threaded and which is SIMD
     Rows, Columns   the lines
 
@@ -10,17 +11,21 @@ Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.build import full_tree
 from inductor_lab.codegen.cpp_columns import Columns
 from inductor_lab.codegen.cpp_header import header_lines
 from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES
 from inductor_lab.codegen.cpp_rows import Rows
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu_plan import Simd, plan_of
+from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.row_cache import Row, keep_rows
+from inductor_lab.codegen.tidy import tidy
+from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -36,18 +41,18 @@ def cpp_kernel(
     It takes the addresses of the buffers and the values of the symbols (int64).  It returns 0, or 1
     if an index that it loaded was out of range (nothing out of range is read).
     """
-    tree = build_tree(group, buffers)
+    full = full_tree(group, buffers)
+    tree = tidy(full)
     parameters = kernel_parameters(tree, buffers)
     plan = plan_of(tree)
-    writer = Writer(parameters, table)
-    printer: Statements = (Columns if plan.simd is Simd.COLUMNS else Rows)(tree, writer, plan)
+    printer = _printer(full, Writer(parameters, table), plan)
     arguments = ", ".join(map(_parameter, parameters))
     if group.origins:
         printer.line(f"// {', '.join(sorted(group.origins))}")
     with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
         if printer.checks:
             printer.line(f"int {STATUS} = 0;")
-        printer.body(tree)
+        printer.whole()
         printer.line(f"return {STATUS if printer.checks else 0};")
     device = buffers[group.nests[0].buffer].device
     code = Code.of(printer.lines)
@@ -61,6 +66,25 @@ def translation_unit(kernels: Sequence[Kernel]) -> Code:
         lines += [Line("", statement=False), *kernel.code.lines]
     header = header_lines(line.text for line in lines)
     return Code.of([Line(text, statement=False) for text in header] + lines)
+
+
+def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statements:
+    if plan.simd is Simd.COLUMNS:
+        return Columns(tidy(full), writer, plan)
+    if plan.simd is Simd.INNER and not plan.inner_threads:
+        kept, rows = _with_rows(full)
+        return Rows(tidy(kept), writer, plan, rows)
+    return Rows(tidy(full), writer, plan)
+
+
+def _with_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]]:
+    """`keep_rows` for the body of the innermost point loop."""
+    for position, stmt in enumerate(body):
+        if isinstance(stmt, Loop) and stmt.kind is LoopKind.PARALLEL:
+            inside, rows = _with_rows(stmt.body)
+            new = replace(stmt, body=inside)
+            return (*body[:position], new, *body[position + 1 :]), rows
+    return keep_rows(body)
 
 
 def _parameter(parameter: Parameter) -> str:

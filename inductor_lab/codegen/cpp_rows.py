@@ -9,13 +9,28 @@ Each lane of a vector register sums its own elements (`#pragma omp simd reductio
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import Accumulator, Statements
-from inductor_lab.codegen.cpu_plan import BLOCK, CHUNKS, innermost_loops
+from inductor_lab.codegen.cpp_text import Writer
+from inductor_lab.codegen.cpu_plan import (
+    BLOCK,
+    CHUNKS,
+    TILE,
+    CpuPlan,
+    Simd,
+    innermost_loops,
+    point_loops,
+    tiled_axes,
+)
+from inductor_lab.codegen.row_cache import Row
 from inductor_lab.codegen.tidy import walk
-from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind
+from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Stmt
 from inductor_lab.ir.expr import Expr, Origins
 from inductor_lab.ir.index import Index
+
+POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
 CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min"}
 """The OpenMP name of a reduction."""
@@ -30,19 +45,61 @@ class Rows(Statements):
     running: frozenset[str] = frozenset()
     """Float max and min that run as a plain comparison beside a flag for NaN, in this very loop."""
 
+    def __init__(
+        self,
+        tree: tuple[Stmt, ...],
+        writer: Writer,
+        plan: CpuPlan,
+        rows: tuple[Row, ...] = (),
+    ) -> None:
+        super().__init__(tree, writer, plan)
+        self.rows = rows
+        self.tiled = tiled_axes(point_loops(tree)) if plan.simd is Simd.POINTS else ()
+        writer.buffers.update((row.name, row.name) for row in rows)
+
     def point_loop(self, loop: Loop) -> None:
         threads = self.plan.threads if self.level == 0 else 0
         words = ["parallel for"] if threads else []
         innermost = loop.kind is LoopKind.VECTOR
-        words += ["simd"] if innermost else []
+        words += ["simd"] if innermost and not self.tiled else []
         if words:
             collapse = f" collapse({threads})" if threads > 1 else ""
             condition = self.condition() if threads else ""
             self.pragma(" ".join(words) + collapse + condition + self.clauses(loop.body))
         self.level += 1
-        with self.loop(loop.axis.name, "0", self.writer.size(loop.axis.size)):
-            self.body(loop.body)
+        name, size = loop.axis.name, self.writer.size(loop.axis.size)
+        if loop.axis in self.tiled:
+            width = TILE[self.tiled.index(loop.axis)]
+            with self.loop(f"{name}_tile", "0", size, str(width)):
+                self.in_tile(loop) if innermost else self.body(loop.body)
+        else:
+            with self.loop(name, "0", size):
+                if not any(isinstance(s, Loop) and s.kind in POINTS for s in loop.body):
+                    self.declare_rows()
+                self.body(loop.body)
         self.level -= 1
+
+    def whole(self) -> None:
+        if not point_loops(self.tree):
+            self.declare_rows()
+        super().whole()
+
+    def declare_rows(self) -> None:
+        for row in self.rows:
+            self.line(f"{CTYPES[row.dtype]} {row.name}[{row.length}];")
+
+    def in_tile(self, loop: Loop) -> None:
+        """The two loops inside a tile; the innermost one is SIMD."""
+        with ExitStack() as loops:
+            for axis, width in zip(self.tiled, TILE, strict=True):
+                name, size = axis.name, self.writer.size(axis.size)
+                stop = f"{name}_tile + {width}"
+                self.line(f"const int64_t {name}_end = {stop} < {size} ? {stop} : {size};")
+            for axis in self.tiled:
+                if axis == loop.axis:
+                    self.pragma("simd" + self.clauses(loop.body))
+                loops.enter_context(self.loop(axis.name, f"{axis.name}_tile", f"{axis.name}_end"))
+            self.body(loop.body)
 
     def inner_loop(self, loop: Loop) -> None:
         size = self.writer.size(loop.axis.size)

@@ -128,6 +128,10 @@ class Statements:
 
     # ---- statements --------------------------------------------------------------------------
 
+    def whole(self) -> None:
+        """All of the tree."""
+        self.body(self.tree)
+
     def body(self, stmts: tuple[Stmt, ...]) -> None:
         for stmt in stmts:
             self.stmt(stmt)

@@ -32,6 +32,10 @@ STRIP = 512
 """Columns that are reduced together, row by row."""
 
 
+TILE = (64, 16)
+"""Sides of a tile: along the axis where the transposed load is contiguous, then innermost."""
+
+
 class Simd(Enum):
     """Which loop the vector lanes run along."""
 
@@ -108,6 +112,27 @@ def _reduction_simd(tree: tuple[Stmt, ...], points: list[Loop]) -> Simd:
         along_row += any(is_int(index.coefficient(row), 1) for row in rows)
     enough = hint(column.size, 1024) >= 8
     return Simd.COLUMNS if along_column > along_row and enough else Simd.INNER
+
+
+def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
+    """The two axes to cut in tiles: one along which a load is contiguous, and the innermost one.
+
+    Without tiles a transposed load takes one element of a cache line and comes back for the next
+    when the line is gone.  Empty where nothing is transposed.
+    """
+    if len(points) < 2:
+        return ()
+    last = points[-1].axis
+    for outer, loop in enumerate(points[:-1]):
+        perfect = all(len(p.body) == 1 for p in points[outer:-1])
+        large = hint(loop.axis.size, 1024) >= TILE[1] and hint(last.size, 1024) >= TILE[1]
+        if perfect and large:
+            for load in tree_loads((points[-1],)):
+                index = load.index[0]
+                strided = hint(index.coefficient(last)) > 1
+                if strided and is_int(index.coefficient(loop.axis), 1):
+                    return loop.axis, last
+    return ()
 
 
 def innermost_loops(body: tuple[Stmt, ...]) -> Iterator[Loop]:

@@ -62,12 +62,13 @@ template <class T> static inline bool lab_argmin_beats(T value, T best) {
 }
 
 //@ lab_half lab_bfloat16
-struct lab_half { uint16_t bits; };
-struct lab_bfloat16 { uint16_t bits; };
+// Enumerations, so that they are types of their own and yet plain numbers to the vectorizer.
+enum class lab_half : uint16_t {};
+enum class lab_bfloat16 : uint16_t {};
 
 //@ lab_half_to_float lab_float_to_half
 static inline float lab_half_to_float(lab_half h) {
-    uint32_t sign = (uint32_t)(h.bits & 0x8000) << 16, rest = (uint32_t)(h.bits & 0x7fff) << 13;
+    uint32_t bits = (uint32_t)h, sign = (bits & 0x8000u) << 16, rest = (bits & 0x7fffu) << 13;
     // 2**112 moves the exponent to float's; subnormals become normal in the product.
     float scaled = lab_bitcast<float>(rest) * 5.192296858534828e33f;
     uint32_t special = rest >= 0x0f800000u ? rest | 0x7f800000u : lab_bitcast<uint32_t>(scaled);
@@ -81,17 +82,17 @@ static inline lab_half lab_float_to_half(float x) {
     uint32_t result = magnitude < 0x38800000u ? small : normal;
     result = magnitude >= 0x477ff000u ? 0x7c00u : result;
     result = magnitude > 0x7f800000u ? 0x7e00u : result;
-    return lab_half{(uint16_t)(result | (sign >> 16))};
+    return (lab_half)(uint16_t)(result | (sign >> 16));
 }
 
 //@ lab_bfloat16_to_float lab_float_to_bfloat16
 static inline float lab_bfloat16_to_float(lab_bfloat16 b) {
-    return lab_bitcast<float>((uint32_t)b.bits << 16);
+    return lab_bitcast<float>((uint32_t)b << 16);
 }
 static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
     uint32_t bits = lab_bitcast<uint32_t>(x);
     uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-    return lab_bfloat16{(uint16_t)(x != x ? 0x7fc0u : rounded)};
+    return (lab_bfloat16)(uint16_t)(x != x ? 0x7fc0u : rounded);
 }
 
 //@ lab_convert
@@ -557,7 +558,11 @@ template <> inline float lab_erf<float>(float x) {
     p = lab_fused(p, b, 0.633221f);
     p = lab_fused(p, b, 1.1295779f);
     p = lab_fused(p, b, -1.8790737e-4f);
-    float large = lab_copysign<float>(1.0f - lab_exp<float>(-p), x);
+    lab_reduced_exp e = lab_exp_of(-p);
+    float t = lab_fused(1.3814804e-3f, e.r, 8.368773e-3f);
+    t = lab_fused(lab_fused(t, e.r, 4.166839e-2f), e.r, 0.1666652f);
+    t = lab_fused(lab_fused(t, e.r, 0.49999994f), e.r * e.r, e.r) + 1.0f;
+    float large = lab_copysign<float>(1.0f - t * lab_power_of_two(e.n), x);
     return a < 1.0f || x != x ? small : large;
 }
 template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
