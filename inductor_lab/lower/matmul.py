@@ -23,7 +23,7 @@ def _library(op: Any, build: Builder, *args: Any, **kwargs: Any) -> Any:
 
 
 LIBRARY = """
-    mm addmm bmm baddbmm dot mv addmv linear
+    mm addmm bmm baddbmm addmv linear
     convolution convolution_backward
     _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_flash_attention_for_cpu_backward

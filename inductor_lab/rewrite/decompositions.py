@@ -25,7 +25,6 @@ KEPT = (
     # libraries do these whole
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten.baddbmm.default,
-    aten.convolution_backward.default,
     aten.embedding_dense_backward.default,
     # one nest of ours does these
     aten.rsub.Tensor,
@@ -33,8 +32,19 @@ KEPT = (
     aten.tril.default,
     aten.triu.default,
     aten.select_scatter.default,
-    aten.slice_scatter.default,
-    aten.full_like.default,
+    aten.fill.Scalar,
+    aten.fill.Tensor,
+    aten.zeros.default,
+    aten.ones.default,
+    aten.new_zeros.default,
+    aten.new_ones.default,
+    aten.new_full.default,
+    aten.new_empty.default,
+    aten.arange.start,
+    aten.arange.default,
+    aten._unsafe_index.Tensor,
+    aten.true_divide.Tensor,
+    aten.true_divide.Scalar,
     aten.ones_like.default,
     aten.zeros_like.default,
     aten.empty_like.default,
@@ -128,5 +138,5 @@ def decomposition_table() -> dict[Any, Decomposition]:
     for op in KEPT:
         table.pop(op, None)
     known = known_decompositions()
-    table.update({op: known[op] for op in ADDED if op in known})
+    table.update({op: known[op] for op in ADDED})
     return table
