@@ -72,7 +72,7 @@ def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_damaged_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "damaged.lab.json"
     path.write_text(content, encoding="latin-1")
-    with pytest.raises(UnreadableFile, match="damaged.lab.json"):
+    with pytest.raises(UnreadableFile, match=r"damaged\.lab\.json"):
         lab.load(path)
 
 
@@ -133,7 +133,9 @@ except KeyboardInterrupt:
 def test_control_c_during_a_compile(tmp_path: Path) -> None:
     slow = tmp_path / "slow-g++"
     slow.write_text(
-        f'#!/bin/sh\ncase "$*" in *kernel*) touch {tmp_path}/started; sleep 30;; esac\nexec g++ "$@"\n'
+        "#!/bin/sh\n"
+        f'case "$*" in *kernel*) touch {tmp_path}/started; sleep 30;; esac\n'
+        'exec g++ "$@"\n'
     )
     slow.chmod(0o755)
     environment = {
