@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.expr import Expr, Load, Op
+from inductor_lab.ir.expr import Load, Op
 from inductor_lab.ir.index import (
     ZERO,
     Axis,
@@ -52,11 +52,6 @@ class NestFacts:
     @property
     def buffer(self) -> str:
         return self.nest.buffer
-
-    @property
-    def store(self) -> Place:
-        """The place where the nest itself writes."""
-        return tuple(Index.of(axis) for axis in self.nest.axes)
 
 
 def nest_facts(nest: Nest, position: int) -> NestFacts:
@@ -129,11 +124,6 @@ def storage_elements(buffer: Buffer) -> int:
     layout = buffer.layout
     pairs = zip(layout.size, layout.stride, strict=True)
     return prod(hint(size) for size, stride in pairs if not is_int(stride, 0))
-
-
-def body_flops(body: Expr) -> int:
-    """Arithmetic of one evaluation."""
-    return sum(OPS[node.name].flops for node in body.walk() if isinstance(node, Op))
 
 
 def _volume(box: Iterable[tuple[int, int]]) -> int:

@@ -27,13 +27,24 @@ FREE_FLOPS = 100_000
 """Recomputing this much costs less than starting one more kernel."""
 
 COPY_LOADS = 3
+"""A producer that is copied into several kernels loads at most so much per element."""
+
 COPIED_FLOPS = 32
+"""All producers that are copied into one kernel may take so much arithmetic per element."""
+
 MAX_BUFFERS = 48
 MAX_OPERATIONS = 400
+"""The largest kernel: pointers, and operations in its text."""
+
 MIN_POINTS = 32
 SERIAL_WORK = 32768
+"""Loops longer than this need at least so many independent points to run them in parallel."""
+
 MIN_SHARE = 0.05
+"""Siblings save at least this part of what the smaller one moves."""
+
 FAR = 100
+"""Siblings are at most so many steps apart."""
 
 
 @profit
