@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.expr import Expr, Op
 from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.extern import fallback, transfer
 from inductor_lab.lower.promote import (
     KEEP,
     TO_BOOL,
@@ -26,7 +27,7 @@ from inductor_lab.lower.promote import (
     operand,
 )
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.lower.tensor import TensorValue, identity, same_strides
 
 aten, prims = torch.ops.aten, torch.ops.prims
 Compute = Callable[..., Expr]
@@ -352,11 +353,12 @@ def where(build: Builder, condition: TensorValue, x: Any, y: Any) -> TensorValue
 @lowers(aten.clone.default, aten._to_copy.default, prims.convert_element_type.default)
 def to_copy(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
     """A copy with the dtype, strides and device of the node's result."""
-    from inductor_lab.lower.extern import transfer
-
     facts = build.result
     if x.device != facts.device:
         x = transfer(build, x, facts.device)
+        arrived = build.buffers[x.buffer].layout
+        if x.dtype == facts.dtype and same_strides(arrived, facts.layout):
+            return x
     return build.pointwise(build.load(x, identity(facts.shape)))
 
 
@@ -375,11 +377,7 @@ def lift_fresh_copy(build: Builder, x: TensorValue) -> TensorValue:
 @lowers(aten.view.dtype)
 def bitcast(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValue:
     """The same bits as another dtype of the same width; otherwise ATen does it."""
-    from inductor_lab.lower.extern import fallback
-
     if x.dtype.itemsize != dtype.itemsize or torch.bool in (x.dtype, dtype):
         return fallback(build, aten.view.dtype, (x, dtype), {})
-    from inductor_lab.ir.expr import Op
-
     value = build.load(x, identity(build.result.shape))
     return build.pointwise(Op("bitcast", (value,), dtype, build.origins))
