@@ -51,9 +51,9 @@ def cpp_kernel(
         printer.line(f"// {', '.join(sorted(group.origins))}")
     with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
         if printer.checks:
-            printer.line(f"int {STATUS} = 0;")
+            printer.line(f"int64_t {STATUS} = 0;")
         printer.whole()
-        printer.line(f"return {STATUS if printer.checks else 0};")
+        printer.line(f"return {STATUS} != 0;" if printer.checks else "return 0;")
     device = buffers[group.nests[0].buffer].device
     code = Code.of(printer.lines)
     return Kernel(name, "cpp", device, code, parameters, tree, group, buffers)

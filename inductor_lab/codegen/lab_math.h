@@ -42,7 +42,8 @@ template <class T> static inline T lab_highest() {
 }
 
 //@ lab_clamp_index lab_outside
-static inline int lab_outside(int64_t index, int64_t size) {
+// As wide as an index: GCC 12 gets the sum of narrower answers in a SIMD loop wrong.
+static inline int64_t lab_outside(int64_t index, int64_t size) {
     return (uint64_t)index >= (uint64_t)size;
 }
 static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
@@ -233,10 +234,7 @@ template <> inline bool lab_signbit<float>(float x) { return lab_bitcast<int32_t
 template <> inline bool lab_signbit<double>(double x) { return lab_bitcast<int64_t>(x) < 0; }
 
 //@ lab_sign
-template <class T> static inline T lab_sign(T x) {
-    T sign = (T)((x > 0) - (x < 0));
-    return x != x ? x : sign;
-}
+template <class T> static inline T lab_sign(T x) { return (T)((x > 0) - (x < 0)); }
 
 //@ lab_abs
 template <class T> static inline T lab_abs(T x) { return x < 0 ? (T)(0 - x) : x; }
