@@ -136,3 +136,16 @@ def test_without_the_cache() -> None:
     assert executable is not None and executable.library is not None
     assert executable.library.folder is not None
     torch.testing.assert_close(found.result, scaled(x))
+
+
+def test_indices_that_are_in_range_are_no_error() -> None:
+    """Masked labels, checked in a SIMD loop beside sums of other widths (GCC 12 got that wrong)."""
+
+    def loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        shifted = torch.nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].contiguous()
+        return torch.nn.functional.cross_entropy(scores.view(-1, 1000), shifted.view(-1))
+
+    torch.manual_seed(0)
+    scores = torch.randn(4, 64, 1000, requires_grad=True)
+    labels = torch.randint(0, 1000, (4, 64))
+    check(loss, scores, labels)
