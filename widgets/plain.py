@@ -9,14 +9,26 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-STYLE = """
-.lab-plain{font:13px/1.5 system-ui,sans-serif;color:#1b1f24;background:#fff;padding:8px 12px}
-.lab-plain pre{font:12.5px/1.5 ui-monospace,Menlo,Consolas,monospace;color:#1b1f24;background:#fff;
-overflow:auto;margin:4px 0 14px}
-.lab-plain .lab-origin{color:#57606a}
-@media (prefers-color-scheme:dark){.lab-plain,.lab-plain pre{color:#e6edf3;background:#0d1117}
-.lab-plain .lab-origin{color:#9da7b3}}
+from inductor_lab.widgets.svg import themed
+
+LIGHT = {
+    "": "color:#1b1f24;background:#fff",
+    "pre": "color:#1b1f24;background:#fff",
+    "code": "color:#1b1f24;background:#fff",
+    ".lab-origin": "color:#57606a",
+}
+DARK = {
+    "": "color:#e6edf3;background:#0d1117",
+    "pre": "color:#e6edf3;background:#0d1117",
+    "code": "color:#e6edf3;background:#0d1117",
+    ".lab-origin": "color:#9da7b3",
+}
+SHAPES = """
+.lab-plain{font:13px/1.5 system-ui,sans-serif;padding:8px 12px}
+.lab-plain pre{font:12.5px/1.5 ui-monospace,Menlo,Consolas,monospace;margin:4px 0 14px}
+.lab-plain pre{overflow:auto}
 """
+STYLE = SHAPES + themed(".lab-plain", LIGHT, DARK)
 
 
 def plain_document(document: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ Everything that comes from a program is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from itertools import pairwise
 
@@ -15,34 +15,58 @@ from inductor_lab.widgets.picture import FRAME_HEAD, MARGIN, ROOT, Picture, shor
 
 PAD = 12.0
 
-STYLE = """
-.lab-svg{background:#fff;color:#1b1f24;border-radius:4px;max-width:100%;height:auto}
-.lab-svg text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#1b1f24}
-.lab-svg .sub{font-size:10.8px;fill:#57606a}
-.lab-svg .box{fill:#f6f8fa;stroke:#57606a}
-.lab-svg .input{fill:#ddf4ff;stroke:#0969da;rx:13px}
-.lab-svg .constant{fill:#f6f8fa;stroke:#57606a;stroke-dasharray:3 2}
-.lab-svg .output{fill:#dafbe1;stroke:#1a7f37;stroke-width:2}
-.lab-svg .extern{fill:#fff8c5;stroke:#9a6700}
-.lab-svg .frame{fill:#8250df0f;stroke:#8250df;stroke-width:1.4}
-.lab-svg .closed{fill:#fbefff;stroke:#8250df;stroke-width:1.4}
-.lab-svg .arrow{fill:none;stroke:#6e7781;stroke-width:1.2}
-.lab-svg .head{fill:#6e7781}
-@media (prefers-color-scheme:dark){
-.lab-svg{background:#0d1117;color:#e6edf3}
-.lab-svg text{fill:#e6edf3}
-.lab-svg .sub{fill:#9da7b3}
-.lab-svg .box{fill:#161b22;stroke:#8b949e}
-.lab-svg .input{fill:#0c2d48;stroke:#58a6ff}
-.lab-svg .constant{fill:#161b22;stroke:#8b949e}
-.lab-svg .output{fill:#0f2d17;stroke:#3fb950}
-.lab-svg .extern{fill:#332701;stroke:#d29922}
-.lab-svg .frame{fill:#a371f718;stroke:#a371f7}
-.lab-svg .closed{fill:#21183a;stroke:#a371f7}
-.lab-svg .arrow{stroke:#8b949e}
-.lab-svg .head{fill:#8b949e}
-}
+SHAPES = """
+.lab-svg{border-radius:4px;max-width:100%;height:auto}
+.lab-svg text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.lab-svg .sub{font-size:10.8px}
+.lab-svg .constant{stroke-dasharray:3 2}
+.lab-svg .output{stroke-width:2}
+.lab-svg .frame,.lab-svg .closed{stroke-width:1.4}
+.lab-svg .arrow{fill:none;stroke-width:1.2}
 """
+LIGHT = {
+    "": "background:#fff;color:#1b1f24",
+    "text": "fill:#1b1f24",
+    ".sub": "fill:#57606a",
+    ".box": "fill:#f6f8fa;stroke:#57606a",
+    ".input": "fill:#ddf4ff;stroke:#0969da",
+    ".output": "fill:#dafbe1;stroke:#1a7f37",
+    ".extern": "fill:#fff8c5;stroke:#9a6700",
+    ".frame": "fill:#8250df0f;stroke:#8250df",
+    ".closed": "fill:#fbefff;stroke:#8250df",
+    ".arrow": "stroke:#6e7781",
+    ".head": "fill:#6e7781",
+}
+DARK = {
+    "": "background:#0d1117;color:#e6edf3",
+    "text": "fill:#e6edf3",
+    ".sub": "fill:#9da7b3",
+    ".box": "fill:#161b22;stroke:#8b949e",
+    ".input": "fill:#0c2d48;stroke:#58a6ff",
+    ".output": "fill:#0f2d17;stroke:#3fb950",
+    ".extern": "fill:#332701;stroke:#d29922",
+    ".frame": "fill:#a371f718;stroke:#a371f7",
+    ".closed": "fill:#21183a;stroke:#a371f7",
+    ".arrow": "stroke:#8b949e",
+    ".head": "fill:#8b949e",
+}
+
+
+def themed(root: str, light: Mapping[str, str], dark: Mapping[str, str]) -> str:
+    """Rules below `root`: as the system asks, but as the notebook does where there is one."""
+
+    def rules(palette: Mapping[str, str], inside: str = "") -> str:
+        return "".join(f"{inside}{root} {part}{{{how}}}\n" for part, how in palette.items())
+
+    return (
+        rules(light)
+        + f"@media (prefers-color-scheme:dark){{\n{rules(dark)}}}\n"
+        + rules(light, '[data-jp-theme-light="true"] ')
+        + rules(dark, '[data-jp-theme-light="false"] ')
+    )
+
+
+STYLE = SHAPES + themed(".lab-svg", LIGHT, DARK)
 
 
 def picture_svg(picture: Picture) -> str:
@@ -74,7 +98,8 @@ def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[st
             continue
         shown = frame or picture.items[name]
         role = "closed" if frame else f"box {picture.items[name].role}"
-        yield f'<g><title>{escape(shown.tip)}</title><rect class="{role}" rx="4" {rect}/>'
+        corner = 13 if "input" in role else 4
+        yield f'<g><title>{escape(shown.tip)}</title><rect class="{role}" rx="{corner}" {rect}/>'
         middle = x + box.width / 2
         if shown.sub:
             yield _text(middle, y + 16.5, shown.label)
