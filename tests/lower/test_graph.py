@@ -9,6 +9,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab.errors import LabError, MissingLowering
 from inductor_lab.ir.program import BufferView, ExternCall, Pointwise
+from inductor_lab.ir.verify import verify
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.lower.registry import LOWERINGS, lowers
@@ -242,3 +243,23 @@ def test_a_registry_can_be_given() -> None:
 def test_an_operator_has_one_lowering() -> None:
     with pytest.raises(ValueError, match="has a lowering already"):
         lowers(aten.sin.default)(lambda build, x: x)
+
+
+def test_a_cpu_scalar_travels_to_the_device_that_reads_it() -> None:
+    """The device `meta` stands for a GPU: the program is looked at, not run."""
+    x, scalar = torch.empty(4, 6, device="meta"), torch.tensor(2.0)
+    module = make_fx(lambda x, s: (x * s, x.to("cpu", torch.float64)), tracing_mode="fake")(
+        x, scalar
+    )
+    program = lower_graph(module, "devices", Options())
+    verify(program)
+    calls = [step for step in program.steps if isinstance(step, ExternCall)]
+    assert [(call.op, call.reason) for call in calls] == [
+        ("aten._to_copy.default", "device copy"),
+        ("aten._to_copy.default", "device copy"),
+    ]
+    devices = [program.buffers[nest.buffer].device for nest in program.nests]
+    assert devices == ["meta", "cpu"]
+    for nest in program.nests:
+        home = program.buffers[nest.buffer].device
+        assert {program.buffers[load.buffer].device for load in nest.body.loads()} == {home}
