@@ -23,7 +23,8 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
 from inductor_lab.codegen.triton_blocks import Blocks, Cover, Row, blocks_of, index_type, reach
-from inductor_lab.codegen.triton_loops import flattened
+from inductor_lab.codegen.triton_loops import flattened, gathered
 from inductor_lab.codegen.triton_ops import (
     COMBINE,
     FINISH,
@@ -47,7 +48,7 @@ from inductor_lab.codegen.triton_ops import (
 )
 from inductor_lab.codegen.triton_text import Dims, Expressions, Value
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
-from inductor_lab.ir.index import Gathered, Index, is_int, product
+from inductor_lab.ir.index import Index, is_int, product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -121,10 +122,9 @@ class _Printer:
         self._points()
         for row in self.blocks.rows.values():
             if row.cover is Cover.WHOLE:
-                self._row_index(row, f"tl.arange(0, {row.block_name})")
+                self._row_index(row)
             elif row.cover is Cover.TILED:
-                start = f"tl.program_id(1) * {row.block_name}"
-                self._row_index(row, f"{start} + tl.arange(0, {row.block_name})")
+                self._row_index(row, f"tl.program_id(1) * {row.block_name} + ")
         if self.blocks.tiled is not None:
             row = self.blocks.rows[self.blocks.tiled.size]
             self.text.axes[self.blocks.tiled] = Index.of(row.axis)
@@ -159,13 +159,13 @@ class _Printer:
         if self.blocks.masked:
             self._frame(f"xmask = xindex < {self.text.size(self.blocks.xnumel).text}")
 
-    def _row_index(self, row: Row, lanes: str) -> None:
+    def _row_index(self, row: Row, start: str = "") -> None:
+        """The places in a row that a block holds, and their mask."""
         name = row.axis.name
-        wide = "" if self.index_type == "int32" else f".to({self._index_dtype()})"
+        lanes = f"{start}tl.arange(0, {row.block_name})[None, :]"
+        wide = self.index_type != "int32"
         self._frame(
-            f"{name} = ({lanes}){wide}[None, :]"
-            if "+" in lanes or wide
-            else f"{name} = {lanes}[None, :]"
+            f"{name} = ({lanes}).to({self._index_dtype()})" if wide else f"{name} = {lanes}"
         )
         self.text.positions[name] = Value(name, frozenset([row.prefix]))
         if row.masked:
@@ -240,9 +240,8 @@ class _Printer:
             self._frame("tl.debug_barrier()")
             self.unread.clear()
         place = self.text.index(load.index[0])
-        masks = self._mask(place.dims)
         wanted = place.dims.union(*(m.dims for m in self.guards))
-        masks = [*self._mask(wanted)] if wanted != place.dims else masks
+        masks = self._mask(wanted)
         self._check_gathered(load.index[0], masks)
         if wanted != place.dims:
             place = Value(f"tl.broadcast_to({place.text}, {self._shape(wanted)})", wanted)
@@ -253,13 +252,12 @@ class _Printer:
 
     def _check_gathered(self, index: Index, masks: list[Value]) -> None:
         mask = " & ".join(m.inside() for m in masks) or "True"
-        for atom, _ in index.substitute(self.text.axes).terms:
-            if isinstance(atom, Gathered):
-                position, size = self.text.value(atom.value), self.text.size(atom.size)
-                check = f"lab.check_index({position.text}, {size.text}, {mask})"
-                if self._known(check) is None:
-                    self._frame(check)
-                    self.scopes[-1][check] = position
+        for atom in gathered(index.substitute(self.text.axes)):
+            position, size = self.text.value(atom.value), self.text.size(atom.size)
+            check = f"lab.check_index({position.text}, {size.text}, {mask})"
+            if self._known(check) is None:
+                self._frame(check)
+                self.scopes[-1][check] = position
 
     def _store(self, store: Store) -> None:
         value = self.text.value(store.value)
@@ -335,7 +333,8 @@ class _Printer:
         self._frame(f"for {name} in range(0, {self.text.size(loop.axis.size).text}):")
         self.text.axes.pop(loop.axis, None)
         self.text.positions[name] = Value(name)
-        self._indented(loop.body)
+        with self._inside():
+            self._statements(loop.body)
 
     def _blockwise(self, row: Row, body: tuple[Stmt, ...]) -> None:
         """A row in blocks: accumulators before the loop, one value a row after it."""
@@ -345,19 +344,18 @@ class _Printer:
         offset = f"{row.prefix}offset"
         end = self.text.size(row.extent).text
         self._frame(f"for {offset} in range(0, {end}, {row.block_name}):")
-        self.indent += 1
-        self.scopes.append({})
-        self._row_index(row, f"{offset} + tl.arange(0, {row.block_name})")
-        self._statements(body)
-        self.scopes.pop()
-        self.indent -= 1
+        with self._inside():
+            self._row_index(row, f"{offset} + ")
+            self._statements(body)
         for accumulate in kept:
             self._finish(accumulate.name, f"{accumulate.name}_block")
 
-    def _indented(self, body: tuple[Stmt, ...]) -> None:
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """The body of a loop: what is computed in it is not there after it."""
         self.indent += 1
         self.scopes.append({})
-        self._statements(body)
+        yield
         self.scopes.pop()
         self.indent -= 1
 

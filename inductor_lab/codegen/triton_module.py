@@ -13,7 +13,6 @@ import linecache
 from functools import cache
 from types import FunctionType, ModuleType
 
-import triton
 from triton.runtime.jit import JITFunction
 
 from inductor_lab.codegen import triton_device
@@ -82,8 +81,3 @@ def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:
     function = bare_function(kernel)
     function.__globals__["lab"] = _compiled_device()
     return JITFunction(function)
-
-
-def triton_version() -> str:
-    """The release of Triton that compiles."""
-    return str(triton.__version__)

@@ -18,19 +18,22 @@ from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.result import Schedule
 
 
 @dataclass
 class InTriton:
-    """A backend whose kernels are all Triton; keeps the kernels that it made."""
+    """A backend whose kernels are all Triton; keeps what it made."""
 
     options: Options = field(default_factory=lambda: Options(language="triton"))
     kernels: list[Kernel] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
 
     def compiler(self, name: str) -> Callable[..., Any]:
         def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
             program = lower_graph(module, name, self.options)
             schedule = schedule_program(program, self.options.fusion)
+            self.schedules.append(schedule)
             kernels = generate_kernels(schedule, self.options)
             self.kernels.extend(kernels)
             host = host_program(schedule, kernels)
