@@ -142,10 +142,9 @@ def test_indices_that_are_in_range_are_no_error() -> None:
     """Masked labels, checked in a SIMD loop beside sums of other widths (GCC 12 got that wrong)."""
 
     def loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        shifted = torch.nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].contiguous()
-        return torch.nn.functional.cross_entropy(scores.view(-1, 1000), shifted.view(-1))
+        shifted = torch.nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].reshape(-1)
+        keep = shifted != -100
+        picked = scores.gather(1, torch.where(keep, shifted, 0)[:, None])[:, 0]
+        return torch.where(keep, -picked, 0.0).sum() / keep.sum()
 
-    torch.manual_seed(0)
-    scores = torch.randn(4, 64, 1000, requires_grad=True)
-    labels = torch.randint(0, 1000, (4, 64))
-    check(loss, scores, labels)
+    check(loss, torch.randn(256, 1000), torch.randint(0, 1000, (4, 64)))
