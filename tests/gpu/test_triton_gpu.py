@@ -36,7 +36,9 @@ def agree(function: Any, *arguments: Any, dynamic: bool = False, **tolerance: fl
 def test_cases(name: str) -> None:
     torch.manual_seed(0)
     function, make = CASES[name]
-    agree(function, *map(on_gpu, make()), rtol=2e-5, atol=2e-5)
+    arguments = [on_gpu(a) for a in make()]
+    with torch.device("cuda"):
+        agree(function, *arguments, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -64,6 +66,13 @@ def test_columns(shape: tuple[int, int]) -> None:
     agree(lambda x: (x.amax(0), x.argmin(0)), x)
     (result,) = [InTriton(Options())(lambda x: x.sum(0))(x)]
     torch.testing.assert_close(result.double(), x.double().sum(0), rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096), (1000, 3), (3, 33, 4097)])
+def test_transposed(shape: tuple[int, ...]) -> None:
+    x = torch.randn(*shape, device="cuda")
+    y = torch.randn(*shape, device="cuda").transpose(-1, -2).contiguous()
+    agree(lambda x, y: (x + y.transpose(-1, -2), x.transpose(-1, -2).contiguous()), x, y)
 
 
 def test_ten_million_elements_in_one_pass() -> None:
