@@ -50,12 +50,14 @@ class GraphView {
     this.nodes = new Map();
     const frames = [];
     const boxes = [];
+    const titles = [];
     for (const [name, box] of placed.boxes) {
       const isOpen = this.placement.isOpen(name);
       (isOpen ? frames : boxes).push(this.box(name, box, isOpen));
+      if (isOpen) titles.push(frameTitle(this.placement.frames.get(name)[1], box));
     }
     const arrows = placed.arrows.map((arrow) => arrowElement(arrow));
-    refill(this.drawing, frames, arrows, boxes);
+    refill(this.drawing, frames, arrows, boxes, titles);
   }
 
   box(name, { x, y, width, height }, isOpen) {
@@ -64,8 +66,7 @@ class GraphView {
       ? [name, frame[1], frame[2], isOpen ? "frame" : "closed", frame[3], this.thingsIn(frame)]
       : this.placement.items.get(name);
     const cue = frame ? null : this.context.links.cue(things);
-    const at = isOpen ? { x: x + 12, y: y + 16, "text-anchor": "start", class: "sub" }
-      : { x: x + width / 2, y: y + (sub ? 16.5 : height / 2 + 4), "text-anchor": "middle" };
+    const at = { x: x + width / 2, y: y + (sub ? 16.5 : height / 2 + 4), "text-anchor": "middle" };
     const group = svg("g", {
       class: `lab-node ${role}${things.length ? " linked" : ""}`,
       "data-name": name,
@@ -79,7 +80,7 @@ class GraphView {
     svg("rect", { x, y, width, height, rx: role === "input" ? 13 : 4 }),
     cue ? svg("rect", { class: "cue", x: x + 2, y: y + 5, width: 4, height: height - 10, rx: 2 })
       : null,
-    svg("text", at, frame ? `${isOpen ? "▾" : "▸"} ${shorten(label)}` : shorten(label)),
+    isOpen ? null : svg("text", at, frame ? `▸ ${shorten(label)}` : shorten(label)),
     sub && !isOpen
       ? svg("text", { x: x + width / 2, y: y + 31, "text-anchor": "middle", class: "sub" },
         shorten(sub))
@@ -263,6 +264,11 @@ function contentsOf(placement) {
 function shorten(text) {
   if (text.length <= LONGEST) return text;
   return `${text.slice(0, LONGEST / 2 - 1)}…${text.slice(-LONGEST / 2)}`;
+}
+
+/** The title of an open frame; drawn last, so that no arrow hides it. */
+function frameTitle(label, { x, y }) {
+  return svg("text", { x: x + 12, y: y + 16, class: "sub lab-frame-title" }, `▾ ${shorten(label)}`);
 }
 
 function arrowElement({ points }) {

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SHOWN_INPUTS = 4
+NOTHING = (
+    "No graph was captured: the function calls no torch operation, or capture stopped before the "
+    "first one (see graph breaks)."
+)
 
 
 def document(compilation: Compilation) -> dict[str, Any]:
@@ -38,6 +42,8 @@ def document(compilation: Compilation) -> dict[str, Any]:
         f"g{n}.captured": captured_pane(graph, f"g{n}", links, len(compilation.graphs) > 1)
         for n, graph in enumerate(compilation.graphs)
     }
+    if not captured:
+        captured = {"captured": pane("captured", [empty_view("graph", NOTHING)], count="0")}
     later = person_panes(compilation, links)
     _add(groups, panes, "capture", {**captured, **later})
     alone = len(compilation.graphs) == 1
@@ -62,6 +68,8 @@ def document(compilation: Compilation) -> dict[str, Any]:
 
 def _first_look(compilation: Compilation) -> tuple[str, ...]:
     """Source and code, and below them what lies between."""
+    if not compilation.graphs:
+        return ("source", "captured")
     trains = any(graph.backward is not None for graph in compilation.graphs[:1])
     between = ("g0.forward.graph", "g0.backward.graph") if trains else ("g0.forward.schedule",)
     return ("source", "g0.forward.code", *between)

@@ -102,3 +102,10 @@ def test_decisions_carry_every_rule(doc, training):
 def test_a_loaded_compilation_looks_the_same(training, doc, tmp_path):
     loaded = lab.load(training.save(tmp_path / "c.lab.json"))
     assert json.dumps(document(loaded)) == json.dumps(doc)
+
+
+def test_a_function_without_torch_says_that_nothing_was_captured():
+    doc = document(lab.inspect(lambda x: 1, 2))
+    assert doc["open"] == ["source", "captured"]
+    assert doc["panes"]["captured"]["views"][0]["text"].startswith("No graph was captured")
+    assert {fact["pane"] for fact in doc["facts"]} <= set(doc["panes"])
