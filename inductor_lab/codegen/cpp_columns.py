@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import Accumulator, Statements
-from inductor_lab.codegen.cpu_plan import BLOCK, CHUNKS
+from inductor_lab.codegen.cpu_plan import CHUNKS, COLUMN_BLOCK
 from inductor_lab.codegen.tidy import temps_read, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, When
 from inductor_lab.ir.expr import Temp
@@ -121,13 +121,13 @@ class Columns(Statements):
     def _rows(self, loop: Loop, begin: str, end: str) -> None:
         sums = [acc for acc in self._fed_by(loop) if acc.sums_floats]
         size = loop.axis.size
-        if not sums or (isinstance(size, int) and size <= 2 * BLOCK) or "block" in begin:
+        if not sums or (isinstance(size, int) and size <= 2 * COLUMN_BLOCK) or "block" in begin:
             with self.loop(loop.axis.name, begin, end):
                 self._segments(loop.body)
             return
         axis = loop.axis.name
-        with self.loop(f"{axis}_block", begin, end, str(BLOCK)):
-            stop = f"{axis}_block + {BLOCK}"
+        with self.loop(f"{axis}_block", begin, end, str(COLUMN_BLOCK)):
+            stop = f"{axis}_block + {COLUMN_BLOCK}"
             self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
             outside = {acc.name: self.writer.places[acc.name] for acc in sums}
             for acc in sums:

@@ -28,6 +28,9 @@ CHUNKS = 32
 BLOCK = 4096
 """Floats that are summed straight; a longer sum is a sum of such blocks, so it stays accurate."""
 
+COLUMN_BLOCK = 512
+"""The same for columns, where a sum goes element by element and not in vector lanes."""
+
 STRIP = 512
 """Columns that are reduced together, row by row."""
 
@@ -64,7 +67,7 @@ def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
     """The plan for a tree."""
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
-    simd = Simd.POINTS if not inner else _reduction_simd(tree, points)
+    simd = Simd.POINTS if not inner else _reduction_simd(points)
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
     condition = None if isinstance(work, int) else work
@@ -100,14 +103,14 @@ def _levels(points: list[Loop], simd: Simd) -> int:
     return levels
 
 
-def _reduction_simd(tree: tuple[Stmt, ...], points: list[Loop]) -> Simd:
+def _reduction_simd(points: list[Loop]) -> Simd:
     """Along the axis that is contiguous in more loads: the innermost loop's or the last point's."""
     if not points:
         return Simd.INNER
     column = points[-1].axis
     rows = {loop.axis for loop in innermost_loops(points[-1].body)}
     along_column = along_row = 0
-    for index in _flat_indices(tree):
+    for index in _flat_indices(points[-1].body):
         along_column += is_int(index.coefficient(column), 1)
         along_row += any(is_int(index.coefficient(row), 1) for row in rows)
     enough = hint(column.size, 1024) >= 8
@@ -143,10 +146,12 @@ def innermost_loops(body: tuple[Stmt, ...]) -> Iterator[Loop]:
             yield from below or [stmt]
 
 
-def _flat_indices(tree: tuple[Stmt, ...]) -> Iterator[Index]:
-    for load in tree_loads(tree):
+def _flat_indices(body: tuple[Stmt, ...]) -> Iterator[Index]:
+    """Where the loops of a point read and write; what is done once a point does not matter."""
+    loops = tuple(s for s in body if isinstance(s, Loop))
+    for load in tree_loads(loops):
         yield load.index[0]
-    for stmt in walk(tree):
+    for stmt in walk(loops):
         if isinstance(stmt, Store):
             yield stmt.index
 

@@ -1,0 +1,124 @@
+"""C++ kernels against eager: every kind of loop, of dtype and of index."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_lab.codegen.cpp import cpp_kernel, translation_unit
+from inductor_lab.codegen.cpp_ops import CPP_OPS
+from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.runtime.toolchain import find_toolchain
+
+sys.path.insert(0, str(Path(__file__).parent))
+cases = importlib.import_module("cpp_cases")
+Compiled = importlib.import_module("cpp_backend").Compiled
+
+ALL = {f"{kind.lower()}.{name}": case for kind in ("POINTWISE", "REDUCTIONS")
+       for name, case in getattr(cases, kind).items()}  # fmt: skip
+SIZES_STAY = {"pointwise.scalar", "pointwise.empty", "reductions.empty"}
+
+
+def compare(function: Callable[..., Any], args: tuple[Any, ...], *, dynamic: bool) -> Any:
+    compiled = Compiled()
+    got, expected = compiled(function, dynamic)(*args), function(*args)
+    assert compiled.kernels, "nothing was compiled"
+    torch.testing.assert_close(got, expected, equal_nan=True)
+    return compiled
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_agrees_with_eager(name: str) -> None:
+    compare(*ALL[name], dynamic=False)
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n not in SIZES_STAY])
+def test_agrees_with_eager_for_symbolic_sizes(name: str) -> None:
+    compare(*ALL[name], dynamic=True)
+
+
+def test_a_symbolic_kernel_runs_at_other_sizes() -> None:
+    compiled = Compiled()
+    function = compiled(lambda x: (x.softmax(-1), x.t().contiguous(), x.sum(0)), True)
+    for rows, columns in ((40, 30), (700, 90), (3, 20000), (70000, 3)):
+        x = torch.randn(rows, columns)
+        got = function(x)
+        torch.testing.assert_close(got, (x.softmax(-1), x.t(), x.sum(0)), atol=1e-4, rtol=1e-5)
+    assert len(compiled.kernels) <= 6, "it was compiled anew for each size"
+
+
+def test_a_sum_does_not_depend_on_the_number_of_threads() -> None:
+    x = torch.randn(1_000_003)
+    function = Compiled()(lambda x: (x.sum(), (x * x).mean()))
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(function(x))
+    finally:
+        torch.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
+
+
+def test_long_sums_stay_accurate() -> None:
+    x = torch.rand(3_000_000)
+    total = Compiled()(lambda x: x.sum())(x)
+    columns = Compiled()(lambda x: x.sum(0))(x.view(-1, 3))
+    exact = x.double()
+    assert abs(total.double() - exact.sum()) / exact.sum() < 1e-6
+    assert ((columns.double() - exact.view(-1, 3).sum(0)) / columns).abs().max() < 1e-6
+
+
+def test_an_index_out_of_range_is_an_error() -> None:
+    function = Compiled()(lambda w, i: torch.nn.functional.embedding(i, w) + 1)
+    weights = torch.randn(10, 4)
+    function(weights, torch.tensor([0, 9]))
+    for bad in (10, -1, 2**40):
+        with pytest.raises(IndexOutOfRange):
+            function(weights, torch.tensor([1, bad]))
+
+
+def test_every_kernel_compiles_without_warnings(tmp_path: Path) -> None:
+    kernels = []
+    for name in ("pointwise.math", "pointwise.special", "pointwise.int8", "pointwise.convert",
+                 "pointwise.embedding", "reductions.softmax", "reductions.threaded_columns",
+                 "reductions.positions", "reductions.threaded_positions"):  # fmt: skip
+        for k, kernel in enumerate(compare(*ALL[name], dynamic=False).kernels):
+            label = f"k_{name.replace('.', '_')}_{k}"
+            kernels.append(cpp_kernel(kernel.group, kernel.buffers, label))
+    source = tmp_path / "unit.cpp"
+    source.write_text(str(translation_unit(kernels)))
+    command = find_toolchain().command_for(source, tmp_path / "unit.so")
+    done = subprocess.run([*command, "-Wall", "-Wextra"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_lines_know_their_origins() -> None:
+    (kernel,) = compare(*ALL["pointwise.sin_cos"], dynamic=False).kernels
+    computing = [line for line in kernel.code.lines if line.statement]
+    assert computing and all(line.origins for line in computing)
+    (sine,) = (line for line in computing if "lab_sin" in line.text)
+    assert sine.origins == {"sin"}
+
+
+def test_the_op_table_can_be_patched() -> None:
+    (kernel,) = compare(*ALL["pointwise.uint8_cat"], dynamic=False).kernels
+    wrong = cpp_kernel(kernel.group, kernel.buffers, "wrong", {**CPP_OPS, "neg": "2 * {0}"})
+    assert "2 * t" in str(wrong) and "2 * t" not in str(kernel)
+
+
+def test_a_long_chain_meets_no_recursion_limit() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for step in range(600):
+            x = x + step if step % 2 else x * 0.99
+        return x
+
+    compare(chain, (torch.randn(50),), dynamic=False)

@@ -1,0 +1,151 @@
+"""The functions of `lab_math.h` against float64: the largest error over all exponents, in ULP."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from inductor_lab.codegen.cpp_header import header_lines
+from inductor_lab.codegen.cpp_ops import CPP_OPS
+from inductor_lab.runtime.toolchain import find_toolchain
+
+# Worst errors seen: a change that is less accurate than this must be on purpose.
+WORST_ULP = {
+    "exp": 1.0, "exp2": 1.0, "expm1": 1.5, "log": 1.0, "log2": 1.0, "log10": 2.0, "log1p": 1.0,
+    "sin": 1.6, "cos": 1.6, "tan": 0.6, "tanh": 1.4, "erf": 1.2, "rsqrt": 1.5, "sqrt": 0.5,
+    "sigmoid": 2.5, "erfinv": 1.0, "digamma": 1.0,
+}  # fmt: skip
+SPECIAL = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, -1e-40, 1.0, -1.0, 3e38]
+
+Call = Callable[..., torch.Tensor]
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
+    """`call("exp", x)`: a vector loop over the function."""
+    kernels = [_loop(name, 1, "float") for name in WORST_ULP]
+    kernels += [_loop("pow", 2, "float"), _loop("exp", 1, "double"), _loop("log", 1, "double")]
+    kernels.append(
+        'extern "C" LAB_EXPORT void halves(const uint16_t* x, float* y, uint16_t* z, int64_t n) {'
+        "for (int64_t i = 0; i < n; i++) { y[i] = lab_half_to_float((lab_half)x[i]);"
+        "z[i] = (uint16_t)lab_float_to_half(y[i]); } }"
+    )
+    kernels.append(
+        'extern "C" LAB_EXPORT void narrow(const float* x, uint16_t* h, uint16_t* b, int64_t n) {'
+        "for (int64_t i = 0; i < n; i++) { h[i] = (uint16_t)lab_float_to_half(x[i]);"
+        "b[i] = (uint16_t)lab_float_to_bfloat16(x[i]); } }"
+    )
+    folder = tmp_path_factory.mktemp("math")
+    source, library = folder / "math.cpp", folder / "math.so"
+    source.write_text("\n".join([*header_lines(kernels), *kernels]))
+    find_toolchain().compile(source, library)
+    return _caller(library)
+
+
+def _loop(name: str, arity: int, ctype: str) -> str:
+    operands = [f"x{k}[i]" for k in range(arity)]
+    text = CPP_OPS[name].format(*operands, A=ctype, T=ctype)
+    inputs = "".join(f"const {ctype}* x{k}, " for k in range(arity))
+    return (
+        f'extern "C" LAB_EXPORT void {name}_{ctype}({inputs}{ctype}* y, int64_t n) {{\n'
+        f"#pragma omp simd\nfor (int64_t i = 0; i < n; i++) y[i] = {text}; }}"
+    )
+
+
+def _caller(library: Path) -> Call:
+    handle = ctypes.CDLL(str(library))
+
+    def call(name: str, *tensors: torch.Tensor) -> torch.Tensor:
+        pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+        if name in ("halves", "narrow"):
+            getattr(handle, name)(*pointers, ctypes.c_int64(tensors[0].numel()))
+            return tensors[-1]
+        kind = "float" if tensors[0].dtype is torch.float32 else "double"
+        result = torch.empty_like(tensors[0])
+        address = ctypes.c_void_p(result.data_ptr())
+        count = ctypes.c_int64(result.numel())
+        getattr(handle, f"{name}_{kind}")(*pointers, address, count)
+        return result
+
+    return call
+
+
+def all_exponents(count: int) -> torch.Tensor:
+    """Floats with random bits, positive and negative, and many of everyday size."""
+    generator = torch.Generator().manual_seed(0)
+    bits = torch.randint(0, 0x7F800000, (count,), generator=generator).int()
+    wild = bits.view(torch.float32)
+    tame = torch.randn(count, generator=generator) * 3
+    return torch.cat([wild, -wild, tame, torch.rand(count, generator=generator) * 2 - 1])
+
+
+def errors_in_ulp(got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """How far, in units of the last place that a float at `exact` has (subnormals count as 0)."""
+    exponent = torch.frexp(exact.abs()).exponent.clamp(min=-125)
+    unit = torch.ldexp(torch.ones_like(exact), exponent - 24)
+    rounded = exact.float()
+    same = (got == rounded) | (got.isnan() & exact.isnan()) | (exact.abs() < 2.0**-126)
+    error = (got.double() - exact).abs() / unit
+    return torch.where(same & ~rounded.isfinite() | (exact.abs() < 2.0**-126), 0.0, error)
+
+
+@pytest.mark.parametrize("name", WORST_ULP)
+def test_accuracy(name: str, call: Call) -> None:
+    x = all_exponents(200_000)
+    if name == "digamma":
+        x = x[600_000:].abs() + 0.01
+    exact = getattr(torch, name)(x.double())
+    error = errors_in_ulp(call(name, x), exact)
+    worst = int(error.argmax())
+    assert error[worst] <= WORST_ULP[name], f"at {x[worst].item()!r}"
+
+
+@pytest.mark.parametrize("name", [n for n in WORST_ULP if n != "digamma"])
+def test_special_values(name: str, call: Call) -> None:
+    x = torch.tensor(SPECIAL)
+    got, expected = call(name, x), getattr(torch, name)(x)
+    torch.testing.assert_close(got, expected, equal_nan=True, rtol=1e-6, atol=0)
+    number = ~expected.isnan()
+    assert torch.equal(torch.signbit(got)[number], torch.signbit(expected)[number])
+
+
+def test_pow(call: Call) -> None:
+    special = torch.tensor([*SPECIAL, 2.0, -2.0, 0.5, 3.0, -3.0, 2.5, 16777217.0, 33554432.0])
+    base, power = (t.flatten() for t in torch.meshgrid(special, special, indexing="ij"))
+    generator = torch.Generator().manual_seed(1)
+    base = torch.cat([base, torch.rand(100_000, generator=generator) * 9])
+    power = torch.cat([power, torch.randn(100_000, generator=generator) * 12])
+    got, exact = call("pow", base, power), torch.pow(base.double(), power.double())
+    assert errors_in_ulp(got, exact).max() <= 0.6
+    number = ~exact.isnan()
+    assert torch.equal(torch.signbit(got)[number], torch.signbit(exact)[number])
+
+
+@pytest.mark.parametrize("name", ["exp", "log"])
+def test_double(name: str, call: Call) -> None:
+    x = all_exponents(50_000).double() * torch.linspace(0.9, 1.1, 200_000, dtype=torch.float64)
+    torch.testing.assert_close(
+        call(name, x), getattr(torch, name)(x), equal_nan=True, rtol=3e-16, atol=0
+    )
+
+
+def test_every_half_survives_the_way_to_float_and_back(call: Call) -> None:
+    halves = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
+    floats, back = torch.empty(1 << 16), torch.empty_like(halves)
+    call("halves", halves, floats, back)
+    torch.testing.assert_close(floats, halves.float(), equal_nan=True, rtol=0, atol=0)
+    number = ~halves.isnan()
+    assert torch.equal(back[number].view(torch.int16), halves[number].view(torch.int16))
+    assert back[~number].isnan().all()
+
+
+def test_rounding_to_sixteen_bits_is_that_of_torch(call: Call) -> None:
+    x = torch.cat([all_exponents(200_000), torch.tensor(SPECIAL)])
+    half, brain = (torch.empty_like(x, dtype=d) for d in (torch.float16, torch.bfloat16))
+    call("narrow", x, half, brain)
+    torch.testing.assert_close(half, x.half(), equal_nan=True, rtol=0, atol=0)
+    torch.testing.assert_close(brain, x.bfloat16(), equal_nan=True, rtol=0, atol=0)
