@@ -1,5 +1,7 @@
 # make demo    set up .venv if needed, then compile, run and check the example programs
 # make test    the same set-up, then every check and test
+# make opinfo  check every operator that torch knows against eager (an hour or more; goes on where
+#              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -15,13 +17,17 @@ TORCH_INDEX ?= $(if $(HAS_NVIDIA),,https://download.pytorch.org/whl/cpu)
 INSTALLED := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' constraints.txt)
 TESTS ?=
+OPINFO ?=
 
-.PHONY: demo test lint clean install
+.PHONY: demo test opinfo lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
 test: lint
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+
+opinfo: $(INSTALLED)
+	$(BIN)/python -m tests.opinfo.run $(OPINFO)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

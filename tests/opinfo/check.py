@@ -1,0 +1,202 @@
+"""One sample of one op: run it eagerly, compile it, compare."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+
+from inductor_lab.options import Options
+from tests.opinfo import database, judge, roads
+from tests.opinfo.database import Sample
+
+AGREE, WRONG, RAISES, TORCH, EAGER = "agree", "wrong", "raises", "torch", "eager raises"
+CRASH, HANG = "crash", "hang"
+MESSAGE = 400
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is checked: see `run.py`, which has an option for each."""
+
+    dtype: str = "float32"
+    gradients: bool = False
+    in_place: bool = False
+    dynamic: bool = False
+    layout: str = ""
+    stage: str = "code"
+    language: str = ""
+    road: str = ""
+    samples: int = 0
+
+    @property
+    def options(self) -> Options:
+        return Options(cache=False, dynamic=self.dynamic or None, language=self.language or None)
+
+
+@dataclass
+class Verdict:
+    """What happened to one sample.
+
+    verdict   agree; wrong; raises (our code, or code of ours that ran); torch (torch.compile raises
+              with no compiler at all, too); eager raises; crash; hang
+    detail    the difference or the message
+    note      `"float64"` (farther from eager than allowed, as near to the exact result as eager),
+              `"random"` (only dtypes and sizes compared), `"strides"` (other strides than eager)
+    externs   calls into libraries, with the reason; `"eager"`: no graph was captured
+    """
+
+    op: str
+    dtype: str
+    sample: int
+    verdict: str = AGREE
+    detail: str = ""
+    note: str = ""
+    road: str = ""
+    externs: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def all_samples(name: str, settings: Settings) -> list[Sample]:
+    """The samples of an op that are to be checked: all, or a fixed choice spread over all."""
+    entry = database.find(name)
+    found = database.samples(
+        entry,
+        database.DTYPES[settings.dtype],
+        gradients=settings.gradients,
+        in_place=settings.in_place,
+        layout=database.LAYOUTS[settings.layout] if settings.layout else None,
+    )
+    limit = settings.samples
+    if limit and len(found) > limit:
+        found = [found[n * len(found) // limit] for n in range(limit)]
+    return found
+
+
+def verdicts(name: str, settings: Settings, first: int = 0) -> Iterator[Verdict]:
+    """One for each sample from number `first` on."""
+    entry = database.find(name)
+    tolerance = database.tolerance(entry, database.DTYPES[settings.dtype])
+    for number, sample in enumerate(all_samples(name, settings)):
+        if number < first:
+            continue
+        started = time.perf_counter()
+        verdict = Verdict(name, settings.dtype, number)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check(sample, settings, tolerance, verdict)
+        verdict.detail = verdict.detail[:MESSAGE]
+        verdict.seconds = round(time.perf_counter() - started, 3)
+        yield verdict
+
+
+def _check(
+    sample: Sample, settings: Settings, tolerance: dict[str, float], verdict: Verdict
+) -> None:
+    try:
+        expected = run(sample.call, sample, settings)
+        again = run(sample.call, sample, settings, seed=7)
+    except Exception as raised:
+        verdict.verdict, verdict.detail = EAGER, _said(raised)
+        return
+    random = bool(judge.difference(again, expected, {}))
+    actual = _compiled(sample, settings, verdict)
+    if verdict.verdict != AGREE:
+        return
+    if random:
+        verdict.note, verdict.detail = "random", judge.same_facts(actual, expected)
+    else:
+        verdict.detail = judge.difference(actual, expected, tolerance)
+    if verdict.detail:
+        exact = None if random else _exact(sample, settings)
+        if exact is not None and judge.nearer(actual, expected, exact, tolerance):
+            verdict.note = "float64"
+        else:
+            verdict.verdict = WRONG
+    elif judge.strides(actual[0]) != judge.strides(expected[0]):
+        verdict.note = "strides"
+
+
+def run(call: Callable[..., Any], sample: Sample, settings: Settings, seed: int = 0) -> Any:
+    """Results, gradients, and the arguments afterwards (an op may write to them)."""
+    tensors = sample.fresh(settings.gradients)
+    torch.manual_seed(seed)
+    with torch.set_grad_enabled(settings.gradients):
+        result = call(*tensors)
+    gradients = _gradients(sample.finish(result), tensors) if settings.gradients else ()
+    detached = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, result)
+    return detached, gradients, [tensor.detach() for tensor in tensors]
+
+
+def _gradients(result: Any, tensors: tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
+    outputs = [t for t in database.tensors_of(result) if t.requires_grad]
+    wanted = [t for t in tensors if t.requires_grad]
+    if not outputs or not wanted:
+        return ()
+    maker = torch.Generator().manual_seed(11)
+    along = [
+        torch.randn(t.shape, generator=maker, dtype=torch.float64).to(t.dtype) for t in outputs
+    ]
+    return torch.autograd.grad(outputs, wanted, along, allow_unused=True)
+
+
+def _compiled(sample: Sample, settings: Settings, verdict: Verdict) -> Any:
+    """The compiled result, over the short road if it leads there."""
+    options, seen = settings.options, roads.Seen()
+    if settings.road != "dynamo":
+        verdict.road = "aot"
+        try:
+            actual = run(roads.short(sample, seen, settings.stage, options), sample, settings)
+            verdict.externs = seen.externs()
+            return actual
+        except Exception as raised:
+            if seen.phase or seen.programs or settings.road == "aot":
+                verdict.verdict, verdict.detail = RAISES, _said(raised, seen.phase)
+                verdict.externs = seen.externs()
+                return None
+    verdict.road, seen = "dynamo", roads.Seen()
+    try:
+        actual = run(roads.long(sample, seen, settings.stage, options), sample, settings)
+        verdict.externs = seen.externs() if seen.programs else ["eager"]
+        return actual
+    except Exception as raised:
+        verdict.verdict, verdict.detail = RAISES, _said(raised, seen.phase)
+        verdict.externs = seen.externs()
+        if not seen.phase and _torch_raises(sample, settings):
+            verdict.verdict = TORCH
+        return None
+
+
+def _torch_raises(sample: Sample, settings: Settings) -> bool:
+    try:
+        run(roads.stock(sample, settings.options), sample, settings)
+    except Exception:
+        return True
+    return False
+
+
+def _exact(sample: Sample, settings: Settings) -> Any:
+    wide = database.in_float64(sample)
+    try:
+        return run(wide.call, wide, settings)
+    except Exception:
+        return None
+
+
+def _said(raised: BaseException, phase: str = "") -> str:
+    """One line: the phase, the kind of exception, its message, and the last line of ours."""
+    inner = getattr(raised, "inner_exception", None) or raised
+    frames = traceback.extract_tb(inner.__traceback__) or traceback.extract_tb(raised.__traceback__)
+    own = [f for f in frames if "/inductor_lab/" in f.filename.replace("\\", "/")]
+    where = f" [{own[-1].filename.rsplit('inductor_lab/', 1)[1]}:{own[-1].lineno}]" if own else ""
+    text = " ".join(str(inner).split())[: MESSAGE // 2]
+    return f"{phase + ': ' if phase else ''}{type(inner).__name__}: {text}{where}"
