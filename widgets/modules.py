@@ -36,8 +36,15 @@ def module_frames(
     modules = sorted((p for p in inside if len(content[p]) > 1), key=_order)
     shells = {_parent(p, modules) for p in modules if _fills(p, modules, inside)}
     modules = [p for p in modules if p not in shells]
-    frame_of = {name: _nearest(path, modules) for name, path in place.items()}
-    return _frames(modules, content), frame_of
+    frame_of = {name: _frame_name(_nearest(path, modules)) for name, path in place.items()}
+    frames = _frames(modules, content)
+    named = [replace(f, name=_frame_name(f.name), parent=_frame_name(f.parent)) for f in frames]
+    return named, frame_of
+
+
+def _frame_name(path: str) -> str:
+    """A box may be called as a module is (`pooler`), so frames have names of another form."""
+    return path if path == ROOT else f"module {path}"
 
 
 def _frames(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> list[Frame]:

@@ -54,7 +54,14 @@ def test_big_graphs_are_collapsed_by_module_and_equal_layers_folded():
     picture = fx_picture(FxGraph("big", (*nodes, call("end", last)), ""))
     assert [f.label for f in picture.frames.values() if f.parent == ROOT] == ["net.layer ×12"]
     assert sum(f.label.startswith("layer.") for f in picture.frames.values()) == 12
-    assert picture.items["op3_0"].frame == "net.layer.3"
+    assert picture.items["op3_0"].frame == "module net.layer.3"
+
+
+def test_a_node_may_be_called_as_its_module_is():
+    nodes = [call("pooler", (), "pooler")]
+    nodes += [call(f"op{i}", (nodes[-1].name,), "pooler") for i in range(80)]
+    picture = fx_picture(FxGraph("g", tuple(nodes), ""))
+    assert picture.items["pooler"].frame in picture.frames
 
 
 def test_a_parameter_that_is_also_an_output_stands_with_its_user():
@@ -63,8 +70,15 @@ def test_a_parameter_that_is_also_an_output_stands_with_its_user():
     rest = [call(f"op{i}", (f"op{i - 1}",), f"net.{i % 2}") for i in range(1, 80)]
     output = FxNode("output", "output", "output", "", ("op79", "weight"), None, None)
     picture = fx_picture(FxGraph("g", (weight, first, *rest, output), ""))
-    assert picture.items["weight"].frame == "net.0"
+    assert picture.items["weight"].frame == "module net.0"
     assert picture.items["output"].frame == ROOT
+
+
+def test_a_box_may_be_called_as_its_module_is():
+    nodes = [call("pooler", (), "pooler", "torch.tanh")]
+    nodes += [call(f"op{i}", ("pooler",), "pooler") for i in range(80)]
+    picture = fx_picture(FxGraph("g", tuple(nodes), ""))
+    assert picture.items["pooler"].frame in picture.frames
 
 
 def test_an_open_frame_has_room_for_what_is_in_it():
