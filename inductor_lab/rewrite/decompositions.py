@@ -138,5 +138,5 @@ def decomposition_table() -> dict[Any, Decomposition]:
     for op in KEPT:
         table.pop(op, None)
     known = known_decompositions()
-    table.update({op: known[op] for op in ADDED})
+    table.update({op: known[op] for op in ADDED if op in known})
     return table
