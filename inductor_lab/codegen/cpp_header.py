@@ -43,9 +43,7 @@ def header_lines(text: Iterable[str]) -> list[str]:
     needed = {name for line in text for name in _NAME.findall(line)}
     taken: set[int] = {0}
     while True:
-        more = {
-            k for k, entry in enumerate(entries()) if k not in taken and entry.defines & needed
-        }
+        more = {k for k, entry in enumerate(entries()) if k not in taken and entry.defines & needed}
         if not more:
             break
         taken |= more

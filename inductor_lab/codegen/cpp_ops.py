@@ -97,10 +97,22 @@ def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
     kind = str(op.args[0].dtype).removeprefix("torch.")
     template = table.get(f"{op.name}.{kind}", table.get(op.name))
     assert template is not None, f"C++ has no text for {op.name}"
-    if op.name == "convert" and _plain_cast(op):
+    if op.name == "convert" and _from_bool(op):
+        # Not a cast: GCC makes vector code of a choice, but not of a comparison's result cast.
+        suffix = {torch.float32: ".0f", torch.float64: ".0"}.get(op.dtype, "")
+        template = f"{{0}} ? 1{suffix} : 0{suffix}"
+    elif op.name == "convert" and _plain_cast(op):
         template = "({T}){0}"
     text = template.format(*operands, T=CTYPES[op.dtype], A=CTYPES[op.args[0].dtype])
     return f"({CTYPES[op.dtype]})({text})" if op.dtype in NARROW else text
+
+
+def _from_bool(op: Op) -> bool:
+    return op.args[0].dtype is torch.bool and op.dtype not in (
+        torch.bool,
+        torch.float16,
+        torch.bfloat16,
+    )
 
 
 def _plain_cast(op: Op) -> bool:
@@ -198,7 +210,5 @@ def _division(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
         return f"(({texts[0]} / {texts[1]}) % {texts[2]})"
     if kind == "floor" and size.args[0].as_numer_denom()[1] != 1:
         above, below = size.args[0].as_numer_denom()
-        return (
-            f"lab_floordiv<int64_t>({size_text(above, symbols)}, {size_text(below, symbols)})"
-        )
+        return f"lab_floordiv<int64_t>({size_text(above, symbols)}, {size_text(below, symbols)})"
     raise AssertionError(f"a size of kind {kind} has no C++ text: {size}")

@@ -152,9 +152,7 @@ class Elaborator:
                 waiting.extend(node.children())
         return found
 
-    def _load(
-        self, load: Load, buffer: str, index: tuple[Index, ...], origins: Origins
-    ) -> Expr:
+    def _load(self, load: Load, buffer: str, index: tuple[Index, ...], origins: Origins) -> Expr:
         if buffer in self.registers:
             return self.registers[buffer]
         if buffer in self.recomputed:

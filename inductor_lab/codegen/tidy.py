@@ -144,17 +144,13 @@ class _Renumber:
                 return replace(stmt, name=self.names[name])
             case Accumulate(name, _, value, position):
                 place = None if position is None else self.index(position)
-                return replace(
-                    stmt, name=self.names[name], value=self.expr(value), position=place
-                )
+                return replace(stmt, name=self.names[name], value=self.expr(value), position=place)
             case When(mask, body, result, value, other):
                 mask, other = self.expr(mask), self.expr(other)
                 body = self.body(body)
                 value = self.expr(value)
                 defined = self.define(result, "t")
-                return replace(
-                    stmt, mask=mask, body=body, value=value, other=other, result=defined
-                )
+                return replace(stmt, mask=mask, body=body, value=value, other=other, result=defined)
             case Loop(body=body):
                 return replace(stmt, body=self.body(body))
 

@@ -25,7 +25,8 @@ class Family:
 
 
 # Results must not depend on what the optimizer can prove: a*b+c is not contracted, sums are not
-# reordered.  What eager does not promise either (errno, traps) is given up for vector code.
+# reordered, integers wrap.  What eager does not promise either (errno, traps) is given up for
+# vector code.
 _GNU = (
     "-std=c++17",
     "-O3",
@@ -35,6 +36,7 @@ _GNU = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
+    "-fwrapv",
     "-Wno-unknown-pragmas",
     "-Wno-psabi",
 )
