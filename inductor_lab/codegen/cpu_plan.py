@@ -169,8 +169,3 @@ def _work(body: tuple[Stmt, ...]) -> Size:
             heavy = (OPS[n.name].flops for n in value.walk() if isinstance(n, Op))
             total = total + sum(flops // 10 for flops in heavy)
     return total
-
-
-def reduced_axes(body: tuple[Stmt, ...]) -> list[Axis]:
-    """Axes of the loops in a body that feed accumulators."""
-    return [s.axis for s in walk(body) if isinstance(s, Loop) and s.kind is LoopKind.REDUCE]

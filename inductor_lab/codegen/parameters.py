@@ -37,6 +37,7 @@ def kernel_parameters(
 
 
 def tree_loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
+    """Every load of a tree."""
     for stmt in walk(tree):
         for value in expressions(stmt):
             yield from value.loads()
