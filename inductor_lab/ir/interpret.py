@@ -255,7 +255,7 @@ class Run:
         self.env: dict[str, torch.Tensor] = {}
         self.devices: dict[str, torch.device] = {}
         for declared, given in zip(program.inputs, inputs, strict=True):
-            if isinstance(declared, str):
+            if isinstance(declared, str) and given is not None:
                 buffer = program.buffers[declared]
                 self.devices.setdefault(buffer.device, given.device)
                 self.env[declared] = _laid_out(given.detach(), buffer, self.symbols)

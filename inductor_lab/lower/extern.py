@@ -41,16 +41,21 @@ def call(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     reason: str = "library",
+    outputs: Sequence[Facts | None] | None = None,
 ) -> Any:
-    """Call `op` with lowered arguments; its value, or a tuple where the node returns several."""
-    outputs = build.extern(
+    """Call `op` with lowered arguments; its value, or a tuple where the node returns several.
+
+    `outputs` is needed where the op's results are not those of the node at hand.
+    """
+    made = build.extern(
         str(op),
         [argument(build, a) for a in args],
         {name: argument(build, a) for name, a in kwargs.items()},
-        reason=reason,
+        outputs,
+        reason,
     )
     several = isinstance(build.node.meta.get("val"), tuple | list)
-    return outputs if several else outputs[0]
+    return made if several else made[0]
 
 
 def argument(build: Builder, given: Any) -> ExternArg:

@@ -47,7 +47,7 @@ from inductor_lab.lower import (
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
-from inductor_lab.lower.extern import fallback, needs_extern, to_device
+from inductor_lab.lower.extern import call, fallback, needs_extern, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
@@ -122,7 +122,8 @@ class _Walk:
         fake = node.meta.get("val")
         if isinstance(fake, torch.Tensor):
             self.inputs.append(node.name)
-            return self.build.given(node.name, BufferKind.INPUT, fake)
+            value = self.build.given(node.name, BufferKind.INPUT, fake)
+            return None if _is_token(node) else value
         size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
         symbol = size if isinstance(size, sympy.Symbol) else sympy.Symbol(node.name, integer=True)
         self.inputs.append(symbol)
@@ -142,6 +143,8 @@ class _Walk:
         result = node.meta.get("val")
         if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
             return self._number(node, result)
+        if node.target is torch.ops.higher_order.with_effects:
+            return self._with_effects(node)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
@@ -157,6 +160,20 @@ class _Walk:
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         return lowering(self.build, *args, **kwargs)
+
+    def _with_effects(self, node: torch.fx.Node) -> Any:
+        """A call that does something besides computing: `(token, *results)`.
+
+        The token stands for "everything up to here has happened".  Steps stay in order anyway, so
+        it is None here as it is at run time.
+        """
+        token, op, *args = map_arg(node.args, lambda n: self.values[n])
+        if not isinstance(op, torch._ops.OpOverload) or op._schema.is_mutable:
+            raise self._refused(node, f"{op} with its effects")
+        kwargs = map_arg(node.kwargs, lambda n: self.values[n])
+        facts = self.build.results[1:]
+        results = call(self.build, op, args, kwargs, reason="effect", outputs=facts)
+        return (token, *results)
 
     def call_method(self, node: torch.fx.Node) -> Any:
         raise self._refused(node, f"a call of the method {node.target}")
@@ -206,6 +223,12 @@ class _Walk:
         )
 
 
+def _is_token(placeholder: torch.fx.Node) -> bool:
+    effects = torch.ops.higher_order.with_effects
+    users = placeholder.users
+    return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
+
+
 def _is_empty(fake: torch.Tensor) -> bool:
     """Is it sure that there are no elements?  Then nothing needs to be read."""
     return any(isinstance(size, int) and size == 0 for size in fake.shape)
@@ -223,7 +246,7 @@ def _needed(steps: Sequence[Step], outputs: Sequence[Output]) -> list[Step]:
 
 
 def _has_effects(step: Step) -> bool:
-    """An assertion may raise, and drawing a seed moves the generator, as in eager."""
+    """An assertion may raise, drawing a seed moves the generator, and some ops print or check."""
     if not isinstance(step, ExternCall):
         return False
-    return step.reason == "random seed" or step.outputs == (None,)
+    return step.reason in ("random seed", "effect") or step.outputs == (None,)

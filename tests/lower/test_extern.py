@@ -1,0 +1,31 @@
+"""Calls of ATen whose arguments or results are out of the ordinary."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.lower.lowering import Lowered, assert_same
+
+
+def test_a_check_that_only_raises_is_kept() -> None:
+    """linalg.cholesky asks `_linalg_check_errors`, an op with effects and without results."""
+    compiled = Lowered().aot(torch.linalg.cholesky)
+    good, bad = torch.eye(3) * 4, -torch.eye(3)
+    assert_same(compiled(good), torch.linalg.cholesky(good))
+    with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
+        compiled(bad)
+
+
+def test_effects_keep_their_order(capfd: pytest.CaptureFixture[str]) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.aten._print("first")
+        y = x.sin()
+        torch.ops.aten._print("second")
+        return y
+
+    compiled = Lowered().aot(function)
+    capfd.readouterr()
+    x = torch.randn(3)
+    assert_same(compiled(x), x.sin())
+    assert capfd.readouterr().out.split() == ["first", "second"]
