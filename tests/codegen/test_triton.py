@@ -117,7 +117,8 @@ def booleans(a, b):
 @case(floats(4, 6, dtype=torch.float16), floats(4, 6, dtype=torch.bfloat16))
 def half_precision(x, y):
     converted = x.to(torch.bfloat16) + 1, y.to(torch.float16), y.to(torch.int32), y.double()
-    return *converted, x.softmax(-1), y.softmax(-1), torch.arange(6).to(torch.bfloat16) + y
+    steps = torch.arange(6, device=y.device).to(torch.bfloat16)
+    return *converted, x.softmax(-1), y.softmax(-1), steps + y
 
 
 @case(floats(40, 50, dtype=torch.float64))
@@ -138,7 +139,8 @@ def embedding(i, w):
 
 @case(lambda: torch.randn(()), floats(1))
 def scalars(a, b):
-    return a + b, a.sin(), b.sum(), torch.arange(4, dtype=torch.float64) * a
+    steps = torch.arange(4, dtype=torch.float64, device=a.device)
+    return a + b, a.sin(), b.sum(), steps * a
 
 
 @case(floats(0, 5), floats(5, 0))

@@ -198,7 +198,7 @@ def bfloat16_math(a, b):
 
 @case(lambda: floats(5, 5))
 def triangles(x):
-    return torch.tril(x) + torch.triu(x, 1) * torch.arange(5)
+    return torch.tril(x) + torch.triu(x, 1) * torch.arange(5, device=x.device)
 
 
 @case(lambda: floats(7), lambda: floats(7, dtype=torch.float64))

@@ -36,18 +36,16 @@ def agree(function: Any, *arguments: Any, dynamic: bool = False, **tolerance: fl
 def test_cases(name: str) -> None:
     torch.manual_seed(0)
     function, make = CASES[name]
-    arguments = [on_gpu(a) for a in make()]
-    with torch.device("cuda"):
-        agree(function, *arguments, rtol=2e-5, atol=2e-5)
+    agree(function, *map(on_gpu, make()), rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str) -> None:
     torch.manual_seed(0)
     function, make = FUNCTIONS[name]
-    arguments = [on_gpu(a) for a in make()]
-    with torch.device("cuda"):
-        agree(function, *arguments, rtol=2e-5, atol=2e-5)
+    # a sum of bfloat16 is rounded once, and in another order than eager's
+    tolerance = 2e-2 if name == "bfloat16_math" else 2e-5
+    agree(function, *map(on_gpu, make()), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("shape", [(4096, 1024), (1000, 5000), (64, 50_257), (3, 100_001)])

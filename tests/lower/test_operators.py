@@ -260,7 +260,6 @@ CREATED: dict[str, Callable[[], torch.Tensor]] = {
     "triangle": lambda: torch.tril_indices(4, 3),
     "scalar_tensor": lambda: torch.scalar_tensor(3, dtype=torch.float16),
     "constant": lambda: torch.tensor([1.0, 2.0]) + torch.tensor(3),
-    "hann": lambda: torch.hann_window(8),
 }
 
 
