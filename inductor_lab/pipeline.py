@@ -21,6 +21,7 @@ from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
 from inductor_lab.compilation import CompiledGraph, CompiledPart
 from inductor_lab.lower.graph import lower_graph
+from inductor_lab.lower.retarget import retarget
 from inductor_lab.observer import Observer
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
@@ -87,6 +88,8 @@ class GraphCompiler:
             f"{name}.rewrite", lambda: rewrite(module, name, options, record=self.keep)
         )
         loops = self._phase(f"{name}.lower", lambda: lower_graph(rewrites.module, name, options))
+        if options.target is not None:
+            loops = retarget(loops)
         schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, options.fusion))
         kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
         host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels))

@@ -117,7 +117,11 @@ def test_target_gives_triton_text_without_running_it() -> None:
     c = lab.inspect(wave, x, target="cuda:90")
     kernel = c.graphs[0].forward.kernels[0]
     assert kernel.language == "triton" and "@triton.jit" in str(kernel)
+    assert "cuda:0" in str(c.graphs[0].forward.loops)
+    assert "empty_strided_cuda" in str(c.graphs[0].forward.host)
     assert_close(c.result, wave(x))
+    assert_close(c.graphs[0].forward.schedule.run(x)[0], wave(x))
+    assert "sm_90" in kernel.ladder("cuda:90")["ptx"]
 
 
 def test_input_mutation_and_module_state() -> None:

@@ -1,0 +1,40 @@
+"""Move a program to a machine that is not here: what was traced on the CPU is planned for a GPU.
+
+    buf0[i0] : f32 cpu      →      buf0[i0] : f32 cuda:0
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.program import ExternCall, LoopProgram, Step
+
+GPU = "cuda:0"
+"""What torch calls the first GPU, on NVIDIA's and on AMD's machines."""
+
+
+def retarget(program: LoopProgram) -> LoopProgram:
+    """The same program with every CPU buffer, and every CPU argument of a library call, on a GPU."""
+    buffers = {
+        name: replace(buffer, device=GPU) if buffer.device == "cpu" else buffer
+        for name, buffer in program.buffers.items()
+    }
+    return replace(program, buffers=buffers, steps=tuple(map(_step, program.steps)))
+
+
+def _step(step: Step) -> Step:
+    if not isinstance(step, ExternCall):
+        return step
+    kwargs = tuple((name, _argument(value)) for name, value in step.kwargs)
+    return replace(step, args=tuple(map(_argument, step.args)), kwargs=kwargs)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_argument, value))
+    if isinstance(value, torch.device) and value.type == "cpu":
+        return torch.device(GPU)
+    return value
