@@ -17,7 +17,7 @@ GPU = "cuda:0"
 
 
 def retarget(program: LoopProgram) -> LoopProgram:
-    """The same program with every CPU buffer, and every CPU argument of a library call, on a GPU."""
+    """The same program with every CPU buffer and every CPU argument of a call on a GPU."""
     buffers = {
         name: replace(buffer, device=GPU) if buffer.device == "cpu" else buffer
         for name, buffer in program.buffers.items()
