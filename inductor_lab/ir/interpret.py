@@ -210,6 +210,8 @@ def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None)
 
 def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
     """The tensor itself if it already lies as the buffer says, otherwise a copy that does."""
+    if values.layout is not torch.strided:
+        return values
     planned = [concrete(s, symbols) for s in buffer.layout.stride]
     relevant = [d for d, n in enumerate(values.shape) if n > 1]
     same = all(values.stride(d) == planned[d] for d in relevant) or values.numel() == 0
@@ -221,7 +223,9 @@ def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.T
 def view_of(
     view: BufferView, tensor: torch.Tensor, buffer: Buffer, symbols: Symbols
 ) -> torch.Tensor:
-    """The strided view of a buffer's storage that `view` describes."""
+    """The strided view of a buffer's storage that `view` describes (all of a sparse tensor)."""
+    if tensor.layout is not torch.strided:
+        return tensor
     size = [concrete(s, symbols) for s in view.layout.size]
     stride = [concrete(s, symbols) for s in view.layout.stride]
     start = tensor.storage_offset() - concrete(buffer.layout.offset, symbols)

@@ -29,3 +29,10 @@ def test_effects_keep_their_order(capfd: pytest.CaptureFixture[str]) -> None:
     x = torch.randn(3)
     assert_same(compiled(x), x.sin())
     assert capfd.readouterr().out.split() == ["first", "second"]
+
+
+def test_a_sparse_result_goes_through_as_it_is() -> None:
+    x = torch.eye(3)
+    result = Lowered().aot(lambda x: (x * 2).to_sparse())(x)
+    assert result.layout is torch.sparse_coo
+    assert_same(result.to_dense(), x * 2)
