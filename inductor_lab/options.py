@@ -31,7 +31,7 @@ class FusionOptions:
 class Options:
     """Options of `lab.compile`, `lab.inspect` and `torch.compile(..., backend="inductor_lab")`.
 
-    mode            one of `MODES`, as torch.compile has them
+    mode            one of `MODES`, as torch.compile has them; all make the same code so far
     dynamic         None (torch decides), True or False
     fullgraph       raise on a graph break
     target          None: the device of the tensors; `"cuda:90"`, `"hip:gfx942"`: compile for it
