@@ -25,6 +25,7 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._dynamo.pgo import get_code_state
 from torch._functorch import partitioners as _partitioners
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
 from torch._logging import structured as _structured
@@ -220,6 +221,15 @@ def extract_modules(
         num_fwd_outputs=num_fwd_outputs,
         **{name: value for name, value in optional.items() if name in accepted},
     )
+
+
+def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
+    """The names of inputs that AOTAutograd writes new values to once the forward has run."""
+    (output,) = graph.find_nodes(op="output")
+    results = output.meta.get("desc") or ()
+    written = {r.mutated_input for r in results if isinstance(r, InputMutationAOTOutput)}
+    inputs = graph.find_nodes(op="placeholder")
+    return frozenset(node.name for node in inputs if node.meta.get("desc") in written)
 
 
 def size_text(size: Any) -> str:

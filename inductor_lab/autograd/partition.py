@@ -29,6 +29,7 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.text import target_text
 
+aten = torch.ops.aten
 GraphModule = torch.fx.GraphModule
 SIZE_BYTES = 8
 
@@ -65,12 +66,32 @@ def partition(
         num_fwd_outputs=num_fwd_outputs,
         static_lifetime_input_nodes={primals[i] for i in static_lifetime_input_indices or ()},
     )
+    _copy_before_written(forward, num_fwd_outputs)
     _recompute_late(backward, {node.name for node in sides.gradient})
     if not describe:
         return forward, backward, None
     return forward, backward, _describe(
         forward, backward, chooser, [*tensors, *sizes], memory_budget, earlier
     )
+
+
+def _copy_before_written(forward: GraphModule, own: int) -> None:
+    """Save a copy of an input that is written to between forward and backward; the first `own`
+    outputs are results.
+
+    `return (new_x, y, (saved) x)`  →  `x' = clone(x); return (new_x, y, (saved) x')`
+    """
+    written = torch_api.written_inputs(forward.graph)
+    (output,) = forward.graph.find_nodes(op="output")
+    results = list(output.args[0])
+    for n in range(own, len(results)):
+        node = results[n]
+        if isinstance(node, torch.fx.Node) and node.op == "placeholder" and node.name in written:
+            with forward.graph.inserting_before(output):
+                results[n] = forward.graph.call_function(aten.clone.default, (node,))
+            results[n].meta = dict(node.meta)
+    output.args = (tuple(results),)
+    forward.recompile()
 
 
 def _recompute_late(backward: GraphModule, gradient: set[str]) -> None:

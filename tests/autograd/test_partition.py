@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tests.autograd.backend import compiled
+from tests.autograd.backend import PartitionOnly, compiled
 
 FUNCTIONS = {
     "trig": lambda x, w: torch.sin(x) ** 2 + torch.cos(x) ** 2,
@@ -222,3 +222,16 @@ def test_forward_and_backward_lead_back_to_the_joint_graph():
         for node in graph.nodes:
             if node.op != "output":
                 assert node.came_from == (node.name,)
+
+
+def test_an_input_that_is_written_to_after_it_was_read():
+    def function(x, state):
+        y = x * state.clone()
+        state.add_(1)
+        return y
+
+    x, before = torch.randn(3, requires_grad=True), torch.randn(3)
+    state = before.clone()
+    torch.compile(function, backend=PartitionOnly())(x, state).sum().backward()
+    torch.testing.assert_close(state, before + 1)
+    torch.testing.assert_close(x.grad, before)
