@@ -26,10 +26,12 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Size
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
+    Callee,
     ExternArg,
     ExternCall,
     Layout,
@@ -85,8 +87,10 @@ class _Writer:
         spaces = sorted({call.op.split(".")[0] for call in calls})
         devices = {buffer.device.split(":")[0] for buffer in self.program.buffers.values()}
         helpers = ["laid_out", "reinterpret", *(HELPERS[d] for d in devices if d in HELPERS)]
+        higher_order = any(call.op.startswith(PREFIX) for call in calls)
         text = [
             "import torch",
+            *([f"from {call_higher_order.__module__} import call_higher_order"] * higher_order),
             f"from inductor_lab.runtime.memory import {', '.join(sorted(helpers))}",
             *(f"{space} = torch.ops.{space}" for space in spaces),
             "",
@@ -146,7 +150,7 @@ class _Writer:
     def extern(self, call: ExternCall) -> None:
         buffers = [self.program.buffers[name] if name else None for name in call.outputs]
         made = [buffer for buffer in buffers if buffer is not None]
-        text = f"{call.op}({', '.join(self.call_arguments(call))})"
+        text = self.call_text(call)
         if not made:
             self.emit(text, call.origins, statement=True)
         elif returns_one_tensor(call.op):
@@ -161,11 +165,13 @@ class _Writer:
             self.bound.add(buffer.name)
             self.bind_symbols(buffer)
 
-    def call_arguments(self, call: ExternCall) -> Iterator[str]:
-        for argument in call.args:
-            yield self.value(argument)
-        for name, argument in call.kwargs:
-            yield f"{name}={self.value(argument)}"
+    def call_text(self, call: ExternCall) -> str:
+        args = [self.value(argument) for argument in call.args]
+        kwargs = [(name, self.value(argument)) for name, argument in call.kwargs]
+        if call.op.startswith(PREFIX):
+            named = ", ".join(f"{name!r}: {value}" for name, value in kwargs)
+            return f"call_higher_order({call.op}, ({', '.join(args)},), {{{named}}})"
+        return f"{call.op}({', '.join([*args, *(f'{name}={value}' for name, value in kwargs)])})"
 
     def free(self, position: int) -> None:
         """Let go of what is dead after a step, and of the old names of memory taken over in it."""
@@ -198,6 +204,8 @@ class _Writer:
                 return f"[{', '.join(self.value(item) for item in value)}]"
             case sympy.Expr():
                 return torch_api.size_text(value)
+            case Callee(called):
+                return called
             case float():
                 return repr(value) if abs(value) < float("inf") else f'float("{value}")'
             case torch.device():

@@ -17,11 +17,13 @@ import sympy
 import torch
 
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
+from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
 from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
+    Callee,
     ExternArg,
     ExternCall,
     LoopProgram,
@@ -272,8 +274,12 @@ class Run:
 
     def call(self, call: ExternCall) -> None:
         operator = find_operator(call.op)
+        args = tuple(self.argument(a) for a in call.args)
         kwargs = {name: self.argument(value) for name, value in call.kwargs}
-        results = operator(*(self.argument(a) for a in call.args), **kwargs)
+        if call.op.startswith(PREFIX):
+            results = call_higher_order(operator, args, kwargs)
+        else:
+            results = operator(*args, **kwargs)
         if isinstance(results, torch.Tensor) or results is None:
             results = (results,)
         for name, result in zip(call.outputs, results, strict=True):
@@ -285,8 +291,10 @@ class Run:
         match argument:
             case BufferView(name):
                 return view_of(argument, self.env[name], self.program.buffers[name], self.symbols)
+            case Callee(name):
+                return self.program.callees[name]
             case tuple():
-                return [self.argument(item) for item in argument]
+                return tuple(self.argument(item) for item in argument)
             case sympy.Expr():
                 return concrete(argument, self.symbols)
             case torch.device():

@@ -10,7 +10,7 @@ Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -109,9 +109,20 @@ class Reduction:
 
 Nest: TypeAlias = Pointwise | Reduction
 
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function that is an argument of an extern call, by its name in `LoopProgram.callees`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 ExternArg: TypeAlias = Any
 """BufferView, a tuple of arguments, Size, int, float, bool, str, None, torch.dtype,
-torch.device, torch.layout or torch.memory_format."""
+torch.device, torch.layout, torch.memory_format or Callee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +156,9 @@ Output: TypeAlias = BufferView | int | float | bool | sympy.Expr | None
 class LoopProgram(Shown):
     """Steps in an order that respects data flow (each buffer is made before it is loaded).
 
-    `constants` holds the tensors of CONSTANT buffers.  `ignored_inputs` are positions of arguments
-    that nothing uses (their entry in `inputs` still names them).
+    `constants` holds the tensors of CONSTANT buffers, `callees` the sub-graphs and operators that
+    higher-order operators are given (live: they are not saved).  `ignored_inputs` are positions of
+    arguments that nothing uses (their entry in `inputs` still names them).
     """
 
     name: str
@@ -155,6 +167,7 @@ class LoopProgram(Shown):
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
     constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    callees: Mapping[str, Callable[..., Any]] = field(default_factory=dict, metadata={"live": True})
 
     def __repr__(self) -> str:
         nests = len(self.nests)

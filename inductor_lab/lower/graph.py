@@ -20,12 +20,14 @@ from typing import Any
 
 import sympy
 import torch
-from torch.fx.node import map_arg
+from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab.errors import LabError
+from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
+    Callee,
     ExternCall,
     Input,
     Layout,
@@ -80,7 +82,7 @@ def lower_graph(
     """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
 
     Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
-    for what cannot be lowered at all (higher-order and mutating operators).
+    for what cannot be lowered at all (operators that write to their arguments).
     """
     return _Walk(module, Builder(name, options), registry).run()
 
@@ -98,6 +100,7 @@ class _Walk:
         self.values: dict[torch.fx.Node, Any] = {}
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
+        self.callees: dict[str, Any] = {}
 
     def run(self) -> LoopProgram:
         for node in self.module.graph.nodes:
@@ -114,6 +117,7 @@ class _Walk:
             tuple(steps),
             self.outputs,
             build.constants,
+            self.callees,
         )
 
     # ---- one method for each kind of FX node ----
@@ -130,10 +134,10 @@ class _Walk:
         self.build.symbols |= symbols_in((symbol,))
         return size
 
-    def get_attr(self, node: torch.fx.Node) -> TensorValue:
+    def get_attr(self, node: torch.fx.Node) -> TensorValue | Callee:
         value = operator.attrgetter(node.target)(self.module)
         if not isinstance(value, torch.Tensor):
-            raise self._refused(node, "a graph inside the graph (a higher-order operator)")
+            return self._callee(node.name, value)
         self.build.constants[node.name] = value
         return self.build.given(node.name, BufferKind.CONSTANT, value)
 
@@ -145,6 +149,8 @@ class _Walk:
             return self._number(node, result)
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effects(node)
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            return self._higher_order(node)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
@@ -174,6 +180,24 @@ class _Walk:
         facts = self.build.results[1:]
         results = call(self.build, op, args, kwargs, reason="effect", outputs=facts)
         return (token, *results)
+
+    def _higher_order(self, node: torch.fx.Node) -> Any:
+        """A call with sub-graphs or operators among its arguments (`torch.cond`, loops, custom
+        operators that write to their arguments)."""
+
+        def value(item: Any) -> Any:
+            if isinstance(item, torch._ops.OpOverload):
+                return self._callee(str(item).replace(".", "_"), item)
+            return self.values[item] if isinstance(item, torch.fx.Node) else item
+
+        args, kwargs = map_aggregate((node.args, node.kwargs), value)
+        name = f"{PREFIX}{node.target.name()}"
+        return call(self.build, name, args, kwargs, reason="control flow")
+
+    def _callee(self, name: str, function: Any) -> Callee:
+        """A function that an extern call is given."""
+        self.callees[name] = function
+        return Callee(name)
 
     def call_method(self, node: torch.fx.Node) -> Any:
         raise self._refused(node, f"a call of the method {node.target}")

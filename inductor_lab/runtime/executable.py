@@ -67,7 +67,8 @@ def build_executable(
     if cpp:
         unit = translation_unit(cpp)
         library = build_library(unit, name, cache=options.cache, traces=traces)
-    namespace: dict[str, Any] = dict(schedule.program.constants)
+    program = schedule.program
+    namespace: dict[str, Any] = {**program.constants, **program.callees}
     for kernel in kernels:
         if library is not None and kernel.language == "cpp":
             namespace[kernel.name] = cpp_function(library, kernel, traces)

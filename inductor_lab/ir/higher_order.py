@@ -1,0 +1,52 @@
+"""Calls of operators that take functions: `torch.cond(pred, true_fn, false_fn, operands)`.
+
+The functions are sub-graphs of ATen operators, or operators, and run as they are: their insides are
+not lowered to loops.
+
+Inductor: `ir.Conditional`, `ir.WhileLoop`, which compile the sub-graphs in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+PREFIX = "higher_order."
+"""How the names of these operators start in an `ExternCall`."""
+
+
+def call_higher_order(
+    operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """The results of `operator(*args, **kwargs)`, none of which shares memory with an argument.
+
+    (A loop that makes no turn would return what it was given.)
+    """
+    with torch.no_grad():
+        args = tuple(_detached(a) for a in args)
+        kwargs = {name: _detached(value) for name, value in kwargs.items()}
+        given = {t.untyped_storage().data_ptr() for t in _tensors((*args, *kwargs.values()))}
+        results = operator(*args, **kwargs)
+        results = results if isinstance(results, tuple | list) else (results,)
+        return tuple(_apart(result, given) for result in results)
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, tuple | list):
+        return tuple(_detached(item) for item in value)
+    return value
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, tuple | list):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+def _apart(result: Any, given: set[int]) -> Any:
+    shared = isinstance(result, torch.Tensor) and result.untyped_storage().data_ptr() in given
+    return result.clone() if shared else result
