@@ -182,13 +182,13 @@ def size_text(size: Size, symbols: Mapping[sympy.Symbol, str]) -> str:
             return "(" + " * ".join(size_text(a, symbols) for a in size.args) + ")"
         case sympy.Pow(args=(base, sympy.Integer() as exponent)) if exponent > 0:
             return "(" + " * ".join([size_text(base, symbols)] * int(exponent)) + ")"
-        case sympy.Max() | sympy.Min():
-            return _extreme(size, symbols)
+    if type(size).__name__ in ("Max", "Min"):  # sympy's, or torch's own classes of these names
+        return _extreme(size, symbols)
     return _division(size, symbols)
 
 
 def _extreme(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
-    sign = ">" if isinstance(size, sympy.Max) else "<"
+    sign = ">" if type(size).__name__ == "Max" else "<"
     texts = [size_text(a, symbols) for a in size.args]
     total = texts[0]
     for text in texts[1:]:

@@ -56,7 +56,7 @@ class Facts:
     def of(fake: torch.Tensor) -> Facts:
         shape, stride = tuple(fake.shape), fake.stride()
         if not all(type(s) is int for s in (*shape, *stride)):
-            shape, stride = tuple(map(size_of, shape)), tuple(map(size_of, stride))
+            shape, stride = tuple(map(size_of, shape)), tuple(map(stride_of, stride))
         return Facts(shape, stride, fake.dtype, str(fake.device))
 
     @property
@@ -76,6 +76,22 @@ def size_of(size: Any) -> Size:
         return size
     expression = size.node.expr if hasattr(size, "node") else size
     return simplify_size(sympy.sympify(expression))
+
+
+def stride_of(stride: Any) -> Size:
+    """A stride as a Size.
+
+    torch writes `Max(1, s0)` for the elements in a row of s0, to have a stride where s0 is 0.  Then
+    there is nothing to stride over, so it is s0 here, as in the products of sizes.
+    """
+    found = size_of(stride)
+    if isinstance(found, int):
+        return found
+    return simplify_size(found.replace(_is_at_least_one, lambda e: e.args[1]))
+
+
+def _is_at_least_one(size: sympy.Expr) -> bool:
+    return type(size).__name__ == "Max" and len(size.args) == 2 and size.args[0] == 1
 
 
 def symbols_in(sizes: Sequence[Size]) -> set[sympy.Symbol]:
