@@ -17,6 +17,7 @@ from inductor_lab.errors import LabError
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
+from inductor_lab.what_if import Call
 
 
 def inductor_lab(
@@ -107,6 +108,7 @@ def inspect(
         target=chosen.target,
         result=result,
         compiled=compiled,
+        call=Call(fn, args, kwargs, chosen, torch.is_grad_enabled()),
     )
 
 

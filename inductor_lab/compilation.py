@@ -7,7 +7,7 @@ data: it can be saved, loaded on another machine, printed and drawn there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from inductor_lab.rewrite.record import Decomposed
 from inductor_lab.rewrite.result import Rewrites
 from inductor_lab.runtime.executable import Executable
 from inductor_lab.schedule.result import Cost, Schedule
+from inductor_lab.what_if import Call, Comparison, recompile
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +125,7 @@ class Compilation(Shown):
     target    None, or the machine it was compiled for without running
     result    what the inspected call returned (live)
     compiled  the compiled function, to call again (live)
+    call      the function, its arguments and options, for `what_if` (live)
     """
 
     name: str
@@ -134,6 +136,7 @@ class Compilation(Shown):
     target: str | None = None
     result: Any = field(default=None, metadata={"live": True})
     compiled: Callable[..., Any] | None = field(default=None, metadata={"live": True})
+    call: Call | None = field(default=None, metadata={"live": True})
 
     @property
     def parts(self) -> tuple[CompiledPart, ...]:
@@ -183,6 +186,53 @@ class Compilation(Shown):
             f"  coverage       {self.coverage}",
         ]
         return "\n".join(lines)
+
+    def what_if(
+        self,
+        *,
+        forbid: Iterable[tuple[str, str]] = (),
+        force: Iterable[tuple[str, str]] = (),
+        fusion_off: Iterable[str] = (),
+        rewrites_off: Iterable[str] = (),
+        memory_budget: float | None = None,
+        fusion: bool | None = None,
+    ) -> Compilation:
+        """Make the inspected call once more, as this one was made but for these changes.
+
+        forbid, force   pairs of buffers, producer first (`[("buf0", "buf3")]`); a forced pair still
+                        must be legal
+        fusion_off      names of profit rules that are not asked
+        rewrites_off    names of rewrite passes or rules that are left out
+        memory_budget   0 to 1: how much may be kept for the backward
+        fusion          False: every loop nest is a kernel of its own
+
+        The function runs again, with all it does.  Raises BadOption for unknown names, NotRunnable
+        for a compilation that was loaded from a file.  `compare` shows what has changed.
+        """
+        return recompile(
+            self,
+            forbid=forbid,
+            force=force,
+            fusion_off=fusion_off,
+            rewrites_off=rewrites_off,
+            memory_budget=memory_budget,
+            fusion=fusion,
+        )
+
+    def compare(self, other: Compilation) -> Comparison:
+        """This compilation (before) and another one (after): numbers and the code's difference."""
+        return Comparison(self, other)
+
+    def widget(self) -> Any:
+        """The explorer as an anywidget, for homes that want one (VS Code, Colab, marimo)."""
+        from inductor_lab.display import live_widget
+
+        return live_widget(self)
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:
+        from inductor_lab.display import mime_bundle
+
+        return mime_bundle(self)
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`; raises CannotWrite."""

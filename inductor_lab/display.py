@@ -31,5 +31,16 @@ def write_report(compilation: Any, path: Path) -> Path:
     return written
 
 
+def live_widget(compilation: Any) -> Any:
+    """The explorer of a compilation as an anywidget."""
+    return _widgets("live").Explorer.of(compilation)
+
+
+def mime_bundle(compilation: Any) -> dict[str, Any] | None:
+    """What a notebook gets beside HTML, where HTML alone cannot be live; None elsewhere."""
+    bundle: dict[str, Any] | None = _widgets("live").mime_bundle(compilation)
+    return bundle
+
+
 def _widgets(module: str) -> Any:
     return importlib.import_module(f"inductor_lab.widgets.{module}")

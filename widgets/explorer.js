@@ -2,13 +2,15 @@
 
 import { copyText, html, refill } from "./dom.js";
 import { graphView } from "./graph.js";
-import { keyboard } from "./keys.js";
+import { keepKeys, keyboard } from "./keys.js";
 import { Links } from "./links.js";
+import { whenLive } from "./live.js";
 import { Selection } from "./selection.js";
 import { barsView, emptyView, lanesView, tableView } from "./table.js";
 import { textView } from "./text.js";
 import { followTheme, toggleTheme } from "./theme.js";
 import { Trail } from "./trail.js";
+import { WhatIf } from "./whatif.js";
 
 const DRAW = {
   text: textView,
@@ -20,11 +22,15 @@ const DRAW = {
 };
 const MOST_PANES = 4;
 
-/** Draw `doc` inside `root`, in place of what is there; returns the explorer. */
-export function render(root, doc) {
+/**
+ * Draw `doc` inside `root`, in place of what is there; returns the explorer.  Where a Python process
+ * answers on `channel`, the explorer can ask it "what if".
+ */
+export function render(root, doc, channel = null) {
   const start = performance.now();
   const explorer = new Explorer(root, doc);
   performance.measure("inductor_lab: draw", { start });
+  if (channel) whenLive(channel, (line) => explorer.connect(line));
   return explorer;
 }
 
@@ -34,20 +40,62 @@ class Explorer {
     this.doc = doc;
     this.links = new Links(doc.links);
     this.selection = new Selection(this.links);
-    this.context = { links: this.links, selection: this.selection };
-    this.order = doc.groups.flatMap((group) => group.panes);
+    this.context = { links: this.links, selection: this.selection, whatIf: null };
+    this.orderPanes();
     this.chosen = new Map();
     this.slots = [];
     this.area = html("main", { class: "lab-panes" });
     this.trail = new Trail(this);
     root.classList.add("lab-explorer");
+    keepKeys(root);
     followTheme(root);
-    refill(root, this.header(), html("div", { class: "lab-middle" }, this.rail(), this.area),
+    this.head = this.header();
+    this.nav = html("nav", { class: "lab-rail", "aria-label": "phases" });
+    this.fillRail();
+    refill(root, this.head, html("div", { class: "lab-middle" }, this.nav, this.area),
       this.trail.element);
     doc.open.forEach((id) => this.addSlot(id));
     this.focus(this.slots[0]);
     this.selection.listen((lit, things, scroll) => this.light(lit, scroll));
     keyboard(this);
+  }
+
+  orderPanes() {
+    this.order = this.doc.groups.flatMap((group) => group.panes);
+  }
+
+  /** There is a Python process to ask. */
+  connect(line) {
+    if (this.context.whatIf) return;
+    this.context.whatIf = new WhatIf(this, line);
+    this.head.after(this.context.whatIf.element);
+    this.root.classList.add("live");
+  }
+
+  /** Panes that were not there from the start; the first of them is shown. */
+  addGroup(title, panes) {
+    this.removeGroup(title, false);
+    const ids = Object.keys(panes);
+    this.doc.groups.unshift({ title, panes: ids });
+    Object.assign(this.doc.panes, panes);
+    this.orderPanes();
+    this.fillRail();
+    const shown = this.slots.filter((slot) => ids.includes(slot.id));
+    for (const slot of shown) this.fill(slot, slot.id);
+    if (!shown.length) this.fill(this.slots[1] || this.slots[0], ids[0]);
+    else for (const slot of this.slots) if (!shown.includes(slot)) this.fill(slot, slot.id);
+  }
+
+  removeGroup(title, settle = true) {
+    const gone = this.doc.groups.find((group) => group.title === title);
+    if (!gone) return;
+    this.doc.groups.splice(this.doc.groups.indexOf(gone), 1);
+    if (!settle) return;
+    this.orderPanes();
+    this.fillRail();
+    for (const slot of this.slots) {
+      this.fill(slot, gone.panes.includes(slot.id) ? this.doc.open[1] || this.order[0] : slot.id);
+    }
   }
 
   header() {
@@ -74,13 +122,13 @@ class Explorer {
         }, "?")));
   }
 
-  rail() {
+  fillRail() {
     this.railButtons = new Map();
     const groups = this.doc.groups.filter((group) => group.panes.length).map((group) => [
       group.title ? html("h2", {}, group.title) : null,
       ...group.panes.map((id) => this.railButton(id)),
     ]);
-    return html("nav", { class: "lab-rail", "aria-label": "phases" }, groups.flat());
+    refill(this.nav, groups.flat());
   }
 
   railButton(id) {

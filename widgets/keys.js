@@ -19,6 +19,13 @@ export function keyboard(explorer) {
   });
 }
 
+/** JupyterLab has keys of its own (`d d` deletes a cell); it spares elements with this mark. */
+export function keepKeys(root) {
+  root.addEventListener("focusin", (event) => {
+    event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
+}
+
 const ACTIONS = {
   "[": (explorer) => step(explorer, -1),
   "]": (explorer) => step(explorer, 1),

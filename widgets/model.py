@@ -4,6 +4,7 @@ title, subtitle   of the header, with `facts`: the numbers people quote, each wi
 groups            the rail: titled lists of pane ids, in the order of the way
 panes             id → {title, count, seconds, problem, views}
 open              the panes that are shown first
+switches          what a live explorer offers to change (see `compare.py`)
 links             what came from what (see `links.py`)
 """
 
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import part_panes
@@ -33,6 +35,11 @@ NOTHING = (
 
 def document(compilation: Compilation) -> dict[str, Any]:
     """Everything that the explorer shows of a compilation."""
+    return linked_document(compilation)[0]
+
+
+def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
+    """The document, and its links for whoever adds panes to it."""
     links = Links()
     panes: dict[str, View] = {}
     groups: list[View] = []
@@ -53,7 +60,7 @@ def document(compilation: Compilation) -> dict[str, Any]:
             _add(groups, panes, title if alone else f"graph {n} {title}", found)
     _add(groups, panes, "", {"time": time_pane(compilation)})
     panes["source"]["views"] = [source_view(compilation, links)]
-    return {
+    shown = {
         "format": "inductor_lab document",
         "version": VERSION,
         "title": compilation.name,
@@ -62,8 +69,10 @@ def document(compilation: Compilation) -> dict[str, Any]:
         "groups": groups,
         "panes": panes,
         "open": [name for name in _first_look(compilation) if name in panes],
+        "switches": switches(compilation),
         "links": links.data(),
     }
+    return shown, links
 
 
 def _first_look(compilation: Compilation) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ MODULES = (
     "graph",
     "trail",
     "keys",
+    "live",
+    "whatif",
     "explorer",
 )
 """In an order in which each needs only those before it; no two share a top-level name."""
@@ -33,6 +35,29 @@ def script() -> str:
     """All modules as one that exports `render(root, document)`."""
     texts = [_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in MODULES]
     return "\n".join(texts) + "\nexport { render };\n"
+
+
+@cache
+def widget_script() -> str:
+    """The same for anywidget: `initialize` announces a model, `render` draws its document."""
+    return (
+        f"{script()}\n"
+        "export default {\n"
+        "  initialize({ model }) { announce(model); },\n"
+        "  render({ model, el }) {\n"
+        '    const root = document.createElement("div");\n'
+        "    el.append(root);\n"
+        '    render(root, model.get("document"), model.get("channel"));\n'
+        "  },\n"
+        "};\n"
+    )
+
+
+@cache
+def connection_script() -> str:
+    """Only what joins a model to an explorer that is drawn already."""
+    text = _EXPORT.sub("", _read("live.js"))
+    return f"{text}\nexport default {{ initialize({{ model }}) {{ announce(model); }} }};\n"
 
 
 @cache

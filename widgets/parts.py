@@ -171,24 +171,25 @@ def decisions_view(schedule: Schedule, scope: str, links: Links) -> View:
         return empty_view(
             "decisions", "Nothing to decide: no two loop nests here share data."
         )
-    rows = [
-        row(
-            (
-                f"{d.producer} + {d.consumer}",
-                "fused" if d.fused else "not fused",
-                refusal(d),
-                d.relation,
-                bytes_text(d.bytes_saved),
-            ),
-            links.find("buffer", scope, (d.producer, d.consumer)),
-            [(v.rule, v.kind, v.reason or "ok", "no" if v.reason else "ok") for v in d.verdicts],
-            "ok" if d.fused else "no",
-        )
-        for d in schedule.decisions
-    ]
+    rows = [decision_row(decision, scope, links) for decision in schedule.decisions]
     columns = ("pair", "decision", "because", "relation", ">saves")
     note = "Open a row to see what every rule said."
     return table_view("decisions", columns, rows, note)
+
+
+def decision_row(d: Decision, scope: str, links: Links) -> View:
+    """`pair` is what a click would ask for: the other way round than it was decided."""
+    cells = (
+        f"{d.producer} + {d.consumer}",
+        "fused" if d.fused else "not fused",
+        refusal(d),
+        d.relation,
+        bytes_text(d.bytes_saved),
+    )
+    things = links.find("buffer", scope, (d.producer, d.consumer))
+    said = [(v.rule, v.kind, v.reason or "ok", "no" if v.reason else "ok") for v in d.verdicts]
+    pair = {"choice": "forbid" if d.fused else "force", "names": [d.producer, d.consumer]}
+    return {**row(cells, things, said, "ok" if d.fused else "no"), "pair": pair}
 
 
 def refusal(decision: Decision) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from html import escape
 from typing import Any
@@ -14,8 +15,11 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
+from inductor_lab.what_if import Comparison
+from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
-from inductor_lab.widgets.model import document
+from inductor_lab.widgets.live import connect
+from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.svg import picture_svg
@@ -48,6 +52,8 @@ def html(value: Any) -> str:
     match value:
         case Compilation():
             return _explorer(value)
+        case Comparison():
+            return _comparison(value)
         case Kernel() | HostProgram():
             return _page(repr(value), _code(value.code))
         case Code():
@@ -75,13 +81,30 @@ def _code(code: Code) -> str:
     return "<pre>" + "\n".join(shown) + "</pre>"
 
 
-def _explorer(compilation: Any) -> str:
+def _explorer(compilation: Compilation) -> str:
     """The explorer itself, with its plain form inside for readers without scripts."""
-    shown = document(compilation)
+    shown, links = linked_document(compilation)
+    connection = connect(compilation, links)
+    channel = json.dumps(connection.channel if connection else None)
+    return explorer_html(shown, channel)
+
+
+def _comparison(comparison: Comparison) -> str:
+    """The explorer of the first compilation, opened at what is different in the second."""
+    shown, links = linked_document(comparison.before)
+    panes = comparison_panes(comparison, links)
+    shown["panes"].update(panes)
+    shown["groups"].insert(0, {"title": "what if", "panes": list(panes)})
+    shown["open"] = ["source", *list(panes)[:2]]
+    return explorer_html({**shown, "subtitle": verdict(comparison)})
+
+
+def explorer_html(shown: dict[str, Any], channel: str = "null") -> str:
+    """A document as HTML for a cell's output; `channel` is a JavaScript literal."""
     name = f"lab-{secrets.token_hex(6)}"
     plain = f"<style>{STYLE}</style>{plain_document(shown)}"
     return (
         f'<style>{style()}</style><div id="{name}">{plain}</div>'
         f'<script type="module">\n{script()}\n'
-        f'render(document.getElementById("{name}"), {json_for_html(shown)});\n</script>'
+        f'render(document.getElementById("{name}"), {json_for_html(shown)}, {channel});\n</script>'
     )

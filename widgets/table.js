@@ -29,8 +29,10 @@ export function tableView(view, context) {
 const align = (column) => (column.startsWith(">") ? "number" : null);
 const bare = (column) => column.replace(/^>/, "");
 
-function tableRow(view, row, rows, shows, { selection }) {
+function tableRow(view, row, rows, shows, context) {
+  const { selection } = context;
   const cells = row.cells.map((cell, i) => html("td", { class: align(view.columns[i]) }, cell));
+  if (row.pair) cells[1].append(pairButton(row.pair, context));
   if (row.mark) cells[0].prepend(html("span", { class: `lab-sign ${row.mark}` }, SIGNS[row.mark]));
   const element = html("tr", {
     class: row.things.length ? "linked" : null,
@@ -59,6 +61,15 @@ function tableRow(view, row, rows, shows, { selection }) {
   }, "▸");
   cells[0].prepend(button);
   return [element, more];
+}
+
+/** "force" or "forbid" for one pair of buffers; it is seen where there is somebody to ask. */
+function pairButton({ choice, names }, context) {
+  return html("button", {
+    class: "lab-pair", type: "button", "aria-label": `${choice} ${names.join(" and ")}`,
+    title: `compile again and ${choice} this pair, in every part that has it`,
+    onclick: () => context.whatIf?.togglePair(choice, names),
+  }, choice);
 }
 
 function moreRow(cells) {

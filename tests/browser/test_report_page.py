@@ -105,7 +105,7 @@ def test_every_pane_and_view_can_be_drawn(open_page, report):
             focused.locator(".lab-tabs button").nth(tab).click()
             body = focused.locator(".lab-body")
             assert body.bounding_box()["height"] > 40
-            assert body.inner_text().strip() or body.locator("svg .lab-node").count()
+            assert body.text_content().strip() or body.locator("svg .lab-node").count()
     assert opened.wrong == []
 
 

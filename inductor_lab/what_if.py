@@ -1,0 +1,159 @@
+"""What if? The inspected call made once more with other options, and two compilations compared."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inductor_lab.display import Shown
+from inductor_lab.errors import NotRunnable
+from inductor_lab.options import Options
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation, CompiledPart
+
+Pairs = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The call that was inspected, so that it can be made again: same arguments, same gradients."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: Options
+    with_grad: bool
+
+    def inspect(self, options: Options) -> Compilation:
+        """Make the call again with these options."""
+        from inductor_lab.backend import inspect
+
+        with torch.set_grad_enabled(self.with_grad):
+            return inspect(self.fn, *self.args, options=options, **self.kwargs)
+
+
+def recompile(
+    compilation: Compilation,
+    *,
+    forbid: Pairs = (),
+    force: Pairs = (),
+    fusion_off: Iterable[str] = (),
+    rewrites_off: Iterable[str] = (),
+    memory_budget: float | None = None,
+    fusion: bool | None = None,
+) -> Compilation:
+    """`Compilation.what_if`, which says what the arguments mean."""
+    call = compilation.call
+    if call is None:
+        raise NotRunnable(
+            f"{compilation.name} was loaded from a file: its function is not here",
+            todo="call lab.inspect(f, x) again, and ask that compilation",
+        )
+    old = call.options
+    wanted_apart, wanted_together = _pairs(forbid), _pairs(force)
+    fusion_options = replace(
+        old.fusion,
+        enabled=old.fusion.enabled if fusion is None else fusion,
+        off=_joined(old.fusion.off, fusion_off),
+        forbid=_joined(_without(old.fusion.forbid, wanted_together), wanted_apart),
+        force=_joined(_without(old.fusion.force, wanted_apart), wanted_together),
+    )
+    budget = old.memory_budget if memory_budget is None else memory_budget
+    return call.inspect(
+        replace(
+            old,
+            fusion=fusion_options,
+            rewrites_off=_joined(old.rewrites_off, rewrites_off),
+            memory_budget=budget,
+        )
+    )
+
+
+def _pairs(given: Pairs) -> tuple[tuple[str, str], ...]:
+    return tuple((producer, consumer) for producer, consumer in given)
+
+
+def _joined(old: tuple[Any, ...], new: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys((*old, *new)))
+
+
+def _without(pairs: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(pair for pair in pairs if pair not in others)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Shown):
+    """Two compilations of one function side by side; made by `Compilation.compare`.
+
+    `print` shows the numbers and the difference of the generated code; a notebook draws it.
+    """
+
+    before: Compilation
+    after: Compilation
+
+    @property
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        """(what, before, after): kernels, passes, bytes, saved for backward, compile seconds."""
+        return tuple(
+            (name, tell(self.before), tell(self.after)) for name, tell in _MEASURES.items()
+        )
+
+    @property
+    def parts(self) -> tuple[tuple[str, CompiledPart | None, CompiledPart | None], ...]:
+        """(`g0.forward`, part before, part after); None where one of them has no such part."""
+        before, after = _parts(self.before), _parts(self.after)
+        names = dict.fromkeys((*before, *after))
+        return tuple((name, before.get(name), after.get(name)) for name in names)
+
+    def __repr__(self) -> str:
+        kernels = f"{self.before.after.kernels} and {self.after.after.kernels} kernels"
+        return f"Comparison({self.before.name}: {kernels})"
+
+    def __str__(self) -> str:
+        width = max(len(cell) for row in self.rows for cell in row[:2])
+        lines = [f"{what:{width}}  {old:>{width}} -> {new}" for what, old, new in self.rows]
+        for name, old, new in self.parts:
+            diff = difflib.unified_diff(
+                _code(old), _code(new), f"{name} before", f"{name} after", lineterm="", n=2
+            )
+            lines += ["", *diff] if _code(old) != _code(new) else []
+        return "\n".join(lines)
+
+
+def _parts(compilation: Compilation) -> dict[str, CompiledPart]:
+    return {
+        f"g{number}.{part.name}": part
+        for number, graph in enumerate(compilation.graphs)
+        for part in graph.parts
+    }
+
+
+def _code(part: CompiledPart | None) -> list[str]:
+    kernels = part.kernels if part is not None else ()
+    return [line.text for kernel in kernels for line in kernel.code.lines]
+
+
+def _kept(compilation: Compilation) -> int:
+    """Bytes kept for the backward."""
+    return sum(g.partition.cut_bytes for g in compilation.graphs if g.partition is not None)
+
+
+def _peak(compilation: Compilation) -> int:
+    return max((p.schedule.memory.peak_after for p in compilation.parts), default=0)
+
+
+_MEASURES: Mapping[str, Callable[[Compilation], str]] = {
+    "kernels": lambda c: f"{c.after.kernels}",
+    "passes over memory": lambda c: f"{c.after.passes}",
+    "bytes read": lambda c: f"{c.after.bytes_read:,}",
+    "bytes written": lambda c: f"{c.after.bytes_written:,}",
+    "flop": lambda c: f"{c.after.flops:,}",
+    "peak of intermediates, bytes": lambda c: f"{_peak(c):,}",
+    "kept for the backward, bytes": lambda c: f"{_kept(c):,}",
+    "compile seconds": lambda c: f"{c.total_seconds:.2f}",
+}

@@ -1,0 +1,149 @@
+"""A real JupyterLab, a real kernel, and a person who runs two cells."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CELLS = (
+    "import torch\n%load_ext inductor_lab",
+    "%%compile\n"
+    "def pythagoras(x):\n"
+    "    one = torch.sin(x) ** 2\n"
+    "    return one + torch.cos(x) ** 2\n"
+    "\n"
+    "pythagoras(torch.randn(100))",
+)
+SOURCE, CODE = '.lab-pane[data-pane="source"]', '.lab-pane[data-pane="g0.forward.code"]'
+SCHEDULE = '.lab-pane[data-pane="g0.forward.schedule"]'
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
+    """The address of a server without a token, on this machine only, and its folder."""
+    pytest.importorskip("jupyterlab", reason="no JupyterLab; to run it: pip install jupyterlab")
+    folder = tmp_path_factory.mktemp("notebooks")
+    address = f"http://127.0.0.1:{(port := free_port())}"
+    options = {
+        "--ServerApp.port": port, "--ServerApp.ip": "127.0.0.1", "--ServerApp.root_dir": folder,
+        "--IdentityProvider.token": "", "--ServerApp.open_browser": False,
+        "--ServerApp.allow_root": True, "--LabApp.news_url": "",
+        "--LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+    }
+    settings = folder / "settings"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(settings),
+           "JUPYTERLAB_SETTINGS_DIR": str(settings), "JUPYTERLAB_WORKSPACES_DIR": str(settings)}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", *(f"{k}={v}" for k, v in options.items())],
+        cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(f"{address}/api", server)
+        yield address, folder
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def wait_for(url: str, server: subprocess.Popen) -> None:
+    for _ in range(240):
+        assert server.poll() is None, "JupyterLab did not start"
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.25)
+    pytest.fail("JupyterLab did not answer within a minute")
+
+
+@pytest.fixture(scope="module")
+def notebook(browser, jupyterlab):
+    """The page with both cells run, and the seconds until the explorer was there."""
+    address, folder = jupyterlab
+    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "two.ipynb")
+    context = browser.new_context(viewport={"width": 1500, "height": 1000})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"{address}/lab/tree/two.ipynb")
+    page.click(".jp-Cell >> nth=0")
+    page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector(".jp-Cell:nth-child(1) .jp-InputPrompt:has-text('[1]')")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector(f"{CODE} .lab-line")
+    yield page
+    context.close()
+
+
+def test_two_cells_draw_the_explorer(notebook):
+    assert "pythagoras" in notebook.inner_text(".lab-header h1")
+    assert notebook.locator(f"{SCHEDULE} .lab-node").count() >= 3
+    assert "Error displaying widget" not in notebook.inner_text(".jp-Notebook")
+
+
+def test_hover_lights_up_what_became_of_a_line(notebook):
+    notebook.hover(f"{SOURCE} .lab-line >> text=one = torch.sin")
+    lit = notebook.locator(f"{CODE} .lab-line.lit code").all_inner_texts()
+    assert any("lab_sin" in text for text in lit) and not any("lab_cos" in text for text in lit)
+
+
+def test_keys_stay_in_the_explorer(notebook):
+    """`d d` deletes a cell in JupyterLab; `[`, `]` and `d` are keys of the explorer."""
+    notebook.focus(f"{SOURCE} .lab-text")
+    for _ in range(3):
+        notebook.keyboard.press("d")
+    assert notebook.locator(".jp-Notebook .jp-CodeCell").count() >= len(CELLS)
+
+
+def test_what_if_asks_the_kernel(notebook):
+    notebook.wait_for_selector(".lab-explorer.live")
+    notebook.click(f"{SCHEDULE} .lab-tabs >> text=decisions")
+    notebook.click(f"{SCHEDULE} .lab-pair >> text=forbid >> nth=0")
+    notebook.wait_for_selector(".lab-verdict:has-text('kernels')")
+    said = notebook.inner_text(".lab-verdict")
+    assert re.match(r"1 → 2 kernels", said)
+    assert notebook.locator('.lab-pane[data-pane="whatif"] .lab-line.added').count() > 3
+    notebook.click(".lab-chip")
+    notebook.wait_for_selector('.lab-rail [data-pane="whatif"]', state="detached")
+    assert notebook.inner_text(".lab-verdict") == ""
+
+
+def test_the_notebook_keeps_the_explorer_without_a_kernel(notebook, jupyterlab, browser):
+    """Saved and opened with scripts but without that kernel, everything but "what if" is there."""
+    _, folder = jupyterlab
+    notebook.keyboard.press("Escape")
+    notebook.click(".jp-Cell >> nth=0")
+    notebook.keyboard.press("Control+s")
+    for _ in range(100):
+        outputs = nbformat.read(folder / "two.ipynb", as_version=4).cells[1].get("outputs")
+        if outputs:
+            break
+        time.sleep(0.1)
+    assert outputs, "the notebook was not saved"
+    html = next(o["data"]["text/html"] for o in outputs if "text/html" in o.get("data", {}))
+    page = browser.new_context().new_page()
+    page.set_content(f"<!doctype html><meta charset='utf-8'>{html}")
+    page.hover(f"{SOURCE} .lab-line >> text=one = torch.sin")
+    assert page.locator(f"{CODE} .lab-line.lit").count() >= 1
+    assert page.locator(".lab-whatif").count() == 0
+    page.context.close()

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.errors import BadOption, NotRunnable
+from inductor_lab.widgets.compare import comparison_panes, switches, verdict
+from inductor_lab.widgets.live import Connection, Explorer, what_if
+from inductor_lab.widgets.model import linked_document
+
+
+def test_a_forbidden_pair_stays_apart_and_the_numbers_say_so(inference):
+    decision = inference.graphs[0].forward.schedule.decisions.all[0]
+    other = inference.what_if(forbid=[(decision.producer, decision.consumer)])
+    again = other.graphs[0].forward.schedule.decisions.about(decision.producer, decision.consumer)
+    assert (again.fused, again.choice) == (False, "forbidden")
+    assert other.after.kernels == inference.after.kernels + 1
+    assert torch.equal(other.result, inference.result)
+    kernels = dict((what, (old, new)) for what, old, new in inference.compare(other).rows)
+    assert kernels["kernels"] == ("1", "2")
+    assert "+" in str(inference.compare(other)) and "forward after" in str(inference.compare(other))
+
+
+def test_changes_add_up_and_can_be_taken_back(inference):
+    decision = inference.graphs[0].forward.schedule.decisions.all[0]
+    pair = (decision.producer, decision.consumer)
+    apart = inference.what_if(forbid=[pair])
+    assert apart.what_if(force=[pair]).after.kernels == inference.after.kernels
+    alone = apart.what_if(fusion=False)
+    assert alone.after.kernels == inference.before.kernels
+    assert alone.call.options.fusion.forbid == (pair,)
+
+
+def test_the_budget_of_the_backward(training):
+    def wide(x):
+        return torch.exp(torch.sin(x)).tanh().sigmoid()
+
+    kept = lab.inspect(wide, torch.randn(100, requires_grad=True))
+    less = kept.what_if(memory_budget=0.0)
+    assert less.call.options.memory_budget == 0.0
+    assert kept.graphs[0].partition.cut_bytes >= less.graphs[0].partition.cut_bytes
+
+
+def test_a_pass_that_is_left_out_does_nothing():
+    def twice(x):
+        return x.sin() + x.sin()
+
+    c = lab.inspect(twice, torch.randn(8))
+    other = c.what_if(rewrites_off=["common_subexpressions"])
+    step = next(s for s in other.graphs[0].forward.rewrites.steps
+                if s.name == "common_subexpressions")
+    assert not step.changed
+    assert any(s.changed for s in c.graphs[0].forward.rewrites.steps)
+
+
+def test_what_cannot_be(inference, tmp_path):
+    with pytest.raises(BadOption, match="nonsense"):
+        inference.what_if(fusion_off=["nonsense"])
+    loaded = lab.load(inference.save(tmp_path / "wave.json"))
+    with pytest.raises(NotRunnable, match="loaded from a file"):
+        loaded.what_if(fusion=False)
+
+
+def test_every_switch_can_be_asked_for(training):
+    changes = [change for group in switches(training) for _, change in group["changes"]]
+    assert {next(iter(c)) for c in changes} == {
+        "fusion", "fusion_off", "rewrites_off", "memory_budget"
+    }
+    links = linked_document(training)[1]
+    for change in changes[:2] + changes[-1:]:
+        assert "kernels" in what_if(training, change, links)["verdict"]
+
+
+def test_panes_are_plain_data_with_known_things(training):
+    shown, links = linked_document(training)
+    comparison = training.compare(training.what_if(fusion=False))
+    panes = comparison_panes(comparison, links)
+    assert json.loads(json.dumps(panes)) == panes
+    assert len(links.data()["kind"]) == len(shown["links"]["kind"])
+    lines = panes["whatif"]["views"][0]["blocks"][0]["lines"]
+    assert {line[2] for line in lines} >= {"+", "-"}
+    assert any(line[1] for line in lines if line[2] == "+")
+    assert "nothing changes" in verdict(training.compare(training.what_if()))
+
+
+def test_a_connection_answers_and_tells_errors(inference, monkeypatch):
+    connection = Connection(inference, linked_document(inference)[1])
+    sent = []
+    monkeypatch.setattr(connection, "send", sent.append)
+    connection._answer(connection, {"id": "1", "changes": {"fusion": False}}, [])
+    connection._answer(connection, {"id": "2", "changes": {"fusion_off": ["nonsense"]}}, [])
+    assert sent[0]["id"] == "1" and "3 kernels" in sent[0]["verdict"]
+    assert sent[1]["id"] == "2" and "nonsense" in sent[1]["error"]
+
+
+def test_the_widget_carries_the_same_document(inference):
+    widget = inference.widget()
+    assert isinstance(widget, Explorer)
+    assert widget.document == linked_document(inference)[0]
+    assert "export default" in widget._esm and "import " not in widget._esm.split("\n")[0]
+
+
+def test_outside_of_a_notebook_nobody_connects(inference):
+    assert inference._repr_mimebundle_() is None
+    assert ", null);" in inference._repr_html_()

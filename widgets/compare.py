@@ -1,0 +1,109 @@
+"""Two compilations of one function side by side, as panes beside those of the first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.rewrite.passes import PASSES
+from inductor_lab.schedule.rules import PROFIT
+from inductor_lab.widgets.graphs import bytes_text, schedule_picture
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.parts import decisions_view, module_paths
+from inductor_lab.widgets.views import (
+    ShownLine,
+    View,
+    block,
+    code_lines,
+    diff_lines,
+    empty_view,
+    pane,
+    row,
+    table_view,
+    text_view,
+)
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation, CompiledPart
+    from inductor_lab.what_if import Comparison
+
+BUDGETS = (0.75, 0.5, 0.25, 0.0)
+
+
+def switches(compilation: Compilation) -> list[View]:
+    """What can be changed: titled lists of [label, arguments of `Compilation.what_if`]."""
+    groups: dict[str, list[list[Any]]] = {
+        "fusion": [["no fusion", {"fusion": False}]]
+        + [[f"without the rule {rule}", {"fusion_off": [rule]}] for rule in PROFIT],
+        "rewrites": [[f"without {name}", {"rewrites_off": [name]}] for name in PASSES],
+    }
+    if any(graph.partition is not None for graph in compilation.graphs):
+        groups["kept for the backward"] = [
+            [f"memory budget {budget:g}", {"memory_budget": budget}] for budget in BUDGETS
+        ]
+    return [{"title": title, "changes": changes} for title, changes in groups.items()]
+
+
+def comparison_panes(comparison: Comparison, links: Links) -> dict[str, View]:
+    """The numbers, and for each part what has changed; `links` are those of the first document."""
+    rows = [row(cells, mark="" if cells[1] == cells[2] else "warn") for cells in comparison.rows]
+    panes = {
+        "whatif": pane(
+            "changes",
+            [
+                _code_diff(comparison, links),
+                table_view("numbers", ("measure", ">before", ">after"), rows),
+            ],
+        )
+    }
+    several = len(comparison.parts) > 1
+    for scope, old, new in comparison.parts:
+        if new is None:
+            continue
+        title = f"{new.name} schedule" if several else "schedule"
+        count = f"{old.schedule.after.kernels if old else 0}→{new.schedule.after.kernels}"
+        panes[f"whatif.{scope}"] = pane(title, _part_views(new, scope, links), count=count)
+    return panes
+
+
+def verdict(comparison: Comparison) -> str:
+    """`1 → 2 kernels, 8.0 kB → 16.0 kB moved, compiled in 0.31 s`."""
+    old, new = comparison.before.after, comparison.after.after
+    took = f"compiled in {comparison.after.total_seconds:.2f} s"
+    if old == new and not _differs(comparison):
+        return f"nothing changes: the same kernels ({took})"
+    moved = f"{bytes_text(old.bytes)} → {bytes_text(new.bytes)} moved"
+    return f"{old.kernels} → {new.kernels} kernels, {moved}, {took}"
+
+
+def _differs(comparison: Comparison) -> bool:
+    return any(_texts(old) != _texts(new) for _, old, new in comparison.parts)
+
+
+def _texts(part: CompiledPart | None) -> list[str]:
+    return [str(kernel.code) for kernel in part.kernels] if part is not None else []
+
+
+def _code_diff(comparison: Comparison, links: Links) -> View:
+    blocks = []
+    for scope, old, new in comparison.parts:
+        lines = diff_lines(_code(old, scope, links), _code(new, scope, links))
+        if lines:
+            blocks.append(block(lines, f"{scope} code", first=0))
+    if not blocks:
+        return empty_view("code diff", "The generated code is the same.")
+    return text_view("code diff", blocks)
+
+
+def _code(part: CompiledPart | None, scope: str, links: Links) -> list[ShownLine]:
+    if part is None:
+        return []
+    return [line for kernel in part.kernels for line in code_lines(kernel.code, links, scope)]
+
+
+def _part_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
+    picture = schedule_picture(part.schedule, links, scope, module_paths(part))
+    blocks = [block(code_lines(k.code, links, scope), k.name) for k in part.kernels]
+    views: list[View] = [{**picture.data(), "name": "graph"}]
+    views.append(text_view("code", blocks) if blocks else empty_view("code", "No kernels."))
+    views.append(decisions_view(part.schedule, scope, links))
+    return views

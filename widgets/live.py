@@ -1,0 +1,118 @@
+"""The explorer with a Python process behind it: it can ask "what if" and gets an answer.
+
+    JupyterLab, Notebook    the HTML output draws the explorer; a `Connection`, a widget without a
+                            view, joins it to the kernel.  A notebook that is opened later has the
+                            same explorer, only without somebody to ask.
+    VS Code, Colab, marimo  `Explorer`, a widget that draws itself; beside it stands the inert HTML
+
+Both talk the same way: the page sends `{id, changes}`, Python answers `{id, verdict, panes}` or
+`{id, error}`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import anywidget
+import traitlets
+
+from inductor_lab.errors import LabError
+from inductor_lab.widgets.compare import comparison_panes, verdict
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.page import connection_script, style, widget_script
+from inductor_lab.widgets.plain import STYLE, plain_document
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation
+
+KEPT = 16
+"""So many explorers of a session can be asked; older ones let go of their tensors."""
+
+LISTS = ("forbid", "force", "fusion_off", "rewrites_off")
+VALUES = ("memory_budget", "fusion")
+
+
+class Connection(anywidget.AnyWidget):
+    """A widget without a view that answers the explorer drawn under the same `channel`."""
+
+    _esm = connection_script()
+    channel = traitlets.Unicode().tag(sync=True)
+    _open: ClassVar[deque[Connection]] = deque()
+
+    def __init__(self, compilation: Compilation, links: Links, **traits: Any) -> None:
+        super().__init__(channel=secrets.token_hex(6), **traits)
+        self._compilation = compilation
+        self._links = links
+        self.on_msg(self._answer)
+        self._open.append(self)
+        while len(self._open) > KEPT:
+            self._open.popleft().close()
+
+    def _answer(self, _widget: Any, request: Any, _buffers: Any) -> None:
+        try:
+            answer = what_if(self._compilation, request.get("changes", {}), self._links)
+        except LabError as error:
+            answer = {"error": str(error)}
+        except Exception as error:  # of the person's own function: shown there, not lost in a log
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        self.send({"id": request.get("id"), **answer})
+
+
+class Explorer(Connection):
+    """The whole explorer as a widget; `Compilation.widget()` makes one."""
+
+    _esm = widget_script()
+    _css = style()
+    document = traitlets.Dict().tag(sync=True)
+
+    @classmethod
+    def of(cls, compilation: Compilation) -> Explorer:
+        shown, links = linked_document(compilation)
+        return cls(compilation, links, document=shown)
+
+
+def what_if(compilation: Compilation, changes: Any, links: Links) -> dict[str, Any]:
+    """Compile again with what the page asks for; the panes and a sentence to show."""
+    asked: dict[str, Any] = {}
+    for name in LISTS:
+        asked[name] = [tuple(x) if isinstance(x, list) else x for x in changes.get(name, ())]
+    for name in VALUES:
+        asked[name] = changes.get(name)
+    comparison = compilation.compare(compilation.what_if(**asked))
+    return {"verdict": verdict(comparison), "panes": comparison_panes(comparison, links)}
+
+
+def connect(compilation: Compilation, links: Links) -> Connection | None:
+    """A connection for an explorer in HTML; None where nobody could ask or answer."""
+    if compilation.call is None or not in_kernel() or wants_view():
+        return None
+    return Connection(compilation, links)
+
+
+def mime_bundle(compilation: Compilation) -> dict[str, Any] | None:
+    """For homes where HTML cannot reach the kernel: the widget, and inert HTML to be saved."""
+    if compilation.call is None or not in_kernel() or not wants_view():
+        return None
+    widget = Explorer.of(compilation)
+    view: tuple[dict[str, Any], Any] = widget._repr_mimebundle_()
+    html = f"<style>{STYLE}</style>{plain_document(widget.document)}"
+    return {**view[0], "text/plain": repr(compilation), "text/html": html}
+
+
+def in_kernel() -> bool:
+    """Is this a Jupyter kernel (not a terminal, not a script)?"""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def wants_view() -> bool:
+    """Does this notebook keep HTML outputs apart from widgets?"""
+    if "google.colab" in sys.modules:
+        return True
+    shell = sys.modules["IPython"].get_ipython()
+    return "__vsc_ipynb_file__" in shell.user_ns

@@ -1,0 +1,97 @@
+// What if: changes to the options, the answer of the compiler, and how it differs.
+
+import { html, refill } from "./dom.js";
+
+/** The bar under the header: what is changed, what else can be, and what came of it. */
+export class WhatIf {
+  constructor(explorer, line) {
+    this.explorer = explorer;
+    this.line = line;
+    this.changes = new Map();
+    this.asked = 0;
+    this.verdict = html("span", { class: "lab-verdict", role: "status" });
+    this.chips = html("span", { class: "lab-chips" });
+    this.choice = this.chooser();
+    this.element = html("div", { class: "lab-whatif" },
+      html("span", { class: "lab-whatif-title" }, "What if"), this.chips, this.choice, this.verdict);
+  }
+
+  chooser() {
+    const groups = this.explorer.doc.switches.map(({ title, changes }) => html("optgroup", {
+      label: title,
+    }, changes.map(([label, change]) => html("option", { value: JSON.stringify(change) }, label))));
+    const select = html("select", {
+      "aria-label": "change something and compile again",
+      onchange: () => {
+        const option = select.selectedOptions[0];
+        this.add(option.textContent, JSON.parse(select.value));
+        select.selectedIndex = 0;
+      },
+    }, html("option", { value: "" }, "change something …"), groups);
+    return select;
+  }
+
+  /** Forbid or force a pair; again, or the opposite, takes it back. */
+  togglePair(choice, pair) {
+    const label = `${choice} ${pair.join(" + ")}`;
+    const opposite = `${choice === "force" ? "forbid" : "force"} ${pair.join(" + ")}`;
+    if (this.changes.has(opposite)) this.drop(opposite);
+    else if (this.changes.has(label)) this.drop(label);
+    else this.add(label, { [choice]: [pair] });
+  }
+
+  add(label, change) {
+    for (const [other, old] of this.changes) {
+      const same = Object.keys(change)[0];
+      if (!Array.isArray(change[same]) && same in old) this.changes.delete(other);
+    }
+    this.changes.set(label, change);
+    this.run();
+  }
+
+  drop(label) {
+    this.changes.delete(label);
+    this.run();
+  }
+
+  async run() {
+    refill(this.chips, [...this.changes.keys()].map((label) => html("button", {
+      type: "button", class: "lab-chip", title: "take this back",
+      "aria-label": `take back: ${label}`, onclick: () => this.drop(label),
+    }, `${label} ×`)));
+    const number = ++this.asked;
+    if (!this.changes.size) {
+      this.verdict.textContent = "";
+      this.explorer.removeGroup("what if");
+      return;
+    }
+    const clock = this.countSeconds();
+    const answer = await this.line.ask({ changes: merged([...this.changes.values()]) });
+    clearInterval(clock);
+    if (number !== this.asked) return;
+    this.verdict.classList.toggle("no", Boolean(answer.error));
+    this.verdict.textContent = answer.error || answer.verdict;
+    if (!answer.error) this.explorer.addGroup("what if", answer.panes);
+  }
+
+  countSeconds() {
+    const start = performance.now();
+    const tell = () => {
+      const seconds = (performance.now() - start) / 1000;
+      this.verdict.textContent = `compiling … ${seconds.toFixed(1)} s`;
+    };
+    tell();
+    return setInterval(tell, 100);
+  }
+}
+
+/** Lists of several changes are joined; of single values the last one counts. */
+function merged(changes) {
+  const all = {};
+  for (const change of changes) {
+    for (const [name, value] of Object.entries(change)) {
+      all[name] = Array.isArray(value) ? [...(all[name] || []), ...value] : value;
+    }
+  }
+  return all;
+}
