@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import traceback
 import warnings
@@ -19,6 +20,8 @@ from tests.opinfo.database import Sample
 AGREE, WRONG, RAISES, TORCH, EAGER = "agree", "wrong", "raises", "torch", "eager raises"
 CRASH, HANG = "crash", "hang"
 MESSAGE = 400
+UNFILLED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?")
+"""Ops whose results are memory as it was found."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class Verdict:
               with no compiler at all, too); eager raises; crash; hang
     detail    the difference or the message
     note      `"float64"` (farther from eager than allowed, as near to the exact result as eager),
-              `"random"` (only dtypes and sizes compared), `"strides"` (other strides than eager)
+              `"random"` (only dtypes and sizes compared), `"strides"` (other strides than eager),
+              `"memory"` (other results share memory than in eager)
     externs   calls into libraries, with the reason; `"eager"`: no graph was captured
     """
 
@@ -104,7 +108,7 @@ def _check(
 ) -> None:
     try:
         expected = run(sample.call, sample, settings)
-        random = _is_random(sample, settings, expected)
+        random = UNFILLED.fullmatch(verdict.op) or _is_random(sample, settings, expected)
     except Exception as raised:
         verdict.verdict, verdict.detail = EAGER, _said(raised)
         return
@@ -123,6 +127,8 @@ def _check(
             verdict.verdict = WRONG
     elif judge.strides(actual[0]) != judge.strides(expected[0]):
         verdict.note = "strides"
+    elif judge.sharing(actual) != judge.sharing(expected):
+        verdict.note = "memory"
 
 
 def run(call: Callable[..., Any], sample: Sample, settings: Settings, seed: int = 0) -> Any:

@@ -65,6 +65,16 @@ def strides(value: Any) -> list[tuple[int, ...]]:
     ]
 
 
+def sharing(value: Any) -> list[int]:
+    """For each tensor, the number of the first one that lies in the same memory."""
+    first: dict[int, int] = {}
+    groups = []
+    for n, leaf in enumerate(tree_flatten(value)[0]):
+        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.numel():
+            groups.append(first.setdefault(leaf.untyped_storage().data_ptr(), n))
+    return groups
+
+
 def nearer(
     actual: Any, expected: Any, exact: Any, tolerance: dict[str, float], slack: float = 2.0
 ) -> bool:

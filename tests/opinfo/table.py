@@ -91,6 +91,7 @@ _NOTES = {
     "float64": "differ from eager, and are as near to the result in float64",
     "random": "are random (dtypes and sizes compared)",
     "strides": "have other strides than eager",
+    "memory": "share memory where eager's do not, or the other way round",
 }
 
 
