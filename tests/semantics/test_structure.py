@@ -1,0 +1,281 @@
+"""How programs are put together: arguments and results of all kinds, modules, modes, breaks."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import inductor_lab as lab
+from tests.semantics.compare import (
+    assert_same,
+    check_call,
+    check_gradients,
+    wave,
+    weighted,
+    with_gradients,
+)
+
+
+@dataclass
+class Record:
+    tensor: torch.Tensor
+    count: int = 0
+
+
+RESULTS = {
+    "none": lambda x: None,
+    "dict": lambda x: {"a": x + 1, "b": [x * 2, None, (x,)], "c": "text", "d": 3},
+    "dataclass": lambda x: Record(x + 1, 3),
+    "list": lambda x: [*x.unbind(0), x.chunk(2)],
+    "module_of_functions": lambda x: torch.stack([f(x) for f in (torch.sin, torch.cos)]),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(name: str) -> None:
+    check_call(RESULTS[name], lambda: [wave(4, 3)])
+
+
+def test_keyword_arguments_and_modules() -> None:
+    layers = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4, bias=False)})
+
+    def function(x: torch.Tensor, which: str = "a", *, scale: int = 2) -> dict[str, Any]:
+        return {"out": layers[which](x) * scale, "nothing": None}
+
+    compiled = lab.compile(function)
+    for which in "ab":
+        for scale in (2, 3):
+            x = wave(3, 4)
+            assert_same(compiled(x, which, scale=scale), function(x, which, scale=scale))
+
+
+def test_graph_break() -> None:
+    def function(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    check_call(function, lambda: [wave(4)])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_python_decides_by_a_value(sign: int) -> None:
+    def function(x):
+        count = int(x.sum().item() * 10)
+        return x * count if x.sum() > 0 else x - 1
+
+    check_call(function, lambda: [wave(4) * sign])
+
+
+def test_compiled_functions_call_compiled_functions() -> None:
+    inner = lab.compile(lambda x: x.sin())
+    assert_same(lab.compile(lambda x: inner(x) + 1)(wave(4)), wave(4).sin() + 1)
+
+
+def test_no_grad_and_inference_mode() -> None:
+    def function(x):
+        with torch.no_grad():
+            y = x.sin()
+        return y, x * 2
+
+    found = lab.compile(function)(wave(4).requires_grad_())
+    assert [t.requires_grad for t in found] == [False, True]
+    double = lab.compile(lambda x: (x * 2).sin())
+    assert_same(double(wave(4)), (wave(4) * 2).sin())
+    with torch.inference_mode():
+        assert_same(double(wave(4)), (wave(4) * 2).sin())
+
+
+def test_needing_gradients_is_a_property_of_the_call() -> None:
+    compiled = lab.compile(lambda x: x * 2)
+    assert not compiled(wave(4)).requires_grad
+    assert compiled(wave(4).requires_grad_()).requires_grad
+
+
+def test_backward_twice() -> None:
+    x = wave(4).requires_grad_()
+    result = lab.compile(lambda x: (x * 2).sin())(x).sum()
+    result.backward(retain_graph=True)
+    once = x.grad.clone()
+    result.backward()
+    assert_same(x.grad, 2 * once)
+
+
+def test_gradients_of_gradients_raise_clearly() -> None:
+    x = wave(4).requires_grad_()
+    (first,) = torch.autograd.grad(lab.compile(lambda x: (x**3).sum())(x), x, create_graph=True)
+    assert_same(first, 3 * x**2)
+    with pytest.raises(RuntimeError, match="double backward"):
+        torch.autograd.grad(first.sum(), x)
+
+
+def test_function_transforms() -> None:
+    def function(x):
+        slope = torch.func.grad(lambda v: (v**3).sum())(x)
+        rows = torch.func.vmap(lambda v: v.softmax(0))(x)
+        return slope, rows, torch.func.jvp(torch.sin, (x,), (x,))
+
+    check_call(function, lambda: [wave(4, 4)])
+
+
+def test_autocast() -> None:
+    layer = nn.Linear(8, 8)
+
+    def function(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return F.relu(layer(x)).float(), layer(x).softmax(-1)
+
+    expected = with_gradients(function, [wave(4, 8)])
+    found = with_gradients(lab.compile(function), [wave(4, 8)])
+    assert_same(found, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_checkpoint() -> None:
+    layer = nn.Linear(4, 4)
+
+    def function(x):
+        def inner(y):
+            return F.dropout(layer(y).relu().sin(), 0.0)
+
+        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False) * 2
+
+    check_gradients(function, wave(3, 4))
+
+
+def test_checkpoint_repeats_its_random_numbers() -> None:
+    def function(x):
+        def inner(y):
+            return F.dropout(y.sin(), 0.5).sin()
+
+        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False)
+
+    x = torch.ones(1000, requires_grad=True)
+    result = lab.compile(function)(x)
+    result.sum().backward()
+    assert 300 < (result != 0).sum() < 700
+    assert torch.equal(result != 0, x.grad != 0)
+
+
+def test_dropout_keeps_its_mask_for_the_gradient() -> None:
+    x = torch.ones(1000, requires_grad=True)
+    result = lab.compile(lambda x: F.dropout(x, 0.5))(x)
+    result.sum().backward()
+    assert_same(result, x.grad)
+
+
+def test_autograd_function() -> None:
+    class Strange(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.exp()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (x,) = ctx.saved_tensors
+            return gradient * 3 * x
+
+    check_gradients(lambda x: Strange.apply(x * 2) + x, wave(4))
+
+
+def test_forward_hooks() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model[0].register_forward_hook(lambda module, given, result: result * 2)
+    model.register_forward_pre_hook(lambda module, given: (given[0] + 1,))
+    check_gradients(model, wave(3, 4))
+
+
+def test_backward_hooks() -> None:
+    layer = nn.Linear(4, 4)
+    calls = []
+    layer.register_full_backward_hook(lambda *_: calls.append(1))
+    layer.weight.register_hook(lambda gradient: gradient * 2)
+
+    def function(x):
+        y = layer(x)
+        y.register_hook(lambda gradient: gradient * 3)
+        return y.sin()
+
+    grads = []
+    for call in (function, lab.compile(function)):
+        call(wave(3, 4)).sum().backward()
+        grads.append(layer.weight.grad)
+        layer.weight.grad = None
+    assert_same(grads[1], grads[0])
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batch_norm_statistics(momentum: float | None) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4, momentum=momentum))
+    reference, compiled = copy.deepcopy(model), lab.compile(model)
+    for step in range(3):
+        x = wave(6, 4) * step + step
+        assert_same(compiled(x), reference(x))
+    assert_same(dict(model.state_dict()), dict(reference.state_dict()))
+    model.eval(), reference.eval()
+    assert_same(compiled(wave(6, 4)), reference(wave(6, 4)))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_optimizer_steps(name: str) -> None:
+    model = nn.Linear(4, 4)
+    reference = copy.deepcopy(model)
+    kind = getattr(torch.optim, name)
+    ours, theirs = kind(model.parameters(), lr=0.1), kind(reference.parameters(), lr=0.1)
+    step = lab.compile(lambda: ours.step())
+    for _ in range(3):
+        for one in (model, reference):
+            one.zero_grad()
+            weighted(one(wave(3, 4)).pow(2)).backward()
+        step()
+        theirs.step()
+    assert_same(dict(model.state_dict()), dict(reference.state_dict()))
+
+
+def test_a_whole_training_step() -> None:
+    def step_of(model):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+
+        def step(x):
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return step
+
+    model = nn.Linear(4, 4)
+    reference = copy.deepcopy(model)
+    ours, theirs = lab.compile(step_of(model)), step_of(reference)
+    for _ in range(3):
+        assert_same(ours(wave(3, 4)), theirs(wave(3, 4)))
+    assert_same(dict(model.state_dict()), dict(reference.state_dict()))
+
+
+def test_tensor_subclass() -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    found = lab.compile(lambda x: x * 2 + 1)(TwoTensor(wave(4), wave(4) + 1))
+    assert_same([found.a, found.b], [wave(4) * 2 + 1, wave(4) * 2 + 3])
+
+
+def test_complex_and_sparse_tensors() -> None:
+    check_gradients(lambda x: torch.fft.rfft(x).abs(), wave(8))
+    check_call(lambda x: torch.complex(x, x) * 2j + 1, lambda: [wave(4)])
+    sparse = torch.eye(4).to_sparse()
+    found = lab.compile(lambda s, x: s @ x + 1)(sparse, wave(4, 4))
+    assert_same(found, wave(4, 4) + 1)
+
+
+def test_an_index_out_of_range_raises() -> None:
+    compiled = lab.compile(lambda x, i: x[i] * 2)
+    with pytest.raises(IndexError):
+        compiled(wave(4), torch.tensor([9]))
