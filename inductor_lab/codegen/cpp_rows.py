@@ -17,6 +17,7 @@ from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import (
     BLOCK,
     CHUNKS,
+    LINE,
     TILE,
     CpuPlan,
     Simd,
@@ -203,8 +204,11 @@ class Rows(Statements):
                 self.line(f"{CTYPES[acc.dtype]} parts_{acc.best}[{count}];", acc.origins)
         self.pragma("parallel for" + self.condition() + self.clauses(loop.body))
         with self.threaded(), self.loop("part", "0", str(count)):
-            self.line(f"const int64_t begin = {size} * part / {count};")
-            self.line(f"const int64_t end = {size} * (part + 1) / {count};")
+            whole = f" / {LINE} * {LINE}" if next(innermost_loops((loop,))) is loop else ""
+            stop = f"{size} * (part + 1) / {count}{whole}"
+            stop = f"part < {count - 1} ? {stop} : {size}" if whole else stop
+            self.line(f"const int64_t begin = {size} * part / {count}{whole};")
+            self.line(f"const int64_t end = {stop};")
             for acc in fed:
                 self.start(acc)
             self.reduce(loop, "begin", "end")

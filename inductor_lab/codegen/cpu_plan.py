@@ -25,6 +25,9 @@ ROWS_FOR_THREADS = 16
 CHUNKS = 32
 """Parts of a threaded reduction: fixed, so that a sum does not depend on the number of threads."""
 
+LINE = 16
+"""Floats of a cache line: a part starts at a whole one, so that no vector crosses two."""
+
 BLOCK = 4096
 """Floats that are summed straight; a longer sum is a sum of such blocks, so it stays accurate."""
 

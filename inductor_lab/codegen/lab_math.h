@@ -142,46 +142,6 @@ template <class T> static inline T lab_sqrt(T x);
 template <> inline float lab_sqrt<float>(float x) { return lab_libm(sqrtf)(x); }
 template <> inline double lab_sqrt<double>(double x) { return lab_libm(sqrt)(x); }
 
-//@ lab_asin
-template <class T> static inline T lab_asin(T x);
-template <> inline float lab_asin<float>(float x) { return lab_libm(asinf)(x); }
-template <> inline double lab_asin<double>(double x) { return lab_libm(asin)(x); }
-
-//@ lab_acos
-template <class T> static inline T lab_acos(T x);
-template <> inline float lab_acos<float>(float x) { return lab_libm(acosf)(x); }
-template <> inline double lab_acos<double>(double x) { return lab_libm(acos)(x); }
-
-//@ lab_atan
-template <class T> static inline T lab_atan(T x);
-template <> inline float lab_atan<float>(float x) { return lab_libm(atanf)(x); }
-template <> inline double lab_atan<double>(double x) { return lab_libm(atan)(x); }
-
-//@ lab_sinh
-template <class T> static inline T lab_sinh(T x);
-template <> inline float lab_sinh<float>(float x) { return lab_libm(sinhf)(x); }
-template <> inline double lab_sinh<double>(double x) { return lab_libm(sinh)(x); }
-
-//@ lab_cosh
-template <class T> static inline T lab_cosh(T x);
-template <> inline float lab_cosh<float>(float x) { return lab_libm(coshf)(x); }
-template <> inline double lab_cosh<double>(double x) { return lab_libm(cosh)(x); }
-
-//@ lab_asinh
-template <class T> static inline T lab_asinh(T x);
-template <> inline float lab_asinh<float>(float x) { return lab_libm(asinhf)(x); }
-template <> inline double lab_asinh<double>(double x) { return lab_libm(asinh)(x); }
-
-//@ lab_acosh
-template <class T> static inline T lab_acosh(T x);
-template <> inline float lab_acosh<float>(float x) { return lab_libm(acoshf)(x); }
-template <> inline double lab_acosh<double>(double x) { return lab_libm(acosh)(x); }
-
-//@ lab_atanh
-template <class T> static inline T lab_atanh(T x);
-template <> inline float lab_atanh<float>(float x) { return lab_libm(atanhf)(x); }
-template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }
-
 //@ lab_erfc
 template <class T> static inline T lab_erfc(T x);
 template <> inline float lab_erfc<float>(float x) { return lab_libm(erfcf)(x); }
@@ -197,16 +157,6 @@ template <class T> static inline T lab_round(T x);
 template <> inline float lab_round<float>(float x) { return lab_libm(rintf)(x); }
 template <> inline double lab_round<double>(double x) { return lab_libm(rint)(x); }
 
-//@ lab_atan2
-template <class T> static inline T lab_atan2(T x, T y);
-template <> inline float lab_atan2<float>(float x, float y) { return lab_libm(atan2f)(x, y); }
-template <> inline double lab_atan2<double>(double x, double y) { return lab_libm(atan2)(x, y); }
-
-//@ lab_hypot
-template <class T> static inline T lab_hypot(T x, T y);
-template <> inline float lab_hypot<float>(float x, float y) { return lab_libm(hypotf)(x, y); }
-template <> inline double lab_hypot<double>(double x, double y) { return lab_libm(hypot)(x, y); }
-
 //@ lab_copysign
 template <class T> static inline T lab_copysign(T x, T y);
 template <> inline float lab_copysign<float>(float x, float y) { return lab_libm(copysignf)(x, y); }
@@ -216,11 +166,6 @@ template <> inline double lab_copysign<double>(double x, double y) { return lab_
 template <class T> static inline T lab_fma(T x, T y, T z);
 template <> inline float lab_fma<float>(float x, float y, float z) { return lab_libm(fmaf)(x, y, z); }
 template <> inline double lab_fma<double>(double x, double y, double z) { return lab_libm(fma)(x, y, z); }
-
-//@ lab_float_fmod
-template <class T> static inline T lab_float_fmod(T x, T y);
-template <> inline float lab_float_fmod<float>(float x, float y) { return lab_libm(fmodf)(x, y); }
-template <> inline double lab_float_fmod<double>(double x, double y) { return lab_libm(fmod)(x, y); }
 
 //@ lab_isnan
 template <class T> static inline bool lab_isnan(T x) { return x != x; }
@@ -240,6 +185,25 @@ template <class T> static inline T lab_sign(T x) { return (T)((x > 0) - (x < 0))
 template <class T> static inline T lab_abs(T x) { return x < 0 ? (T)(0 - x) : x; }
 template <> inline float lab_abs<float>(float x) { return lab_libm(fabsf)(x); }
 template <> inline double lab_abs<double>(double x) { return lab_libm(fabs)(x); }
+
+//@ lab_float_fmod
+// In floats: whole multiples of y are taken away, 52 bits of the quotient in a step, each without
+// a rounding; no two floats are further apart than six such steps.
+template <class T> static inline T lab_float_fmod(T x, T y) { return lab_libm(fmod)(x, y); }
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+template <> inline float lab_float_fmod<float>(float x, float y) {
+    double rest = lab_abs<float>(x), b = lab_abs<float>(y), inverse = 1.0 / b;
+#define LAB_STEP rest = __builtin_fma(-__builtin_trunc(rest * inverse), b, rest);
+    LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP
+#undef LAB_STEP
+    rest = rest < 0 ? rest + b : rest;
+    rest = rest >= b ? rest - b : rest;
+    float result = lab_copysign<float>((float)rest, x);
+    return (b == lab_inf) & (x - x == 0) ? x : result;
+}
+#else
+template <> inline float lab_float_fmod<float>(float x, float y) { return lab_libm(fmodf)(x, y); }
+#endif
 
 //@ lab_relu
 template <class T> static inline T lab_relu(T x) { return x < 0 ? (T)0 : x; }
@@ -267,7 +231,7 @@ static inline float lab_fused(float a, float b, float c) { return a * b + c; }
 static inline double lab_fused(double a, double b, double c) { return a * b + c; }
 #endif
 
-//@ lab_reduced_exp lab_power_of_two lab_exp_of
+//@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor
 // exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
 struct lab_reduced_exp { float r; int32_t n; };
 static inline lab_reduced_exp lab_exp_of(float x) {
@@ -278,6 +242,13 @@ static inline lab_reduced_exp lab_exp_of(float x) {
 static inline float lab_power_of_two(int32_t n) {
     return lab_bitcast<float>((uint32_t)(n + 127) << 23);
 }
+static inline float lab_exp_factor(float r) {
+    float q = lab_fused(1.3814804e-3f, r, 8.368773e-3f);
+    q = lab_fused(q, r, 4.166839e-2f);
+    q = lab_fused(q, r, 0.1666652f);
+    q = lab_fused(q, r, 0.49999994f);
+    return lab_fused(q, r * r, r) + 1.0f;
+}
 
 //@ lab_exp
 template <class T> static inline T lab_exp(T x);
@@ -285,11 +256,7 @@ template <> inline float lab_exp<float>(float x) {
     x = x > 89.0f ? 89.0f : x;
     x = x < -104.0f ? -104.0f : x;
     lab_reduced_exp e = lab_exp_of(x);
-    float q = lab_fused(1.3814804e-3f, e.r, 8.368773e-3f);
-    q = lab_fused(q, e.r, 4.166839e-2f);
-    q = lab_fused(q, e.r, 0.1666652f);
-    q = lab_fused(q, e.r, 0.49999994f);
-    float p = lab_fused(q, e.r * e.r, e.r) + 1.0f;
+    float p = lab_exp_factor(e.r);
     // Two factors, since 2**n alone may overflow or be subnormal where the result is not.
     int32_t half = e.n >> 1;
     return p * lab_power_of_two(half) * lab_power_of_two(e.n - half);
@@ -354,7 +321,14 @@ template <> inline float lab_expm1<float>(float x) {
 template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
 
 //@ lab_sigmoid
+// 1 + exp(-x) needs no subnormal exponential, so one power of two will do, doubled at the end.
 template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
+template <> inline float lab_sigmoid<float>(float x) {
+    float y = -x > 89.5f ? 89.5f : -x;
+    y = y < -87.0f ? -87.0f : y;
+    lab_reduced_exp e = lab_exp_of(y);
+    return 1.0f / (1.0f + lab_exp_factor(e.r) * lab_power_of_two(e.n - 1) * 2.0f);
+}
 
 //@ lab_tanh
 template <class T> static inline T lab_tanh(T x);
@@ -455,6 +429,60 @@ template <> inline float lab_log1p<float>(float x) {
 }
 template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
 
+//@ lab_half_exp
+// exp(x) / 2, which overflows no earlier than sinh and cosh do.
+static inline float lab_half_exp(float x) {
+    lab_reduced_exp e = lab_exp_of(x > 90.0f ? 90.0f : x);
+    int32_t half = e.n >> 1;
+    return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.n - half - 1);
+}
+
+//@ lab_sinh
+template <class T> static inline T lab_sinh(T x);
+template <> inline float lab_sinh<float>(float x) {
+    float a = lab_abs<float>(x), z = x * x, e = lab_half_exp(a);
+    float q = lab_fused(2.8169513e-6f, z, 1.983616e-4f);
+    q = lab_fused(lab_fused(q, z, 8.33335e-3f), z, 0.16666667f);
+    return a < 1.0f || x != x ? lab_fused(q * z, x, x) : lab_copysign<float>(e - 0.25f / e, x);
+}
+template <> inline double lab_sinh<double>(double x) { return lab_libm(sinh)(x); }
+
+//@ lab_cosh
+template <class T> static inline T lab_cosh(T x);
+template <> inline float lab_cosh<float>(float x) {
+    float e = lab_half_exp(lab_abs<float>(x));
+    return e + 0.25f / e;
+}
+template <> inline double lab_cosh<double>(double x) { return lab_libm(cosh)(x); }
+
+//@ lab_asinh
+template <class T> static inline T lab_asinh(T x);
+template <> inline float lab_asinh<float>(float x) {
+    float a = lab_abs<float>(x), b = a > 1.0e9f ? 1.0e9f : a, z = b * b;
+    float small = lab_log1p<float>(b + z / (1.0f + lab_sqrt<float>(1.0f + z)));
+    float large = lab_log<float>(a) + 0.69314718f;
+    return lab_copysign<float>(a > 1.0e9f || x != x ? large : small, x);
+}
+template <> inline double lab_asinh<double>(double x) { return lab_libm(asinh)(x); }
+
+//@ lab_acosh
+template <class T> static inline T lab_acosh(T x);
+template <> inline float lab_acosh<float>(float x) {
+    float b = (x > 1.0e9f ? 1.0e9f : x) - 1.0f;
+    float small = lab_log1p<float>(b + lab_sqrt<float>(lab_fused(b, b, 2.0f * b)));
+    float result = x > 1.0e9f ? lab_log<float>(x) + 0.69314718f : small;
+    return x < 1.0f ? lab_nanf : result;
+}
+template <> inline double lab_acosh<double>(double x) { return lab_libm(acosh)(x); }
+
+//@ lab_atanh
+template <class T> static inline T lab_atanh(T x);
+template <> inline float lab_atanh<float>(float x) {
+    float a = lab_abs<float>(x);
+    return lab_copysign<float>(0.5f * lab_log1p<float>(2.0f * a / (1.0f - a)), x);
+}
+template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }
+
 //@ lab_two_over_pi lab_quadrant lab_reduced_angle
 // x = quadrant * pi/2 + r with |r| <= pi/4.  Up to 2**20 by subtracting multiples of pi/2, beyond by
 // multiplying with that window of the bits of 2/pi where multiples of four are already gone
@@ -537,6 +565,82 @@ template <> inline float lab_tan<float>(float x) {
 }
 template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
 
+//@ lab_atan_part
+// atan(t) for 0 <= t <= 1.
+static inline float lab_atan_part(float t) {
+    float z = t * t;
+    float q = lab_fused(-1.7935939e-3f, z, 1.0914481e-2f);
+    q = lab_fused(q, z, -3.1177614e-2f);
+    q = lab_fused(q, z, 5.795736e-2f);
+    q = lab_fused(q, z, -8.403437e-2f);
+    q = lab_fused(q, z, 0.10952181f);
+    q = lab_fused(q, z, -0.14264241f);
+    q = lab_fused(q, z, 0.19998549f);
+    q = lab_fused(q, z, -0.33333298f);
+    return lab_fused(q * z, t, t);
+}
+
+//@ lab_atan
+template <class T> static inline T lab_atan(T x);
+template <> inline float lab_atan<float>(float x) {
+    float a = lab_abs<float>(x), r = lab_atan_part(a > 1.0f ? 1.0f / a : a);
+    return lab_copysign<float>(a > 1.0f ? 1.57079637f - (r + 4.37113883e-8f) : r, x);
+}
+template <> inline double lab_atan<double>(double x) { return lab_libm(atan)(x); }
+
+//@ lab_atan2
+template <class T> static inline T lab_atan2(T y, T x);
+template <> inline float lab_atan2<float>(float y, float x) {
+    float a = lab_abs<float>(x), b = lab_abs<float>(y);
+    float small = a < b ? a : b, large = a < b ? b : a;
+    float t = small == large ? (large == 0 ? 0.0f : 1.0f) : small / large;
+    float r = lab_atan_part(t);
+    r = a < b ? 1.57079637f - (r + 4.37113883e-8f) : r;
+    r = lab_bitcast<int32_t>(x) < 0 ? 3.14159274f - (r + 8.74227766e-8f) : r;
+    return (x != x) | (y != y) ? lab_nanf : lab_copysign<float>(r, y);
+}
+template <> inline double lab_atan2<double>(double y, double x) { return lab_libm(atan2)(y, x); }
+
+//@ lab_asin_part
+// asin(t) for |t| <= 1/2.
+static inline float lab_asin_part(float t) {
+    float z = t * t;
+    float q = lab_fused(3.7516452e-2f, z, 1.4438604e-2f);
+    q = lab_fused(q, z, 3.1807717e-2f);
+    q = lab_fused(q, z, 4.4516955e-2f);
+    q = lab_fused(q, z, 7.500504e-2f);
+    q = lab_fused(q, z, 0.1666666f);
+    return lab_fused(q * z, t, t);
+}
+
+//@ lab_asin
+template <class T> static inline T lab_asin(T x);
+template <> inline float lab_asin<float>(float x) {
+    float a = lab_abs<float>(x), t = a > 0.5f ? lab_sqrt<float>(0.5f - 0.5f * a) : a;
+    float r = lab_asin_part(t);
+    return lab_copysign<float>(a > 0.5f ? 1.57079637f - (2.0f * r + 4.37113883e-8f) : r, x);
+}
+template <> inline double lab_asin<double>(double x) { return lab_libm(asin)(x); }
+
+//@ lab_acos
+template <class T> static inline T lab_acos(T x);
+template <> inline float lab_acos<float>(float x) {
+    float a = lab_abs<float>(x), t = a > 0.5f ? lab_sqrt<float>(0.5f - 0.5f * a) : x;
+    float r = lab_asin_part(t);
+    float far = x > 0 ? 2.0f * r : 3.14159274f - (2.0f * r + 8.74227766e-8f);
+    return a > 0.5f ? far : 1.57079637f - (r + 4.37113883e-8f);
+}
+template <> inline double lab_acos<double>(double x) { return lab_libm(acos)(x); }
+
+//@ lab_hypot
+template <class T> static inline T lab_hypot(T x, T y);
+template <> inline float lab_hypot<float>(float x, float y) {
+    double a = x, b = y;
+    float result = (float)lab_sqrt<double>(a * a + b * b);
+    return (lab_abs<float>(x) == lab_inff) | (lab_abs<float>(y) == lab_inff) ? lab_inff : result;
+}
+template <> inline double lab_hypot<double>(double x, double y) { return lab_libm(hypot)(x, y); }
+
 //@ lab_erf
 template <class T> static inline T lab_erf(T x);
 template <> inline float lab_erf<float>(float x) {
@@ -557,19 +661,49 @@ template <> inline float lab_erf<float>(float x) {
     p = lab_fused(p, b, 1.1295779f);
     p = lab_fused(p, b, -1.8790737e-4f);
     lab_reduced_exp e = lab_exp_of(-p);
-    float t = lab_fused(1.3814804e-3f, e.r, 8.368773e-3f);
-    t = lab_fused(lab_fused(t, e.r, 4.166839e-2f), e.r, 0.1666652f);
-    t = lab_fused(lab_fused(t, e.r, 0.49999994f), e.r * e.r, e.r) + 1.0f;
-    float large = lab_copysign<float>(1.0f - t * lab_power_of_two(e.n), x);
+    float large = lab_copysign<float>(1.0f - lab_exp_factor(e.r) * lab_power_of_two(e.n), x);
     return a < 1.0f || x != x ? small : large;
 }
 template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
 
-//@ lab_pow
+//@ lab_pow lab_log2_for_pow lab_exp2_for_pow
+// |x|**y = 2**(y * log2 |x|) in double, with just the digits that a float needs.
+static inline double lab_log2_for_pow(double a) {
+    uint64_t bits = lab_bitcast<uint64_t>(a) - 0x3fe6a09e667f3bcdu;
+    double n = (double)((int64_t)bits >> 52);
+    double f = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    double q = lab_fused(0.07736949374061723, f, -0.1428386755043944);
+    q = lab_fused(q, f, 0.14474855827673574);
+    q = lab_fused(q, f, -0.14315661786085862);
+    q = lab_fused(q, f, 0.15876980440486393);
+    q = lab_fused(q, f, -0.18030058717259984);
+    q = lab_fused(q, f, 0.20617535863257322);
+    q = lab_fused(q, f, -0.2404531661695704);
+    q = lab_fused(q, f, 0.28853729350449364);
+    q = lab_fused(q, f, -0.3606736748177966);
+    q = lab_fused(q, f, 0.4808983613951061);
+    q = lab_fused(q, f, -0.7213475208688112);
+    q = lab_fused(q, f, 1.4426950408687067);
+    double result = lab_fused(q, f, n);
+    result = a <= 1.7976931348623157e308 ? result : a;
+    return a == 0 ? -lab_inf : result;
+}
+static inline float lab_exp2_for_pow(double x) {
+    x = x > 200.0 ? 200.0 : x;
+    x = x < -200.0 ? -200.0 : x;
+    double t = x + 6755399441055744.0, r = x - (t - 6755399441055744.0);
+    double q = lab_fused(1.5345807510209293e-4, r, 1.3399931180555422e-3);
+    q = lab_fused(q, r, 9.618488973803234e-3);
+    q = lab_fused(q, r, 5.550328777086136e-2);
+    q = lab_fused(q, r, 0.24022646890480212);
+    q = lab_fused(q, r, 0.6931472057371917);
+    q = lab_fused(q, r, 1.0000000005541896);
+    uint64_t n = lab_bitcast<uint64_t>(t) - 0x4338000000000000u;
+    return (float)(q * lab_bitcast<double>((n + 1023) << 52));
+}
 template <class T> static inline T lab_pow(T x, T y);
 template <> inline float lab_pow<float>(float x, float y) {
-    double a = lab_abs<float>(x), b = y;
-    float result = (float)lab_exp<double>(b * lab_log<double>(a));
+    float result = lab_exp2_for_pow(y * lab_log2_for_pow(lab_abs<float>(x)));
     bool whole = lab_trunc<float>(y) == y, odd = whole & (lab_trunc<float>(0.5f * y) * 2.0f != y);
     odd = odd & (lab_abs<float>(y) < 16777216.0f);
     bool negative = lab_bitcast<int32_t>(x) < 0;
@@ -598,6 +732,30 @@ template <class T> static inline T lab_erfinv(T x) {
     }
     y = v == 1 ? lab_inf : v == -1 ? -lab_inf : v == 0 ? v : y;
     return (T)(lab_abs<double>(v) <= 1 ? y : (double)lab_nanf);
+}
+// In floats: x times a polynomial in w = -log(1 - x * x), or in sqrt(w) far out (Giles, 2010).
+template <> inline float lab_erfinv<float>(float x) {
+    float w = -lab_log<float>((1.0f - x) * (1.0f + x)), s = w - 1.0f, t = lab_sqrt<float>(w) - 3.2f;
+    float p = lab_fused(-8.791056e-9f, s, 1.4191190e-7f);
+    p = lab_fused(p, s, -5.2469659e-7f);
+    p = lab_fused(p, s, -4.4015760e-6f);
+    p = lab_fused(p, s, 3.8228995e-5f);
+    p = lab_fused(p, s, 1.0028132e-4f);
+    p = lab_fused(p, s, -2.3764428e-3f);
+    p = lab_fused(p, s, 4.2506428e-3f);
+    p = lab_fused(p, s, 0.24783289f);
+    p = lab_fused(p, s, 1.1273744f);
+    float q = lab_fused(9.8500386e-5f, t, -1.1371897e-4f);
+    q = lab_fused(q, t, -3.567949e-4f);
+    q = lab_fused(q, t, 1.1556396e-3f);
+    q = lab_fused(q, t, -1.9937968e-3f);
+    q = lab_fused(q, t, 2.9257976e-3f);
+    q = lab_fused(q, t, -4.2942353e-3f);
+    q = lab_fused(q, t, 5.976056e-3f);
+    q = lab_fused(q, t, 1.0046924f);
+    q = lab_fused(q, t, 3.0336366f);
+    float result = x * (w < 5.0f ? p : q);
+    return lab_abs<float>(x) == 1.0f ? lab_copysign<float>(lab_inff, x) : result;
 }
 
 //@ lab_digamma
