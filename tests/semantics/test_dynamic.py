@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.backend import inductor_lab
 from tests.semantics.compare import assert_same, with_gradients
 from tests.semantics.sizes import CASES
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
 
 
-def counting(options: dict | None = None):
-    """A backend that counts its graphs."""
-    graphs = []
+def graphs_of(function, calls, backend) -> int:
+    """How many graphs torch.compile captures for some calls, whose results are checked."""
+    torch.compiler.reset()
+    count = 0
 
-    def backend(module, inputs):
-        graphs.append(module)
-        return lab.backend.inductor_lab(module, inputs, options=options)
+    def counting(module, inputs):
+        nonlocal count
+        count += 1
+        return backend(module, inputs)
 
-    return backend, graphs
+    compiled = torch.compile(function, backend=counting)
+    for make in calls:
+        assert_same(compiled(*make()), function(*make()), **TOLERANCE)
+    return count
+
+
+def uncompiled(module, inputs):
+    return module.forward
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -49,20 +61,19 @@ def test_gradients(name: str) -> None:
 @pytest.mark.parametrize("name", ["pointwise", "softmaxes", "views", "cat", "takes_an_int"])
 def test_second_size_makes_it_dynamic(name: str) -> None:
     case = CASES[name]
-    backend, graphs = counting()
-    compiled = torch.compile(case.function, backend=backend)
-    for size in (7, 64, 100, 1000, 33, 2):
-        assert_same(compiled(*case.make(size)), case.function(*case.make(size)), **TOLERANCE)
-    assert len(graphs) == 2
+    calls = [partial(case.make, size) for size in (7, 64, 100, 1000, 33)]
+    ours = graphs_of(case.function, calls, inductor_lab)
+    assert ours == graphs_of(case.function, calls, uncompiled) == 2
 
 
 @pytest.mark.parametrize("name", ["pointwise", "full_reductions", "layer_norm", "scans"])
 def test_marked_dimension(name: str) -> None:
     case = CASES[name]
-    backend, graphs = counting()
-    compiled = torch.compile(case.function, backend=backend)
-    for size in (7, 64, 100, 1000, 2):
+
+    def marked(size):
         given = case.make(size)
         torch._dynamo.mark_dynamic(given[0], given[0].dim() - 1 if name == "layer_norm" else 0)
-        assert_same(compiled(*given), case.function(*case.make(size)), **TOLERANCE)
-    assert len(graphs) == 1
+        return given
+
+    calls = [partial(marked, size) for size in (7, 64, 100, 1000, 2)]
+    assert graphs_of(case.function, calls, inductor_lab) == 1
