@@ -223,6 +223,12 @@ class Compilation(Shown):
         """This compilation (before) and another one (after): numbers and the code's difference."""
         return Comparison(self, other)
 
+    def annotate(self) -> Any:
+        """The source with the bytes that each line moves; a notebook opens a line's own code."""
+        from inductor_lab.display import annotated
+
+        return annotated(self)
+
     def widget(self) -> Any:
         """The explorer as an anywidget, for homes that want one (VS Code, Colab, marimo)."""
         from inductor_lab.display import live_widget

@@ -42,5 +42,15 @@ def mime_bundle(compilation: Any) -> dict[str, Any] | None:
     return bundle
 
 
+def annotated(compilation: Any) -> Any:
+    """The source with bytes moved beside each line; shows itself as HTML and as text."""
+    return _widgets("annotate").Annotated(compilation)
+
+
+def close_explorers() -> None:
+    """Let go of the compilations that live explorers hold."""
+    _widgets("live").close_all()
+
+
 def _widgets(module: str) -> Any:
     return importlib.import_module(f"inductor_lab.widgets.{module}")

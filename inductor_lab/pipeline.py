@@ -52,7 +52,7 @@ class GraphCompiler:
     def compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], name: str) -> Any:
         """The whole way from a captured graph to code that runs, with the graph's signature."""
         if self.keep:
-            self.captured = fx_graph(module, name)
+            self.captured = self._phase("captured", lambda: fx_graph(module, name))
             self.inputs = tuple(inputs)
         return torch_api.aot_autograd(
             module,

@@ -70,6 +70,18 @@ class Links:
         self.spans.setdefault(thing, span)
         return [thing]
 
+    def sources(self, things: Iterable[Thing]) -> list[Thing]:
+        """The source lines that these things came from, each once."""
+        kinds = [kind for kind, _, _ in self._numbers]
+        seen: set[Thing] = set()
+        waiting = list(things)
+        while waiting:
+            thing = waiting.pop()
+            if thing not in seen:
+                seen.add(thing)
+                waiting += self._parents[thing]
+        return sorted(thing for thing in seen if kinds[thing] == "source")
+
     def data(self) -> dict[str, Any]:
         """Columns: kind, scope, label and parents of thing number 0, 1, 2, ..."""
         kinds = [kind for kind, _, _ in self._numbers]

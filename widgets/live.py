@@ -86,6 +86,12 @@ def what_if(compilation: Compilation, changes: Any, links: Links) -> dict[str, A
     return {"verdict": verdict(comparison), "panes": comparison_panes(comparison, links)}
 
 
+def close_all() -> None:
+    """Close every connection: their explorers stay, with nobody to ask."""
+    while Connection._open:
+        Connection._open.popleft().close()
+
+
 def connect(compilation: Compilation, links: Links) -> Connection | None:
     """A connection for an explorer in HTML; None where nobody could ask or answer."""
     if compilation.call is None or not in_kernel() or wants_view():

@@ -15,12 +15,14 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
+from inductor_lab.so_far import SoFar
 from inductor_lab.what_if import Comparison
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
 from inductor_lab.widgets.live import connect
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
+from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.svg import picture_svg
 
@@ -54,6 +56,8 @@ def html(value: Any) -> str:
             return _explorer(value)
         case Comparison():
             return _comparison(value)
+        case SoFar():
+            return partial_html(value)
         case Kernel() | HostProgram():
             return _page(repr(value), _code(value.code))
         case Code():

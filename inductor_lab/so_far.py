@@ -1,0 +1,52 @@
+"""What the compiler had made by the time it failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inductor_lab.display import Shown
+from inductor_lab.observer import Observer
+
+OUTER = ("total", "graph")
+"""Phases that hold others and have no result of their own."""
+
+
+class SoFar(Observer, Shown):
+    """Keeps the result of every phase that ended, and the name of the one that did not.
+
+    finished  (phase, result), in order
+    failed    the innermost phase that raised; "" if none did, or none of the compiler's
+    error     what it raised, if the caller says so (`give_up`)
+    """
+
+    def __init__(self) -> None:
+        self.finished: list[tuple[str, Any]] = []
+        self.failed = ""
+        self.error: BaseException | None = None
+        self._open: list[str] = []
+
+    def entered(self, phase: str) -> None:
+        self._open.append(phase)
+
+    def left(self, phase: str, result: Any) -> None:
+        self._open.pop()
+        if phase in OUTER:
+            return
+        if result is None:
+            self.failed = self.failed or phase
+        else:
+            self.finished.append((phase, result))
+
+    def give_up(self, error: BaseException) -> SoFar:
+        """Remember why; returns itself."""
+        self.error = error
+        return self
+
+    def __repr__(self) -> str:
+        return f"SoFar({len(self.finished)} phases finished, {self.failed or 'none'} failed)"
+
+    def __str__(self) -> str:
+        lines = [f"ok      {phase}" for phase, _ in self.finished]
+        if self.failed:
+            lines.append(f"FAILED  {self.failed}: {self.error}")
+        return "\n".join(lines)

@@ -1,0 +1,116 @@
+"""The magics in an IPython shell of their own, without a notebook around it."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from inductor_lab import pipeline
+from inductor_lab.compilation import Compilation
+from inductor_lab.errors import LabError
+
+DEFINE = "def wave(x):\n    return ((x + 1) * 2).sin()\n"
+CALL = DEFINE + "wave(torch.randn(8))\n"
+
+
+@pytest.fixture(scope="module")
+def shell():
+    InteractiveShell.clear_instance()
+    made = InteractiveShell.instance()
+    made.run_cell("import torch\n%load_ext inductor_lab")
+    yield made
+    InteractiveShell.clear_instance()
+
+
+def run(shell, cell: str):
+    with capture_output() as captured:
+        result = shell.run_cell(cell, store_history=True)
+    return result, captured
+
+
+def compiled(shell, cell: str) -> Compilation:
+    result, captured = run(shell, cell)
+    assert result.success, captured.stdout
+    found = shell.user_ns["_lab"]
+    assert isinstance(found, Compilation)
+    return found
+
+
+def test_the_call_that_ends_a_cell(shell):
+    assert compiled(shell, f"%%compile\n{CALL}").after.kernels == 1
+    assert compiled(shell, f"%%compile --no-fusion\n{CALL}").after.kernels == 3
+    assert compiled(shell, f"%%compile --mode max-autotune\n{CALL}").call.options.mode == (
+        "max-autotune"
+    )
+
+
+def test_arguments_on_the_line_and_a_name_for_the_result(shell):
+    found = compiled(shell, f"%%compile -r mine torch.randn(4,  8)\n{DEFINE}")
+    assert found.name == "wave" and shell.user_ns["mine"] is found
+    assert found.result.shape == (4, 8)
+    assert [line for line in found.source.text.splitlines() if "sin" in line]
+
+
+def test_dynamic_sizes_and_another_target(shell):
+    assert compiled(shell, f"%%compile --dynamic\n{CALL}").capture.symbols
+    found = compiled(shell, f"%%compile --target cuda:90\n{CALL}")
+    assert found.graphs[0].forward.kernels[0].language == "triton"
+
+
+def test_annotated_source(shell):
+    result, captured = run(shell, f"%%compile -a torch.randn(1000)\n{DEFINE}")
+    assert result.success
+    html = captured.outputs[-1].data["text/html"]
+    assert "8.0 kB" in html and "<details>" in html and "lab_sin" in html
+    text = str(shell.user_ns["_lab"].annotate())
+    assert "8.0 kB" in next(line for line in text.splitlines() if "sin()" in line)
+
+
+def test_annotated_lines_add_up(shell):
+    cell = "def two(x):\n    y = x.sum(1)\n    return x * y[:, None]\n"
+    found = compiled(shell, f"%%compile torch.randn(64, 32)\n{cell}")
+    shown = found.annotate()
+    lines = [line for _, lines in shown.blocks for line in lines]
+    assert sum(line.nbytes for line in lines) == pytest.approx(found.after.bytes)
+    assert {line.number for line in lines if line.nbytes} == {2, 3}
+
+
+def test_lines_about_the_last_compilation(shell):
+    compiled(shell, f"%%compile\n{CALL}")
+    assert "lab_sin" in run(shell, "%lab_code")[1].stdout
+    assert "<svg" in run(shell, "%lab_graph")[1].outputs[0].data["text/html"]
+    assert "torch" in run(shell, "%lab_doctor")[1].stdout
+    run(shell, "%lab_reset")
+    result, _ = run(shell, "%lab_code")
+    assert not result.success and "is no compilation" in str(result.error_in_exec)
+
+
+def test_help_explains_the_options(shell):
+    text = shell.find_cell_magic("compile").__doc__
+    for option in ("--annotate", "--mode", "--dynamic", "--target", "--no-fusion", "--result"):
+        assert option in text
+
+
+def test_magics_inside_the_cell_still_work(shell):
+    compiled(shell, f"%%compile\n%matplotlib --list\n{CALL}")
+
+
+def test_the_persons_error_keeps_its_traceback(shell):
+    result, captured = run(shell, "%%compile\ndef bad(x):\n    return 1 / 0\nbad(torch.ones(2))\n")
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    assert "1 / 0" in captured.stdout
+    assert not any("got this far" in o.data.get("text/html", "") for o in captured.outputs)
+
+
+def test_a_compile_error_shows_what_there_was(shell, monkeypatch):
+    def refuse(schedule, options):
+        raise LabError("no kernel today", "return x.sin() * 2", "try tomorrow")
+
+    monkeypatch.setattr(pipeline, "generate_kernels", refuse)
+    cell = "%%compile\ndef wave(x):\n    return x.sin() * 2\nwave(torch.ones(2))\n"
+    result, captured = run(shell, cell)
+    assert not result.success and "no kernel today" in str(result.error_in_exec)
+    html = next(o.data["text/html"] for o in captured.outputs if "text/html" in o.data)
+    assert "✓ forward.schedule" in html and "✗ forward.codegen" in html
+    assert "<mark>" in html and "def forward" in html

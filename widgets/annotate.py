@@ -1,0 +1,182 @@
+"""The person's source, each line shaded by the bytes that it moves; opened, its own code.
+
+A kernel's bytes are split among the lines that load and store its buffers: a buffer counts for the
+lines whose nests read it, in equal parts, as a stored buffer does for the lines it came from.  So
+the lines add up to what the schedule says.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.ir.index import hint
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.cost import extern_cost
+from inductor_lab.schedule.result import Group
+from inductor_lab.widgets.graphs import bytes_text
+from inductor_lab.widgets.links import Links, Thing
+from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.plain import STYLE
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation, CompiledPart
+
+SHADES = """
+.lab-ann{--shade:#ffb000}
+.lab-ann pre{margin:0 0 6px 9em;border-left:3px solid #8c959f;padding-left:8px}
+.lab-ann summary,.lab-ann .lab-flat{font:12.5px/1.6 ui-monospace,Menlo,Consolas,monospace;
+white-space:pre;overflow-wrap:normal}
+.lab-ann .lab-flat{padding-left:1.15em}
+.lab-ann b{display:inline-block;width:8em;text-align:right;font-weight:400;padding-right:1em}
+"""
+STRONGEST = 0.38
+"""Opacity of the heaviest line; with more, text would lose its contrast."""
+
+
+@dataclass(frozen=True)
+class AnnotatedLine:
+    """A line of source, what it moves, and the generated lines that it became."""
+
+    number: int
+    text: str
+    nbytes: float
+    loops: tuple[str, ...]
+    code: tuple[str, ...]
+
+
+class Annotated:
+    """A compilation's source with bytes; `blocks` has (file, lines) for each stretch of source."""
+
+    def __init__(self, compilation: Compilation) -> None:
+        self.name = compilation.name
+        self.total = compilation.after.bytes
+        document, links = linked_document(compilation)
+        moved = bytes_by_line(compilation, links)
+        became = {kind: _lines_by_source(document, kind, links) for kind in ("loops", "code")}
+        self.blocks = [
+            (block["title"], list(_annotated(block, moved, became)))
+            for view in document["panes"]["source"]["views"]
+            for block in view.get("blocks", ())
+        ]
+
+    def __repr__(self) -> str:
+        return f"Annotated({self.name}: {bytes_text(self.total)} moved)"
+
+    def __str__(self) -> str:
+        lines = []
+        for file, found in self.blocks:
+            lines.append(f"{file}   ({bytes_text(self.total)} moved in all)")
+            for line in found:
+                amount = bytes_text(round(line.nbytes)) if line.nbytes else ""
+                lines.append(f"{amount:>9}  {line.number:4d}  {line.text}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        most = max((line.nbytes for _, found in self.blocks for line in found), default=0) or 1
+        parts = [f"<style>{STYLE}{SHADES}</style>"]
+        total = f"{self.name}: {bytes_text(self.total)} moved in all; open a line to see its code"
+        parts.append(f"<p>{escape(total)}</p>")
+        for file, found in self.blocks:
+            parts.append(f"<div><code>{escape(file)}</code></div>")
+            parts += [_line_html(line, line.nbytes / most) for line in found]
+        return f'<div class="lab-plain lab-ann">{"".join(parts)}</div>'
+
+
+def _line_html(line: AnnotatedLine, share: float) -> str:
+    shade = ""
+    if share:
+        percent = round(100 * STRONGEST * share, 1)
+        mixed = f"color-mix(in srgb,var(--shade) {percent}%,transparent)"
+        shade = f' style="background:{mixed}"'
+    amount = bytes_text(round(line.nbytes)) if line.nbytes else ""
+    head = f"<b>{amount}</b>{line.number:4d}  {escape(line.text) or ' '}"
+    if not line.loops and not line.code:
+        return f'<div class="lab-flat"{shade}>{head}</div>'
+    code = "\n".join([*line.loops, "", *line.code])
+    return f"<details><summary{shade}>{head}</summary><pre>{escape(code)}</pre></details>"
+
+
+def bytes_by_line(compilation: Compilation, links: Links) -> dict[Thing, float]:
+    """Source line → the bytes of all kernels and library calls that it answers for."""
+    moved: dict[Thing, float] = defaultdict(float)
+    for number, graph in enumerate(compilation.graphs):
+        for part in graph.parts:
+            for amount, origins in _amounts(part):
+                things = links.find("node", f"g{number}.{part.name}", sorted(origins))
+                lines = links.sources(things)
+                for line in lines:
+                    moved[line] += amount / len(lines)
+    return moved
+
+
+def _amounts(part: CompiledPart) -> Iterator[tuple[float, Iterable[str]]]:
+    """(bytes, the FX nodes that answer for them)."""
+    buffers = part.loops.buffers
+    for step in part.schedule.steps:
+        if isinstance(step, Group):
+            yield from _group_amounts(step, buffers)
+        else:
+            yield extern_cost(step, buffers).bytes, step.origins
+
+
+def _group_amounts(
+    group: Group, buffers: Mapping[str, Buffer]
+) -> Iterator[tuple[float, Iterable[str]]]:
+    nests = (*group.inlined.values(), *group.nests)
+    own = {nest.buffer for nest in nests}
+    readers: dict[str, list[Iterable[str]]] = defaultdict(list)
+    for nest in nests:
+        for name in dict.fromkeys(load.buffer for load in nest.body.loads()):
+            if name not in own:
+                readers[name].append(nest.origins)
+    read = {name: _nbytes(buffers[name]) for name in readers}
+    scale = group.cost.bytes_read / (sum(read.values()) or 1)
+    for name, origins in readers.items():
+        for each in origins:
+            yield scale * read[name] / len(origins), each
+    written = {n.buffer: (_nbytes(buffers[n.buffer]), n) for n in nests if n.buffer in group.stored}
+    scale = group.cost.bytes_written / (sum(size for size, _ in written.values()) or 1)
+    for size, nest in written.values():
+        yield scale * size, nest.origins
+
+
+def _nbytes(buffer: Buffer) -> float:
+    count = 1
+    for size in buffer.layout.size:
+        count *= hint(size)
+    return max(count, 1) * buffer.dtype.itemsize
+
+
+def _lines_by_source(
+    document: Mapping[str, Any], kind: str, links: Links
+) -> dict[Thing, list[str]]:
+    """Source line → the lines of all loop programs, or of all kernels, that came from it."""
+    found: dict[Thing, list[str]] = defaultdict(list)
+    for name, pane in document["panes"].items():
+        if not name.endswith(f".{kind}"):
+            continue
+        for block in pane["views"][0].get("blocks", ()):
+            for line in block["lines"]:
+                for source in links.sources(line[1]) if len(line) > 1 else ():
+                    found[source].append(line[0])
+    return found
+
+
+def _annotated(
+    block: Mapping[str, Any],
+    moved: Mapping[Thing, float],
+    became: Mapping[str, Mapping[Thing, list[str]]],
+) -> Iterator[AnnotatedLine]:
+    for number, (text, things, *_) in enumerate(block["lines"], block["first"]):
+        thing = things[0]
+        yield AnnotatedLine(
+            number,
+            text,
+            moved.get(thing, 0.0),
+            tuple(became["loops"].get(thing, ())),
+            tuple(became["code"].get(thing, ())),
+        )

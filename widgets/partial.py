@@ -1,0 +1,67 @@
+"""What the compiler had when it failed, for the cell's output: every finished phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.errors import LabError
+from inductor_lab.so_far import SoFar
+from inductor_lab.widgets.plain import STYLE
+
+MARKS = """
+.lab-partial mark{color:inherit;background:#ff818266;outline:1px solid #cf222e}
+"""
+
+
+def partial_html(so_far: SoFar) -> str:
+    """A line for each phase; a finished one opens to its text, the failing line is marked."""
+    where = _where(so_far.error)
+    last = len(so_far.finished) - 1
+    phases = [
+        _phase(name, result, where, opened=position == last)
+        for position, (name, result) in enumerate(so_far.finished)
+    ]
+    if so_far.failed:
+        phases.append(f"<p><b>✗ {escape(so_far.failed)}</b> {escape(str(so_far.error))}</p>")
+    head = "<p>The compiler got this far:</p>"
+    body = "".join(phases)
+    return (
+        f'<style>{STYLE}{MARKS}</style><div class="lab-plain lab-partial">{head}{body}</div>'
+    )
+
+
+def _phase(name: str, result: Any, where: str, opened: bool) -> str:
+    text = "\n".join(map(str, result)) if isinstance(result, tuple) else str(result)
+    lines = "\n".join(_marked(text, _nodes_at(result, where)))
+    state = " open" if opened else ""
+    return f"<details{state}><summary>✓ {escape(name)}</summary><pre>{lines}</pre></details>"
+
+
+def _marked(text: str, names: frozenset[str]) -> Iterator[str]:
+    for line in text.split("\n"):
+        shown = escape(line)
+        assigns = line.strip().split(":")[0].split(" ")[0] in names
+        yield f"<mark>{shown}</mark>" if assigns else shown
+
+
+def _nodes_at(result: Any, where: str) -> frozenset[str]:
+    """The nodes of a graph whose source line is the one that the error names."""
+    if not isinstance(result, FxGraph) or not where:
+        return frozenset()
+    return frozenset(
+        node.name
+        for node in result.nodes
+        if node.span and node.span.code.strip() and node.span.code.strip() in where
+    )
+
+
+def _where(error: BaseException | None) -> str:
+    """Where in the person's code the compiler's own error points to."""
+    while error is not None:
+        if isinstance(error, LabError) and error.where:
+            return error.where
+        error = error.__cause__ or error.__context__
+    return ""
