@@ -97,29 +97,26 @@ static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
 }
 
 //@ lab_convert
-template <class To, class From> struct lab_conversion {
-    static inline To of(From x) { return (To)x; }
+template <class T> static inline T lab_widened(T x) { return x; }
+static inline float lab_widened(lab_half x) { return lab_half_to_float(x); }
+static inline float lab_widened(lab_bfloat16 x) { return lab_bfloat16_to_float(x); }
+template <class To> struct lab_conversion {
+    template <class From> static inline To of(From x) { return (To)x; }
 };
 // torch goes through int64 from a float to an unsigned byte, which wraps what is out of range.
-template <class From> struct lab_conversion<uint8_t, From> {
-    static inline uint8_t of(From x) { return (uint8_t)(int64_t)x; }
+template <> struct lab_conversion<uint8_t> {
+    template <class From> static inline uint8_t of(From x) { return (uint8_t)(int64_t)x; }
 };
-template <class From> struct lab_conversion<lab_half, From> {
-    static inline lab_half of(From x) { return lab_float_to_half((float)x); }
+template <> struct lab_conversion<lab_half> {
+    template <class From> static inline lab_half of(From x) { return lab_float_to_half((float)x); }
 };
-template <class From> struct lab_conversion<lab_bfloat16, From> {
-    static inline lab_bfloat16 of(From x) { return lab_float_to_bfloat16((float)x); }
-};
-template <class To> struct lab_conversion<To, lab_half> {
-    static inline To of(lab_half x) { return lab_conversion<To, float>::of(lab_half_to_float(x)); }
-};
-template <class To> struct lab_conversion<To, lab_bfloat16> {
-    static inline To of(lab_bfloat16 x) {
-        return lab_conversion<To, float>::of(lab_bfloat16_to_float(x));
+template <> struct lab_conversion<lab_bfloat16> {
+    template <class From> static inline lab_bfloat16 of(From x) {
+        return lab_float_to_bfloat16((float)x);
     }
 };
 template <class To, class From> static inline To lab_convert(From x) {
-    return lab_conversion<To, From>::of(x);
+    return lab_conversion<To>::of(lab_widened(x));
 }
 
 //@ lab_ceil
@@ -701,7 +698,16 @@ static inline float lab_exp2_for_pow(double x) {
     uint64_t n = lab_bitcast<uint64_t>(t) - 0x4338000000000000u;
     return (float)(q * lab_bitcast<double>((n + 1023) << 52));
 }
-template <class T> static inline T lab_pow(T x, T y);
+// Integers: repeated squaring, which wraps; a negative exponent leaves only 1 and -1.
+template <class T> static inline T lab_pow(T x, T y) {
+    if (y < 0) return x == 1 ? 1 : x == (T)-1 ? (T)(y % 2 ? -1 : 1) : 0;
+    uint64_t result = 1, base = (uint64_t)x;
+    for (uint64_t left = (uint64_t)y; left != 0; left >>= 1) {
+        result = left & 1 ? result * base : result;
+        base *= base;
+    }
+    return (T)result;
+}
 template <> inline float lab_pow<float>(float x, float y) {
     float result = lab_exp2_for_pow(y * lab_log2_for_pow(lab_abs<float>(x)));
     bool whole = lab_trunc<float>(y) == y, odd = whole & (lab_trunc<float>(0.5f * y) * 2.0f != y);

@@ -49,6 +49,22 @@ POINTWISE: dict[str, Case] = {
         (_ints(-50, 50, 100), _ints(1, 9, 100)),
     ),
     "int8": (lambda a: (a + a, a * a, -a, a.abs(), a // 3, a % 3, a << 1, a >> 1), (I8,)),
+    "int_pow": (
+        lambda a, b: (a**b, b**a, a**3, 2 ** b.abs(), (a.to(torch.int8)) ** 3),
+        (_ints(-9, 9, 100), _ints(-5, 9, 100)),
+    ),
+    "half_literals": (
+        lambda x: (F.pad(x, (1, 1), value=0.1), x.masked_fill(x > 0, -1.5), torch.zeros_like(x)),
+        (X.half(),),
+    ),
+    "bfloat16_literals": (
+        lambda x: (F.pad(x, (1, 1), value=0.1), x.masked_fill(x > 0, float("-inf"))),
+        (X.bfloat16(),),
+    ),
+    "16_bits": (
+        lambda x, y: (x.bfloat16(), y.half(), x.int(), (y * 9).abs().byte(), x.bool(), y > 1),
+        (X.half(), X.bfloat16()),
+    ),
     "bits": (lambda a, b: (a & b, a | b, a ^ b, ~a, a << 3), (V8, U8)),
     "bools": (lambda x, y: ((x > 0) & (y > 0) | (x < -1) ^ (y < 0), ~(x > y)), (X, Y)),
     "nan": (
