@@ -1,0 +1,94 @@
+"""One random program in eager mode, in float64, and through every stage of the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+import inductor_lab as lab
+from tests.fuzz.program import Program
+
+ROUNDING = {
+    torch.float64: 1e-9,
+    torch.float32: 2e-5,
+    torch.bfloat16: 4e-2,
+    torch.float16: 5e-3,
+}
+
+
+class Wrong(AssertionError):
+    """A stage computes something else than eager mode."""
+
+
+def check(program: Program, **options: Any) -> None:
+    """Raise Wrong, with the program, unless all stages agree with eager mode."""
+    torch.compiler.reset()
+    expected, ideal = outcome(program, False), outcome(program, True)
+    coarse = coarsest(program)
+    given = program.make()
+    compilation = lab.inspect(program.function(), *given, options=options)
+    found = [*compilation.result, *given]
+    compare("the compiled program", program, found, expected, ideal, coarse)
+    for graph in compilation.graphs:
+        check_stages(program, graph, coarse)
+
+
+def outcome(program: Program, precise: bool) -> list[torch.Tensor]:
+    """Results, and the inputs as the program left them, in eager mode."""
+    given = program.make()
+    if precise:
+        given = [x.double() if x.is_floating_point() else x for x in given]
+    return [*program.function(precise)(*given), *given]
+
+
+def check_stages(program: Program, graph: Any, coarse: float) -> None:
+    """The loops and the schedule of a graph against its running code."""
+    part = graph.forward
+    given = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in graph.inputs]
+    if len(given) != len(part.loops.inputs):
+        return
+    running = part.executable.run(*copies(given))
+    for stage in ("loops", "schedule"):
+        found = getattr(part, stage).run(*copies(given))
+        compare(stage, program, found, running, running, coarse)
+
+
+def copies(given: Sequence[Any]) -> Iterator[Any]:
+    return (x.clone() if isinstance(x, torch.Tensor) else x for x in given)
+
+
+def coarsest(program: Program) -> float:
+    """The rounding error of the least precise dtype in the program."""
+    text = str(program)
+    if "bfloat16" in text:
+        return ROUNDING[torch.bfloat16]
+    return ROUNDING[torch.float16] if "float16" in text else 0.0
+
+
+def compare(
+    stage: str,
+    program: Program,
+    found: Sequence[Any],
+    expected: Sequence[Any],
+    ideal: Sequence[Any],
+    coarse: float,
+) -> None:
+    """Equal shapes, dtypes and whole numbers; floats as near the ideal as eager's own, about."""
+    for number, (a, b, exact) in enumerate(zip(found, expected, ideal, strict=True)):
+        if not isinstance(b, torch.Tensor):
+            continue
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            raise Wrong(f"{stage}: result {number} is {a.dtype}{list(a.shape)}\n{program}")
+        if b.numel() and not same(a, b, exact, coarse):
+            raise Wrong(f"{stage}: result {number}\n{a}\ninstead of\n{b}\n{program}")
+
+
+def same(a: torch.Tensor, b: torch.Tensor, exact: torch.Tensor, coarse: float) -> bool:
+    if not b.is_floating_point():
+        return torch.equal(a, b)
+    ours, theirs, ideal = a.double(), b.double(), exact.double()
+    scale = 1 + ideal.abs().max()
+    room = max(ROUNDING[b.dtype], coarse) * scale + 8 * (theirs - ideal).abs().max()
+    return bool(((ours - ideal).abs() <= room).all())

@@ -1,0 +1,270 @@
+"""The lines that a random program is made of, by kind: each draws its operands and appends itself.
+
+A kind returns False where the program has nothing that fits; then another is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from hypothesis import strategies as st
+
+from tests.fuzz.values import Values
+
+Kind = Callable[[Values, st.DrawFn], bool]
+KINDS: dict[str, Kind] = {}
+
+
+def kind(function: Kind) -> Kind:
+    if function.__name__ in KINDS:
+        raise ValueError(f"two kinds are called {function.__name__}")
+    KINDS[function.__name__] = function
+    return function
+
+
+def floating(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point()
+
+
+def whole(tensor: torch.Tensor) -> bool:
+    return tensor.dtype in (torch.int64, torch.int32, torch.uint8)
+
+
+def pick(values: Values, draw: st.DrawFn, fits: Callable[[torch.Tensor], bool]) -> str | None:
+    found = values.where(fits)
+    return draw(st.sampled_from(found)) if found else None
+
+
+def partner(values: Values, draw: st.DrawFn, name: str, same_kind: bool = True) -> str:
+    """Something that broadcasts with `name` (itself, if nothing else does)."""
+
+    def fits(other: torch.Tensor) -> bool:
+        one = values[name]
+        if same_kind and (floating(one), one.dtype == torch.bool) != (
+            floating(other),
+            other.dtype == torch.bool,
+        ):
+            return False
+        pairs = zip(reversed(one.shape), reversed(other.shape), strict=False)
+        return all(a == b or 1 in (a, b) for a, b in pairs)
+
+    return pick(values, draw, fits) or name
+
+
+def dim_of(values: Values, draw: st.DrawFn, name: str) -> int:
+    rank = values[name].dim()
+    return draw(st.integers(-rank, rank - 1)) if rank else 0
+
+
+# ---- element by element ----
+
+SMOOTH = """{0}.sin() {0}.cos() {0}.tanh() {0}.sigmoid() {0}.clamp(max=4).exp() {0}.abs().sqrt()
+    {0}.abs().log1p() F.gelu({0}) F.silu({0}) {0}.erf() {0}.square().add(1).rsqrt() F.softplus({0})
+    {0}.abs().add(1).reciprocal() F.elu({0}) {0}.atan() {0}*0.3 {0}/3 F.hardswish({0})""".split()
+EXACT = "-{0} {0}.abs() {0}.relu() {0}+1 {0}*2 2-{0} {0}.clamp(-1,2) {0}.square()".split()
+JUMPS = "{0}.floor() {0}.ceil() {0}.round() {0}.trunc() {0}.sign() {0}//2 {0}%3 {0}%-2.5".split()
+WHOLE = "~{0} {0}&6 {0}|1 {0}^3 {0}>>1 {0}<<2 {0}//3 {0}%5 {0}//-2".split()
+
+
+@kind
+def unary(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dtype != torch.bool)
+    if name is None:
+        return False
+    tensor = values[name]
+    choices = EXACT + (SMOOTH if floating(tensor) else WHOLE)
+    if floating(tensor) and values.exact(tensor):
+        choices = choices + JUMPS
+    text = draw(st.sampled_from(choices))
+    return values.add(text.format(name), (name,), text not in SMOOTH)
+
+
+@kind
+def binary(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: True)
+    if name is None:
+        return False
+    other = partner(values, draw, name)
+    texts = ["{0}|{1}", "{0}&{1}", "{0}^{1}"]
+    if values[name].dtype != torch.bool:
+        texts = "{0}+{1} {0}-{1} {0}*{1} torch.maximum({0},{1}) torch.minimum({0},{1})".split()
+        texts += ["torch.add({0},{1},alpha=2)", "torch.lerp({0},{1},0.25)"]
+        texts += ["{0}/({1}.abs()+1)", "torch.hypot({0},{1})", "torch.atan2({0},{1}.abs()+1)"]
+    text = draw(st.sampled_from(texts))
+    exactly = not any(word in text for word in ("/", "hypot", "atan2", "lerp"))
+    return values.add(text.format(name, other), (name, other), exactly)
+
+
+@kind
+def compare(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dtype != torch.bool and values.exact(t))
+    if name is None:
+        return False
+    other = partner(values, draw, name)
+    if not values.exact(values[other]):
+        other = "0"
+    sign = draw(st.sampled_from(["<", ">=", "==", "!=", ">"]))
+    sources = (name,) if other == "0" else (name, other)
+    return values.add(f"{name}{sign}{other}", sources, True)
+
+
+@kind
+def choose(values: Values, draw: st.DrawFn) -> bool:
+    mask = pick(values, draw, lambda t: t.dtype == torch.bool)
+    name = pick(values, draw, lambda t: t.dtype != torch.bool)
+    if mask is None or name is None:
+        return False
+    other = partner(values, draw, name)
+    texts = ["torch.where({2},{0},{1})", "{0}.masked_fill({2},0)", "{0}*{2}"]
+    text = draw(st.sampled_from(texts))
+    return values.add(text.format(name, other, mask), (name, other), True)
+
+
+@kind
+def convert(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: True)
+    if name is None:
+        return False
+    choices = ["float32", "float64", "bfloat16", "float16"]
+    tensor = values[name]
+    if values.exact(tensor):
+        fits_byte = tensor.numel() == 0 or (float(tensor.min()) >= 0 and float(tensor.max()) < 256)
+        choices += ["int64", "int32", "bool", *(["uint8"] if fits_byte else [])]
+    dtype = draw(st.sampled_from(choices))
+    narrow = dtype in ("bfloat16", "float16")
+    return values.add(f"{name}.to(torch.{dtype})", (name,), not narrow)
+
+
+# ---- views and shapes ----
+
+VIEWS = [
+    "{0}.transpose({d},{e})", "{0}.flip({d})", "{0}.roll(1,{d})", "{0}.reshape(-1)",
+    "{0}.unsqueeze({d})", "{0}.squeeze({d})", "{0}[..., 1:]", "{0}[::2]", "{0}[..., :1]",
+    "{0}.select({d},0)", "{0}.narrow({d},0,1)", "{0}.diagonal()", "{0}.chunk(2,{d})[0]",
+    "{0}.movedim(0,-1)", "{0}.unfold({d},2,1)", "{0}.contiguous()", "{0}.clone()", "{0}.mT",
+    "{0}.expand(2,*{0}.shape)", "{0}.flatten(-2)", "{0}.split(2,{d})[-1]", "{0}.detach()",
+    "{0}.as_strided((2,2),(1,1))", "{0}.view({0}.numel()//2,2)", "{0}[None,:,None]",
+]  # fmt: skip
+COPIES = [
+    "{0}.repeat(2,*[1]*({0}.dim()-1))", "F.pad({0},(1,2))", "F.pad({0},(-1,1),value=3)",
+    "{0}.tril()", "{0}.triu(1)", "{0}.rot90()", "{0}.tile(2)", "{0}.repeat_interleave(2,{d})",
+]  # fmt: skip
+
+
+@kind
+def view(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dim() > 0)
+    if name is None:
+        return False
+    text = draw(st.sampled_from(VIEWS + COPIES))
+    d, e = dim_of(values, draw, name), dim_of(values, draw, name)
+    return values.add(text.format(name, d=d, e=e), (name,), True)
+
+
+@kind
+def join(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dim() > 0)
+    if name is None:
+        return False
+    tensor, d = values[name], dim_of(values, draw, name)
+    other = pick(values, draw, lambda t: t.shape == tensor.shape and t.dtype == tensor.dtype)
+    text = draw(st.sampled_from(["torch.cat([{0},{1}],{d})", "torch.stack([{1},{0}],{d})"]))
+    return values.add(text.format(name, other, d=d), (name, other or name), True)
+
+
+# ---- along dimensions ----
+
+SUMS = ["sum({d})", "mean({d})", "sum()", "sum({d},keepdim=True)", "cumsum({d})", "mean()"]
+REDUCTIONS = [
+    *SUMS, "amax({d})", "amin({d},keepdim=True)", "softmax({d})", "logsumexp({d})", "std({d})",
+    "var({d},keepdim=True)", "log_softmax({d})", "norm(dim={d})", "max({d}).values", "prod({d})",
+    "cummax({d}).values", "logcumsumexp({d})", "max()", "min()",
+]  # fmt: skip
+ORDERS = ["argmax({d})", "argmin({d})", "max({d}).indices", "sort({d}).values", "argmax()",
+          "cummax({d}).values", "topk(1,{d}).values", "argsort({d},stable=True)"]  # fmt: skip
+KEEP = ("sum", "amax", "amin", "max", "min", "cummax")
+
+
+@kind
+def reduce(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dim() > 0)
+    if name is None:
+        return False
+    tensor = values[name]
+    texts = ["any({d})", "all({d})", "sum({d})", "any()", "all(-1,keepdim=True)"]
+    if floating(tensor):
+        texts = REDUCTIONS + (ORDERS if values.exact(tensor) else [])
+    elif whole(tensor):
+        texts = ["sum({d})", "amax({d})", "prod({d})", "cumsum({d})", "sum()", "any({d})", *ORDERS]
+    text = draw(st.sampled_from(texts))
+    exactly = not floating(tensor) or text in ORDERS or text.startswith(KEEP)
+    return values.add(f"{name}.{text.format(d=dim_of(values, draw, name))}", (name,), exactly)
+
+
+@kind
+def normalize(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: floating(t) and t.dim() > 0)
+    if name is None:
+        return False
+    texts = ["F.layer_norm({0},{0}.shape[-1:])", "F.rms_norm({0},{0}.shape[-1:])"]
+    texts += ["F.normalize({0},dim=-1)", "({0}-{0}.mean(-1,keepdim=True)).square().mean(-1)"]
+    return values.add(draw(st.sampled_from(texts)).format(name), (name,), False)
+
+
+@kind
+def matmul(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dtype == torch.float32 and t.dim() in (2, 3))
+    if name is None:
+        return False
+    return values.add(f"{name}@{name}.mT", (name,), False)
+
+
+# ---- indices ----
+
+
+@kind
+def index(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dim() > 0 and t.shape[0] > 0)
+    at = pick(values, draw, lambda t: whole(t) and values.exact(t) and t.dim() == 1)
+    if name is None or at is None:
+        return False
+    length = values[name].shape[0]
+    where = f"({at}.to(torch.int64)%{length})"
+    full = f"{where}.reshape(-1,*[1]*({name}.dim()-1)).expand(-1,*{name}.shape[1:])"
+    zeros = f"torch.zeros_like({name})"
+    texts = [f"{name}[{where}]", f"{name}.index_select(0,{where})", f"{name}.gather(0,{full})"]
+    texts += [f"{zeros}.index_add(0,{where},{name}[{where}])", f"F.one_hot({where},{length})"]
+    texts += [f"{zeros}.scatter_add(0,{full},{name}[{where}])", f"{name}[{where},None,...]"]
+    texts += [f"{zeros}.index_put(({where},),{name}[{where}],accumulate=True)"]
+    return values.add(draw(st.sampled_from(texts)), (name, at), True)
+
+
+# ---- writing ----
+
+WRITES = [
+    "{0}.add_(1)", "{0}.mul_(2)", "{0}.neg_()", "{0}.zero_()", "{0}[..., 0]=1", "{0}[1:].mul_(2)",
+    "{0}.add_({1})", "{0}.copy_({1})", "{0}.sub_({1})", "{0}[0]={1}[0]", "{0}.clamp_(-2,2)",
+    "{0}[..., ::2]+=1", "{0}.t_()", "{0}.unsqueeze_(0)", "{0}.fill_(3)", "{0}.diagonal().add_(1)",
+    "{0}.masked_fill_({2},0)", "{0}[{2}]=2", "torch.add({1},1,out={0})", "{0}.relu_()",
+    "{0}[-1].copy_({0}[0])", "{0}.view(-1)[1:]=0", "{0}.sin_()", "{0}.index_fill_(0,I,4)",
+]  # fmt: skip
+
+
+@kind
+def write(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dim() > 0 and t.dtype != torch.bool)
+    if name is None:
+        return False
+    shape = values[name].shape
+    other = partner(values, draw, name)
+    text = draw(st.sampled_from(WRITES)).replace("I", "torch.tensor([0])")
+    mask = pick(values, draw, lambda t: t.dtype == torch.bool and t.shape == shape)
+    if "{2}" in text and mask is None:
+        return False
+    if "sin_" in text:
+        if not floating(values[name]):
+            return False
+        values.inexact.add(values[name].untyped_storage().data_ptr())
+    sources = (name, *((other,) if "{1}" in text else ()))
+    return values.write(text.format(name, other, mask), name, sources)

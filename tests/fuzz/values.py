@@ -1,0 +1,96 @@
+"""What a random program has made so far: real tensors under names, made by running its lines.
+
+Rounding may differ between compilers, so a line that amplifies rounding (`floor`, `<`, `argmax`, an
+index) is drawn only for *exact* values: those that no order of additions can change.  A storage is
+exact from birth until something inexact is written to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+GRID = 64
+"""Exact floats are multiples of 1 / 64 ..."""
+REACH = 2048.0
+"""... below this, so that sums of hundreds of products are still exact in float32."""
+LIMIT = 1e4
+"""No value may be larger, so that errors stay small."""
+MOST_ELEMENTS = 600
+
+
+@dataclass
+class Values:
+    """The variables of a program being drawn."""
+
+    lines: list[str] = field(default_factory=list)
+    env: dict[str, Any] = field(default_factory=lambda: {"torch": torch, "F": torch.nn.functional})
+    names: list[str] = field(default_factory=list)
+    inexact: set[int] = field(default_factory=set)
+    kept: list[torch.Tensor] = field(default_factory=list)
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return self.env[name]
+
+    def where(self, fits: Callable[[torch.Tensor], bool]) -> list[str]:
+        """Names of the tensors that fit, the latest first (shrinking prefers what comes first)."""
+        return [name for name in reversed(self.names) if fits(self.env[name])]
+
+    def exact(self, tensor: torch.Tensor) -> bool:
+        if _place(tensor) in self.inexact or tensor.dtype in (torch.bfloat16, torch.float16):
+            return False
+        if not tensor.is_floating_point():
+            return True
+        scaled = tensor.double() * GRID
+        return bool((scaled == scaled.round()).all() and (tensor.abs() < REACH).all())
+
+    def add(self, text: str, sources: tuple[str, ...], exactly: bool) -> bool:
+        """Append `name = text` if it runs and its result is tame."""
+        try:
+            made = eval(text, self.env)
+        except (RuntimeError, IndexError, ValueError, TypeError):
+            return False
+        if not isinstance(made, torch.Tensor) or not _tame(made):
+            return False
+        name = f"v{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        self.env[name] = made
+        self.names.append(name)
+        self.kept.append(made)
+        if not exactly or not all(self.exact(self[s]) for s in sources):
+            if _place(made) not in {_place(self[s]) for s in sources}:
+                self.inexact.add(_place(made))
+        return True
+
+    def write(self, text: str, target: str, sources: tuple[str, ...]) -> bool:
+        """Append a statement that writes to `target`, if it runs and does no harm."""
+        before = self[target].untyped_storage().clone()
+        try:
+            exec(text, self.env)
+            tame = _tame(self[target])
+        except (RuntimeError, IndexError, ValueError, TypeError):
+            tame = False
+        if not tame:
+            self[target].untyped_storage().copy_(before)
+            return False
+        self.lines.append(text)
+        if not all(self.exact(self[s]) for s in sources) or not self.exact(self[target]):
+            self.inexact.add(_place(self[target]))
+        return True
+
+
+def _place(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _tame(tensor: torch.Tensor) -> bool:
+    if tensor.numel() > MOST_ELEMENTS or tensor.dim() > 4 or tensor.dtype.is_complex:
+        return False
+    if not tensor.is_floating_point():
+        return True
+    return bool(tensor.isfinite().all()) and (
+        tensor.numel() == 0 or float(tensor.abs().max()) < LIMIT
+    )
