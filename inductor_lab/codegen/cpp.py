@@ -2,6 +2,7 @@
 
     full_tree       the loops and what is computed in them
     keep_rows       what one loop over a row keeps for the next
+    split_loops     loops without masks where their bounds are known
     plan_of         which loop is threaded and which is SIMD
     Rows, Columns   the lines
 
@@ -20,10 +21,11 @@ from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES
 from inductor_lab.codegen.cpp_rows import Rows
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of
+from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.row_cache import Row, keep_rows
+from inductor_lab.codegen.split_loops import split_loops
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
 from inductor_lab.ir.program import Buffer
@@ -74,7 +76,10 @@ def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statement
     if plan.simd is Simd.INNER and not plan.inner_threads:
         kept, rows = _with_rows(full)
         return Rows(tidy(kept), writer, plan, rows)
-    return Rows(tidy(full), writer, plan)
+    tree = tidy(full)
+    if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
+        tree = tidy(split_loops(full))
+    return Rows(tree, writer, plan)
 
 
 def _with_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]]:

@@ -20,8 +20,8 @@ from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
 
-LONGEST_ROW = 16384
-"""Elements; 64 KiB of floats."""
+LONGEST_ROW = 65536
+"""Elements; 256 KiB of floats, a part of a core's second cache and of a thread's stack."""
 
 
 @dataclass(frozen=True, slots=True)
