@@ -244,11 +244,17 @@ class Compilation(Shown):
         """Write all data (JSON, no pickle) to `path`; raises CannotWrite."""
         return saving.save(Path(path), self)
 
-    def report(self, path: str | Path) -> Path:
-        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
+    def report(
+        self, path: str | Path, *, ladder: str | None = None, assembly: bool = False
+    ) -> Path:
+        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite.
+
+        ladder    a GPU such as `"cuda:90"`: every kernel as TTIR, TTGIR, LLVM and PTX for it too
+        assembly  the C++ kernels' machine code too (needs objdump)
+        """
         from inductor_lab.display import write_report
 
-        return write_report(self, Path(path))
+        return write_report(self, Path(path), ladder, assembly)
 
 
 def load(path: str | Path) -> Compilation:

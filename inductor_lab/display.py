@@ -25,9 +25,11 @@ class Shown:
         return svg
 
 
-def write_report(compilation: Any, path: Path) -> Path:
+def write_report(
+    compilation: Any, path: Path, ladder: str | None = None, assembly: bool = False
+) -> Path:
     """Write the self-contained HTML page of a compilation; raises CannotWrite."""
-    written: Path = _widgets("report").write_report(compilation, path)
+    written: Path = _widgets("report").write_report(compilation, path, ladder, assembly)
     return written
 
 

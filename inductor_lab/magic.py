@@ -120,7 +120,7 @@ def run_cell(shell: Any, cell: str, options: Options, arguments: str = "") -> Co
     those of the compiler, what it had by then is displayed first.
     """
     __tracebackhide__ = True
-    filename = shell.compile.cache(cell, shell.execution_count)
+    filename = shell.compile.cache(cell, max(shell.execution_count - 1, 1))
     tree = ast.parse(shell.transform_cell(cell), filename)
     if arguments:
         tree.body.append(call_of_last_function(tree, arguments))

@@ -5,8 +5,8 @@
                             same explorer, only without somebody to ask.
     VS Code, Colab, marimo  `Explorer`, a widget that draws itself; beside it stands the inert HTML
 
-Both talk the same way: the page sends `{id, changes}`, Python answers `{id, verdict, panes}` or
-`{id, error}`.
+Both talk the same way: the page sends `{id, changes}` or `{id, show, target}`, Python answers
+`{id, verdict, panes}`, `{id, title, panes}` or `{id, error}`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import traitlets
 
 from inductor_lab.errors import LabError
 from inductor_lab.widgets.compare import comparison_panes, verdict
+from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import connection_script, style, widget_script
@@ -54,12 +55,23 @@ class Connection(anywidget.AnyWidget):
 
     def _answer(self, _widget: Any, request: Any, _buffers: Any) -> None:
         try:
-            answer = what_if(self._compilation, request.get("changes", {}), self._links)
+            answer = self._made(request)
         except LabError as error:
             answer = {"error": str(error)}
         except Exception as error:  # of the person's own function: shown there, not lost in a log
             answer = {"error": f"{type(error).__name__}: {error}"}
         self.send({"id": request.get("id"), **answer})
+
+
+    def _made(self, request: Any) -> dict[str, Any]:
+        if request.get("show") == "ladder":
+            target = request["target"]
+            panes = low_level_panes(self._compilation, target, False, self._links)
+            return {"title": f"ladder {target}", "panes": panes}
+        if request.get("show") == "assembly":
+            panes = low_level_panes(self._compilation, None, True, self._links)
+            return {"title": "assembly", "panes": panes}
+        return what_if(self._compilation, request.get("changes", {}), self._links)
 
 
 class Explorer(Connection):

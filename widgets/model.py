@@ -75,6 +75,13 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
     return shown, links
 
 
+def add_group(shown: dict[str, Any], title: str, panes: Mapping[str, View]) -> None:
+    """Panes that belong at the end of the way, before the time that it took."""
+    if panes:
+        shown["groups"].insert(len(shown["groups"]) - 1, {"title": title, "panes": list(panes)})
+        shown["panes"].update(panes)
+
+
 def _first_look(compilation: Compilation) -> tuple[str, ...]:
     """Source and code, and below them what lies between."""
     if not compilation.graphs:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_lab.errors import CannotWrite
-from inductor_lab.widgets.model import document
+from inductor_lab.widgets.ladder import low_level_panes
+from inductor_lab.widgets.model import add_group, linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
 
@@ -41,9 +42,12 @@ render(
 """
 
 
-def report_html(compilation: Compilation) -> str:
-    """The page as text."""
-    shown = document(compilation)
+def report_html(
+    compilation: Compilation, ladder: str | None = None, assembly: bool = False
+) -> str:
+    """The page as text, with the panes below the code that are asked for."""
+    shown, links = linked_document(compilation)
+    add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
     return _PAGE.format(
         title=escape(f"{compilation.name} - inductor_lab"),
         plain_style=STYLE,
@@ -54,9 +58,11 @@ def report_html(compilation: Compilation) -> str:
     )
 
 
-def write_report(compilation: Compilation, path: Path) -> Path:
+def write_report(
+    compilation: Compilation, path: Path, ladder: str | None = None, assembly: bool = False
+) -> Path:
     """Write the page to `path`; raises CannotWrite."""
-    page = report_html(compilation)
+    page = report_html(compilation, ladder, assembly)
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

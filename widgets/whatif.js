@@ -20,12 +20,16 @@ export class WhatIf {
     const groups = this.explorer.doc.switches.map(({ title, changes }) => html("optgroup", {
       label: title,
     }, changes.map(([label, change]) => html("option", { value: JSON.stringify(change) }, label))));
+    groups.push(html("optgroup", { label: "show also" }, LOWER.map(([label, request]) => html(
+      "option", { value: JSON.stringify(request) }, label))));
     const select = html("select", {
       "aria-label": "change something and compile again",
       onchange: () => {
-        const option = select.selectedOptions[0];
-        this.add(option.textContent, JSON.parse(select.value));
+        const label = select.selectedOptions[0].textContent;
+        const chosen = JSON.parse(select.value);
         select.selectedIndex = 0;
+        if (chosen.show) this.showLower(chosen);
+        else this.add(label, chosen);
       },
     }, html("option", { value: "" }, "change something …"), groups);
     return select;
@@ -74,6 +78,17 @@ export class WhatIf {
     if (!answer.error) this.explorer.addGroup("what if", answer.panes);
   }
 
+  /** Panes below the generated code, made when they are asked for. */
+  async showLower(request) {
+    const number = ++this.asked;
+    const clock = this.countSeconds();
+    const answer = await this.line.ask(request);
+    clearInterval(clock);
+    if (number !== this.asked) return;
+    this.verdict.textContent = answer.error || "";
+    if (!answer.error) this.explorer.addGroup(answer.title, answer.panes);
+  }
+
   countSeconds() {
     const start = performance.now();
     const tell = () => {
@@ -84,6 +99,12 @@ export class WhatIf {
     return setInterval(tell, 100);
   }
 }
+
+const LOWER = [
+  ["Triton's ladder for cuda:90", { show: "ladder", target: "cuda:90" }],
+  ["Triton's ladder for hip:gfx942", { show: "ladder", target: "hip:gfx942" }],
+  ["assembly of the C++ kernels", { show: "assembly" }],
+];
 
 /** Lists of several changes are joined; of single values the last one counts. */
 function merged(changes) {

@@ -42,9 +42,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
             todo="pip install triton (there are wheels for Linux only)",
         ) from missing
     machine = _machine(target)
-    if kernel.language == "cpp":
-        name = kernel.name.replace("cpp_", "triton_", 1)
-        kernel = triton_kernel(kernel.group, kernel.buffers, name, device=machine.backend)
+    kernel = triton_form(kernel, target)
     options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
     try:
         compiled = triton.compile(_source(kernel), target=machine, options=options)
@@ -54,6 +52,15 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
             todo="\n  ".join(["the kernel:", *str(kernel).splitlines(), *_first_lines(failure)]),
         ) from failure
     return {rung: compiled.asm[rung] for rung in RUNGS if rung in compiled.asm}
+
+
+def triton_form(kernel: Kernel, target: str) -> Kernel:
+    """The kernel itself, or a C++ kernel's group as Triton would have it."""
+    if kernel.language == "triton":
+        return kernel
+    name = kernel.name.replace("cpp_", "triton_", 1)
+    backend = _machine(target).backend
+    return triton_kernel(kernel.group, kernel.buffers, name, device=backend)
 
 
 def _machine(target: str) -> GPUTarget:

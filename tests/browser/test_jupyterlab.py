@@ -26,7 +26,8 @@ CELLS = (
     "\n"
     "pythagoras(torch.randn(100))",
 )
-SOURCE, CODE = '.lab-pane[data-pane="source"]', '.lab-pane[data-pane="g0.forward.code"]'
+CODE_PANE = "g0.forward.code"
+SOURCE, CODE = '.lab-pane[data-pane="source"]', f'.lab-pane[data-pane="{CODE_PANE}"]'
 SCHEDULE = '.lab-pane[data-pane="g0.forward.schedule"]'
 
 
@@ -126,6 +127,13 @@ def test_what_if_asks_the_kernel(notebook):
     notebook.click(".lab-chip")
     notebook.wait_for_selector('.lab-rail [data-pane="whatif"]', state="detached")
     assert notebook.inner_text(".lab-verdict") == ""
+
+
+def test_lower_panes_are_made_when_asked_for(notebook):
+    notebook.select_option(".lab-whatif select", label="assembly of the C++ kernels")
+    notebook.wait_for_selector('.lab-rail [data-pane="g0.forward.assembly"]')
+    assert notebook.locator('.lab-pane[data-pane="g0.forward.assembly"] .lab-line').count() > 0
+    notebook.click(f'.lab-rail [data-pane="{CODE_PANE}"]')
 
 
 def test_the_notebook_keeps_the_explorer_without_a_kernel(notebook, jupyterlab, browser):

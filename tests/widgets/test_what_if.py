@@ -92,6 +92,8 @@ def test_a_connection_answers_and_tells_errors(inference, monkeypatch):
     monkeypatch.setattr(connection, "send", sent.append)
     connection._answer(connection, {"id": "1", "changes": {"fusion": False}}, [])
     connection._answer(connection, {"id": "2", "changes": {"fusion_off": ["nonsense"]}}, [])
+    connection._answer(connection, {"id": "3", "show": "assembly"}, [])
+    assert "g0.forward.assembly" in sent[2]["panes"]
     assert sent[0]["id"] == "1" and "3 kernels" in sent[0]["verdict"]
     assert sent[1]["id"] == "2" and "nonsense" in sent[1]["error"]
 

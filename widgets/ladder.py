@@ -1,0 +1,69 @@
+"""Below the generated code: Triton's ladder for a named GPU, and the machine code of this CPU."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from inductor_lab.codegen.kernel import Code
+from inductor_lab.codegen.ladder_text import ladder_code
+from inductor_lab.errors import LabError
+from inductor_lab.runtime.assembly import assembly
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.views import View, block, code_lines, empty_view, pane, text_view
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation, CompiledPart
+
+
+def low_level_panes(
+    compilation: Compilation, ladder: str | None, with_assembly: bool, links: Links
+) -> dict[str, View]:
+    """One pane for each part of the compilation and each thing that was asked for."""
+    panes: dict[str, View] = {}
+    several = len(compilation.parts) > 1
+    for number, graph in enumerate(compilation.graphs):
+        for part in graph.parts:
+            scope = f"g{number}.{part.name}"
+            which = f" {part.name}" if several else ""
+            if ladder is not None:
+                views = ladder_views(part, ladder, scope, links)
+                panes[f"{scope}.ladder"] = pane(f"{ladder}{which}", views, count=str(len(views)))
+            if with_assembly:
+                view, count = assembly_view(part, scope, links)
+                panes[f"{scope}.assembly"] = pane(f"assembly{which}", [view], count=count)
+    return panes
+
+
+def ladder_views(part: CompiledPart, target: str, scope: str, links: Links) -> list[View]:
+    """One view for each rung, with a block for each kernel; a kernel that fails says why."""
+    blocks: dict[str, list[View]] = defaultdict(list)
+    refused: list[str] = []
+    for kernel in part.kernels:
+        try:
+            rungs = ladder_code(kernel, target)
+        except LabError as error:
+            refused.append(f"{kernel.name}: {error}")
+            continue
+        for rung, code in rungs.items():
+            blocks[rung].append(_block(kernel.name, code, scope, links))
+    views: list[View] = [text_view(rung, found) for rung, found in blocks.items()]
+    if refused:
+        views.append(empty_view("refused", "\n".join(refused)))
+    return views or [empty_view("ladder", "No kernels: this part only calls libraries.")]
+
+
+def assembly_view(part: CompiledPart, scope: str, links: Links) -> tuple[View, str]:
+    """The instructions of every kernel, and how many there are."""
+    try:
+        found = assembly(part.kernels)
+    except LabError as error:
+        return empty_view("assembly", str(error)), ""
+    if not found:
+        return empty_view("assembly", "No C++ kernels in this part."), "0"
+    blocks = [_block(name, code, scope, links) for name, code in found.items()]
+    return text_view("assembly", blocks), str(sum(len(code.lines) for code in found.values()))
+
+
+def _block(name: str, code: Code, scope: str, links: Links) -> View:
+    return block(code_lines(code, links, scope), name)
