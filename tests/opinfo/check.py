@@ -177,7 +177,10 @@ def _compiled(sample: Sample, settings: Settings, verdict: Verdict) -> Any:
             verdict.externs = seen.externs()
             return actual
         except Exception as raised:
-            if seen.phase or seen.programs or settings.road == "aot":
+            reached = seen.phase or seen.programs
+            # AOTAutograd alone makes symbols that Dynamo never does: of offsets, and of sizes that
+            # depend on values
+            if settings.road == "aot" or (reached and not settings.dynamic):
                 verdict.verdict, verdict.detail = RAISES, _said(raised, seen.phase)
                 verdict.externs = seen.externs()
                 return None

@@ -22,7 +22,7 @@ DONE = "done"
 def server() -> Any:
     """The way to start processes, with everything imported beforehand."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.opinfo.check"])
+    context.set_forkserver_preload(["tests.opinfo.warm"])
     return context
 
 
