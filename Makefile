@@ -2,6 +2,8 @@
 # make test    the same set-up, then every check and test
 # make opinfo  check every operator that torch knows against eager (an hour or more; goes on where
 #              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
+# make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
+#              options of tests/fuzz/run.py
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -18,8 +20,9 @@ INSTALLED := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' constraints.txt)
 TESTS ?=
 OPINFO ?=
+FUZZ ?=
 
-.PHONY: demo test opinfo lint clean install
+.PHONY: demo test opinfo fuzz lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -28,6 +31,9 @@ test: lint
 
 opinfo: $(INSTALLED)
 	$(BIN)/python -m tests.opinfo.run $(OPINFO)
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tests.fuzz.run $(FUZZ)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from inductor_lab.codegen.host import host_program
 from inductor_lab.compilation import CompiledGraph, CompiledPart
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.lower.retarget import retarget
-from inductor_lab.observer import Observer
+from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import rewrite
@@ -53,7 +53,10 @@ class GraphCompiler:
         """The whole way from a captured graph to code that runs, with the graph's signature."""
         if self.keep:
             self.captured = self._phase("captured", lambda: fx_graph(module, name))
-            self.inputs = tuple(inputs)
+            self.inputs = tuple(
+                torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given
+                for given in inputs
+            )
         return torch_api.aot_autograd(
             module,
             inputs,
@@ -126,6 +129,7 @@ class GraphCompiler:
             forward=self.parts["forward"],
             backward=self.parts.get("backward"),
             inputs=self.inputs,
+            seconds=dict(self.observer.seconds) if isinstance(self.observer, Stopwatch) else {},
         )
 
     def _before(self, name: str) -> FxGraph | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +78,7 @@ class Program:
 
 @st.composite
 def programs(draw: st.DrawFn, shortest: int = 10, longest: int = 40) -> Program:
-    """A program of some lines; the last values, and a few others, are its results."""
+    """A program of some lines; values that no line reads, and some others, are its results."""
     inputs = tuple(
         Input(draw(st.sampled_from(DTYPES)), draw(st.sampled_from(SHAPES)), number)
         for number in range(draw(st.integers(1, 4)))
@@ -93,6 +94,7 @@ def programs(draw: st.DrawFn, shortest: int = 10, longest: int = 40) -> Program:
             break
         KINDS[draw(st.sampled_from(kinds))](values, draw)
     own = [name for name in values.names if name.startswith("v")] or values.names
+    read = {name for line in values.lines for name in re.findall(r"\bv\d+", line.partition("=")[2])}
     some = draw(st.lists(st.sampled_from(own), max_size=3, unique=True))
-    results = tuple(dict.fromkeys([*own[-2:], *some]))
+    results = tuple(dict.fromkeys([*(name for name in own if name not in read), *some]))
     return Program(tuple(values.lines), results, inputs)

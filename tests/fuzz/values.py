@@ -7,6 +7,7 @@ exact from birth until something inexact is written to it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,9 @@ class Values:
     def add(self, text: str, sources: tuple[str, ...], exactly: bool) -> bool:
         """Append `name = text` if it runs and its result is tame."""
         try:
-            made = eval(text, self.env)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = eval(text, self.env)
         except (RuntimeError, IndexError, ValueError, TypeError):
             return False
         if not isinstance(made, torch.Tensor) or not _tame(made):

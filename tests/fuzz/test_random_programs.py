@@ -1,0 +1,40 @@
+"""A hundred random programs from fixed seeds, in every way to compile; `make fuzz` checks more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.fuzz.check import Wrong, check, compare
+from tests.fuzz.program import Input, Program
+from tests.fuzz.run import fuzz
+
+COUNTS = {"default": 45, "dynamic": 30, "unfused": 20, "triton": 5}
+
+
+@pytest.mark.parametrize("way", COUNTS)
+def test_random_programs(way: str) -> None:
+    fuzz(COUNTS[way], seed=2026, way=way, shrink=False)
+
+
+REGRESSIONS = {
+    "a constant stored as float16": Program(
+        ("v0 = x0.to(torch.float16)", "v1 = x0>0", "v0[v1]=2"),
+        ("v0",),
+        (Input("int64", (17,), 2),),
+    ),
+    "a double without dimensions": Program(("v0 = -x0",), ("v0",), (Input("float64", (), 0),)),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_found_before(name: str, dynamic: bool) -> None:
+    check(REGRESSIONS[name], dynamic=dynamic)
+
+
+def test_a_wrong_result_is_found() -> None:
+    program = REGRESSIONS["a double without dimensions"]
+    right = torch.tensor(2.0, dtype=torch.float64)
+    with pytest.raises(Wrong, match="result 0"):
+        compare("test", program, [right + 1e-6], [right], [right], 0.0)
