@@ -127,14 +127,12 @@ def const_text(const: Const) -> str:
     """A literal of exactly the constant's type and value; 16-bit floats as their bits."""
     value, dtype = const.value, const.dtype
     if dtype in (torch.float16, torch.bfloat16):
-        bits = torch.tensor(value, dtype=dtype).view(torch.int16).item() & 0xFFFF
+        bits = int(torch.tensor(value, dtype=dtype).view(torch.int16).item()) & 0xFFFF
         return f"{CTYPES[dtype]}({bits:#06x})"
     if dtype is torch.bool:
         return "true" if value else "false"
     if not dtype.is_floating_point:
         return _integer_text(int(value), dtype)
-    if dtype in (torch.float16, torch.bfloat16):
-        return f"lab_convert<{CTYPES[dtype]}>({const_text(Const(value, torch.float32))})"
     number = float(value)
     suffix = "" if dtype is torch.float64 else "f"
     if math.isnan(number):

@@ -76,14 +76,16 @@ static inline float lab_half_to_float(lab_half h) {
     return lab_bitcast<float>(sign | special);
 }
 static inline lab_half lab_float_to_half(float x) {
-    uint32_t bits = lab_bitcast<uint32_t>(x), sign = bits & 0x80000000u, magnitude = bits ^ sign;
-    uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1) - 0x38000000u) >> 13;
-    // Below 2**-14 adding 0.5 leaves the rounded subnormal in the last bits.
-    uint32_t small = lab_bitcast<uint32_t>(lab_bitcast<float>(magnitude) + 0.5f) - 0x3f000000u;
-    uint32_t result = magnitude < 0x38800000u ? small : normal;
-    result = magnitude >= 0x477ff000u ? 0x7c00u : result;
+    uint32_t bits = lab_bitcast<uint32_t>(x), magnitude = bits & 0x7fffffffu;
+    uint32_t capped = magnitude < 0x47800000u ? magnitude : 0x47800000u;
+    uint32_t exponent = capped & 0x7f800000u;
+    exponent = exponent > 0x38800000u ? exponent : 0x38800000u;
+    // Adding 2**13 times its power of two rounds to half's ten bits and leaves them at the end.
+    uint32_t large = exponent + 0x06800000u;
+    float sum = lab_bitcast<float>(capped) + lab_bitcast<float>(large);
+    uint32_t result = (exponent >> 13) - 0x1c400u + (lab_bitcast<uint32_t>(sum) - large);
     result = magnitude > 0x7f800000u ? 0x7e00u : result;
-    return (lab_half)(uint16_t)(result | (sign >> 16));
+    return (lab_half)(uint16_t)(result | ((bits >> 16) & 0x8000u));
 }
 
 //@ lab_bfloat16_to_float lab_float_to_bfloat16
@@ -480,7 +482,7 @@ template <> inline float lab_atanh<float>(float x) {
 }
 template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }
 
-//@ lab_two_over_pi lab_quadrant lab_reduced_angle
+//@ lab_two_over_pi lab_quadrant lab_small_angle lab_reduced_angle
 // x = quadrant * pi/2 + r with |r| <= pi/4.  Up to 2**20 by subtracting multiples of pi/2, beyond by
 // multiplying with that window of the bits of 2/pi where multiples of four are already gone
 // (Payne and Hanek, 1983).
@@ -492,9 +494,12 @@ static inline uint64_t lab_two_over_pi(int32_t word, uint64_t w0, uint64_t w1, u
         | (w4 & -(uint64_t)(word == 4));
 }
 struct lab_quadrant { double r; int32_t n; };
-static inline lab_quadrant lab_reduced_angle(float a) {
+static inline lab_quadrant lab_small_angle(float a) {
     double x = a, t = x * 0.63661977236758134 + 6755399441055744.0, n = t - 6755399441055744.0;
     double r = (x - n * 1.5707963267341256) - n * 6.0771005065061922e-11;
+    return lab_quadrant{r, (int32_t)lab_bitcast<uint64_t>(t)};
+}
+static inline lab_quadrant lab_reduced_angle(float a) {
     uint32_t bits = lab_bitcast<uint32_t>(a);
     int32_t start = (int32_t)(bits >> 23) - 120;
     start = start > 0 ? start : 0;
@@ -510,9 +515,9 @@ static inline lab_quadrant lab_reduced_angle(float a) {
     uint64_t turns = ((mantissa * high) << 32) + mantissa * middle + ((mantissa * low) >> 32);
     uint64_t quadrant = (turns + 0x2000000000000000u) >> 62;
     double rest = (double)(int64_t)(turns - (quadrant << 62)) * 3.4061215800304556e-19;
-    uint64_t small = lab_bitcast<uint64_t>(t);
+    lab_quadrant small = lab_small_angle(a);
     bool large = a >= 1048576.0f;
-    return lab_quadrant{large ? rest : r, (int32_t)(large ? quadrant : small)};
+    return lab_quadrant{large ? rest : small.r, large ? (int32_t)quadrant : small.n};
 }
 
 //@ lab_sin_part lab_cos_part
@@ -539,13 +544,15 @@ template <> inline float lab_sin<float>(float x) {
 }
 template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
 
-//@ lab_cos
-template <class T> static inline T lab_cos(T x);
-template <> inline float lab_cos<float>(float x) {
-    lab_quadrant q = lab_reduced_angle(lab_abs<float>(x));
+//@ lab_cos lab_cos_of
+static inline float lab_cos_of(lab_quadrant q) {
     float r = (float)q.r, y = q.n & 1 ? lab_sin_part(r) : lab_cos_part(r);
     uint32_t sign = (uint32_t)((q.n + 1) & 2) << 30;
-    y = lab_bitcast<float>(lab_bitcast<uint32_t>(y) ^ sign);
+    return lab_bitcast<float>(lab_bitcast<uint32_t>(y) ^ sign);
+}
+template <class T> static inline T lab_cos(T x);
+template <> inline float lab_cos<float>(float x) {
+    float y = lab_cos_of(lab_reduced_angle(lab_abs<float>(x)));
     return x - x == 0 ? y : lab_nanf;
 }
 template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
@@ -819,7 +826,7 @@ static inline float lab_philox_normal(int64_t seed, int64_t offset) {
     float u = lab_uniform(words.first);
     u = u < 1.0e-7f ? 1.0e-7f : u;
     float radius = lab_sqrt<float>(-2.0f * lab_log<float>(u));
-    return radius * lab_cos<float>(6.2831855f * lab_uniform(words.second));
+    return radius * lab_cos_of(lab_small_angle(6.2831855f * lab_uniform(words.second)));
 }
 
 //@ lab_philox_bits
