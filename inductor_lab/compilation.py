@@ -57,7 +57,8 @@ class CompiledGraph(Shown):
     """One captured graph with all that became of it.
 
     `joint`, `partition` and `backward` are None where no gradient was asked for.  `inputs` are the
-    live arguments of the graph's first call, for `run` of its stages.
+    live arguments of the graph's first call, for `run` of its stages; `seconds` the compile time of
+    this graph by phase.
     """
 
     captured: FxGraph
@@ -66,6 +67,7 @@ class CompiledGraph(Shown):
     forward: CompiledPart
     backward: CompiledPart | None = None
     inputs: tuple[Any, ...] = field(default=(), metadata={"live": True})
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[CompiledPart, ...]:

@@ -34,7 +34,7 @@ def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> P
     frames: list[Frame] = []
     frame_of: Mapping[str, str] = {}
     if len(graph.nodes) > OPEN_UP_TO:
-        paths = {node.name: node.module_path for node in graph.nodes}
+        paths = node_paths(graph.nodes)
         kinds = {node.name: node.target for node in graph.nodes if node.op.startswith("call")}
         frames, frame_of = module_frames(paths, kinds, edges)
     items = [
@@ -50,6 +50,17 @@ def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> P
         for node in graph.nodes
     ]
     return draw(graph.name, items, frames, edges)
+
+
+def node_paths(nodes: Iterable[FxNode]) -> dict[str, str]:
+    """Module path of each node; where there are no modules, the person's function and line."""
+    known = tuple(nodes)
+    if any(node.module_path for node in known):
+        return {node.name: node.module_path for node in known}
+    return {
+        node.name: f"{node.span.function}.line {node.span.line}" if node.span else ""
+        for node in known
+    }
 
 
 def short_target(node: FxNode) -> str:

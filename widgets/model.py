@@ -54,9 +54,8 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
     later = person_panes(compilation, links)
     _add(groups, panes, "capture", {**captured, **later})
     alone = len(compilation.graphs) == 1
-    seconds = compilation.seconds if alone else {}  # they are summed over the graphs
     for n, graph in enumerate(compilation.graphs):
-        for title, found in _graph_panes(graph, f"g{n}", links, seconds):
+        for title, found in _graph_panes(graph, f"g{n}", links):
             _add(groups, panes, title if alone else f"graph {n} {title}", found)
     _add(groups, panes, "", {"time": time_pane(compilation)})
     panes["source"]["views"] = [source_view(compilation, links)]
@@ -105,7 +104,7 @@ def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool)
 
 
 def _graph_panes(
-    graph: CompiledGraph, scope: str, links: Links, seconds: Mapping[str, float]
+    graph: CompiledGraph, scope: str, links: Links
 ) -> Iterator[tuple[str, dict[str, View]]]:
     """(title of the group, its panes) for what one captured graph became."""
     earlier = f"{scope}.captured"
@@ -114,7 +113,7 @@ def _graph_panes(
         yield "autograd", joint_panes(graph.joint, graph.partition, name, earlier, links)
         earlier = name
     for part in graph.parts:
-        yield part.name, part_panes(part, f"{scope}.{part.name}", earlier, links, seconds)
+        yield part.name, part_panes(part, f"{scope}.{part.name}", earlier, links, graph.seconds)
 
 
 def _add(groups: list[View], panes: dict[str, View], title: str, found: dict[str, View]) -> None:

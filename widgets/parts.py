@@ -12,6 +12,7 @@ from inductor_lab.widgets.graphs import (
     bytes_text,
     cost_text,
     fx_picture,
+    node_paths,
     program_picture,
     schedule_picture,
 )
@@ -147,9 +148,9 @@ def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | No
 
 
 def module_paths(part: CompiledPart) -> dict[str, str]:
-    """Module path of every FX node of the part, before and after the rewrites."""
+    """Where every FX node of the part belongs, before and after the rewrites."""
     graphs = [part.graph, *(step.after for step in part.rewrites.steps)]
-    return {n.name: n.module_path for g in graphs if g is not None for n in g.nodes}
+    return node_paths(node for graph in graphs if graph is not None for node in graph.nodes)
 
 
 def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> View:

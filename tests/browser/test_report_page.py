@@ -146,7 +146,7 @@ def test_text_can_be_read_in_light_and_dark(open_page, report, dark):
     opened = open_page(report, dark=dark)
     style = "e => [getComputedStyle(e).color, getComputedStyle(e.closest('.lab-explorer'))"
     style += ".backgroundColor]"
-    for selector in (".lab-line code", ".lab-line .lab-cue", ".lab-rail-count", ".lab-fact"):
+    for selector in (".lab-line code", ".lab-rail-count", ".lab-fact"):
         for element in opened.page.locator(selector).all()[:40]:
             text, paper = element.evaluate(style)
             assert contrast(text, paper) >= 4.5, (selector, text, paper)
@@ -157,6 +157,37 @@ def test_text_can_be_read_in_light_and_dark(open_page, report, dark):
     opened.page.click('[aria-label="light or dark"]')
     toggled = opened.page.locator(".lab-explorer").get_attribute("data-theme")
     assert toggled == ("light" if dark else "dark")
+
+
+PAINTED = """e => {
+  const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
+    .getContext("2d", { willReadFrequently: true });
+  const over = [];
+  for (let at = e; at; at = at.parentElement) over.unshift(at);
+  const paint = (colour) => { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); };
+  const seen = () => `rgb(${[...pen.getImageData(0, 0, 1, 1).data].slice(0, 3)})`;
+  paint("white");
+  for (const each of over) paint(getComputedStyle(each).backgroundColor);
+  const paper = seen();
+  pen.globalAlpha = over.reduce((alpha, each) => alpha * getComputedStyle(each).opacity, 1);
+  paint(getComputedStyle(e).color);
+  return [seen(), paper];
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_lit_and_faded_text_can_be_read_where_it_stands(open_page, report, dark):
+    """Against the very colours behind it, with tints and opacity counted."""
+    opened = open_page(report, dark=dark)
+    opened.page.click(f"{SOURCE} .lab-line >> text=one = torch.sin")
+    checked = 0
+    for selector in (".lab-line code", ".lab-line .lab-cue", ".lab-line .lab-no"):
+        for element in opened.page.locator(selector).all()[:60]:
+            if element.inner_text().strip():
+                text, paper = element.evaluate(PAINTED)
+                assert contrast(text, paper) >= 4.5, (selector, text, paper)
+                checked += 1
+    assert checked > 30 and opened.count(".lab-line.lit") > 2
 
 
 def test_hostile_names_are_shown_as_text(open_page, compilation, tmp_path):

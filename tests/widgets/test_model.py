@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 import inductor_lab as lab
 from inductor_lab.widgets.model import document
@@ -109,3 +110,29 @@ def test_a_function_without_torch_says_that_nothing_was_captured():
     assert doc["open"] == ["source", "captured"]
     assert doc["panes"]["captured"]["views"][0]["text"].startswith("No graph was captured")
     assert {fact["pane"] for fact in doc["facts"]} <= set(doc["panes"])
+
+
+def test_each_graph_has_its_own_times(broken):
+    panes = document(broken)["panes"]
+    for number, graph in enumerate(broken.graphs):
+        assert panes[f"g{number}.forward.code"]["seconds"] == graph.seconds["forward.codegen"]
+    total = sum(graph.seconds["forward.codegen"] for graph in broken.graphs)
+    assert len(broken.graphs) == 2
+    assert total == pytest.approx(broken.seconds["forward.codegen"], rel=0.2)
+
+
+def test_a_long_function_without_modules_opens_by_its_lines():
+    def long(x):
+        for _ in range(30):
+            x = x.sin() + 1
+        y = x
+        for _ in range(30):
+            y = y.cos() * x
+        return y
+
+    compilation = lab.inspect(long, torch.randn(8))
+    picture = document(compilation)["panes"]["g0.captured"]["views"][0]
+    labels = {frame[1] for frame in picture["frames"]}
+    assert len([label for label in labels if "line" in label]) >= 2
+    closed = {frame[0] for frame in picture["frames"] if not frame[5]}
+    assert len(closed) >= 2
