@@ -62,7 +62,7 @@ def cpp_kernel(
 
 
 def translation_unit(kernels: Sequence[Kernel]) -> Code:
-    """One source for all kernels of a graph: what they need of `lab_math.h`, then the functions."""
+    """One source for all kernels of a graph: what they need of our headers, then the functions."""
     lines: list[Line] = []
     for kernel in kernels:
         lines += [Line("", statement=False), *kernel.code.lines]

@@ -1,6 +1,6 @@
-"""The part of `lab_math.h` that a source needs.
+"""The part of the `lab_*.h` headers that a source needs.
 
-The header is a list of entries, each introduced by `//@ names`.  An entry is taken if the kernels,
+They are lists of entries, each introduced by `//@ names`.  An entry is taken if the kernels,
 or an entry that is taken, mention one of its names; so a kernel that only adds carries no
 mathematics, compiles fast and can be read in one go.
 """
@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-HEADER = Path(__file__).with_name("lab_math.h")
+HEADERS = (
+    "lab_basics.h",
+    "lab_exponential.h",
+    "lab_angles.h",
+    "lab_special.h",
+    "lab_random.h",
+    "lab_integers.h",
+)
+"""In an order in which each uses only what came before it."""
 _NAME = re.compile(r"\blab_\w+")
 
 
@@ -28,10 +36,11 @@ class Entry:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """The header as entries, in order; the first one is the preamble, which is always taken."""
-    parts = HEADER.read_text(encoding="utf-8").split("//@")
-    found = [Entry(frozenset(), frozenset(), _trimmed(parts[0]))]
-    for part in parts[1:]:
+    """The headers as entries, in order; the first one is the preamble, which is always taken."""
+    folder = Path(__file__).parent
+    texts = [(folder / name).read_text(encoding="utf-8").split("//@") for name in HEADERS]
+    found = [Entry(frozenset(), frozenset(), _trimmed(texts[0][0]))]
+    for part in (part for parts in texts for part in parts[1:]):
         names, _, text = part.partition("\n")
         uses = frozenset(_NAME.findall(text))
         found.append(Entry(frozenset(names.split()), uses, _trimmed(text)))
@@ -39,7 +48,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def header_lines(text: Iterable[str]) -> list[str]:
-    """The preamble and every entry that `text` needs, in the header's order."""
+    """The preamble and every entry that `text` needs, in the headers' order."""
     needed = {name for line in text for name in _NAME.findall(line)}
     taken: set[int] = {0}
     while True:

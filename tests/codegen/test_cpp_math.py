@@ -1,4 +1,4 @@
-"""The functions of `lab_math.h` against float64: the largest error over all exponents, in ULP."""
+"""The functions of the `lab_*.h` headers against float64: the largest error in ULP."""
 
 from __future__ import annotations
 

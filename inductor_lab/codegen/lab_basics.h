@@ -1,0 +1,221 @@
+// Scalar functions of inductor_lab's CPU kernels.  They are free of branches where it matters, so that
+// compilers turn loops over them into vector code.  C++17; GCC, Clang, ICX, MSVC and clang-cl.
+#include <stdint.h>
+#if defined(_WIN32)
+#define LAB_EXPORT __declspec(dllexport)
+#else
+#define LAB_EXPORT __attribute__((visibility("default")))
+#endif
+
+//@ lab_libm
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <math.h>
+#define lab_libm(name) ::name
+#else
+#define lab_libm(name) __builtin_##name
+#endif
+
+//@ lab_bitcast
+#include <string.h>
+template <class To, class From> static inline To lab_bitcast(From value) {
+    To result;
+    memcpy(&result, &value, sizeof(result));
+    return result;
+}
+
+//@ lab_inf lab_inff lab_nan lab_nanf
+#include <limits>
+static const double lab_inf = std::numeric_limits<double>::infinity();
+static const float lab_inff = std::numeric_limits<float>::infinity();
+static const float lab_nanf = std::numeric_limits<float>::quiet_NaN();
+template <class T> static inline T lab_nan() { return std::numeric_limits<T>::quiet_NaN(); }
+
+//@ lab_lowest lab_highest
+#include <limits>
+template <class T> static inline T lab_lowest() {
+    typedef std::numeric_limits<T> limits;
+    return limits::has_infinity ? (T)-limits::infinity() : limits::lowest();
+}
+template <class T> static inline T lab_highest() {
+    typedef std::numeric_limits<T> limits;
+    return limits::has_infinity ? limits::infinity() : limits::max();
+}
+
+//@ lab_clamp_index lab_outside
+// As wide as an index: GCC 12 gets the sum of narrower answers in a SIMD loop wrong.
+static inline int64_t lab_outside(int64_t index, int64_t size) {
+    return (uint64_t)index >= (uint64_t)size;
+}
+static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
+    return (uint64_t)index < (uint64_t)size ? index : 0;
+}
+
+//@ lab_maximum lab_minimum
+template <class T> static inline T lab_maximum(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <class T> static inline T lab_minimum(T a, T b) { return (a < b) | (a != a) ? a : b; }
+
+//@ lab_argmax_beats lab_argmin_beats
+template <class T> static inline bool lab_argmax_beats(T value, T best) {
+    return value > best || (value != value && best == best);
+}
+template <class T> static inline bool lab_argmin_beats(T value, T best) {
+    return value < best || (value != value && best == best);
+}
+
+//@ lab_half lab_bfloat16
+// Enumerations, so that they are types of their own and yet plain numbers to the vectorizer.
+enum class lab_half : uint16_t {};
+enum class lab_bfloat16 : uint16_t {};
+
+//@ lab_half_to_float lab_float_to_half
+static inline float lab_half_to_float(lab_half h) {
+    uint32_t bits = (uint32_t)h, sign = (bits & 0x8000u) << 16, rest = (bits & 0x7fffu) << 13;
+    // 2**112 moves the exponent to float's; subnormals become normal in the product.
+    float scaled = lab_bitcast<float>(rest) * 5.192296858534828e33f;
+    uint32_t special = rest >= 0x0f800000u ? rest | 0x7f800000u : lab_bitcast<uint32_t>(scaled);
+    return lab_bitcast<float>(sign | special);
+}
+static inline lab_half lab_float_to_half(float x) {
+    uint32_t bits = lab_bitcast<uint32_t>(x), magnitude = bits & 0x7fffffffu;
+    uint32_t capped = magnitude < 0x47800000u ? magnitude : 0x47800000u;
+    uint32_t exponent = capped & 0x7f800000u;
+    exponent = exponent > 0x38800000u ? exponent : 0x38800000u;
+    // Adding 2**13 times its power of two rounds to half's ten bits and leaves them at the end.
+    uint32_t large = exponent + 0x06800000u;
+    float sum = lab_bitcast<float>(capped) + lab_bitcast<float>(large);
+    uint32_t result = (exponent >> 13) - 0x1c400u + (lab_bitcast<uint32_t>(sum) - large);
+    result = magnitude > 0x7f800000u ? 0x7e00u : result;
+    return (lab_half)(uint16_t)(result | ((bits >> 16) & 0x8000u));
+}
+
+//@ lab_bfloat16_to_float lab_float_to_bfloat16
+static inline float lab_bfloat16_to_float(lab_bfloat16 b) {
+    return lab_bitcast<float>((uint32_t)b << 16);
+}
+static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
+    uint32_t bits = lab_bitcast<uint32_t>(x);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    return (lab_bfloat16)(uint16_t)(x != x ? 0x7fc0u : rounded);
+}
+
+//@ lab_convert
+template <class T> static inline T lab_widened(T x) { return x; }
+static inline float lab_widened(lab_half x) { return lab_half_to_float(x); }
+static inline float lab_widened(lab_bfloat16 x) { return lab_bfloat16_to_float(x); }
+template <class To> struct lab_conversion {
+    template <class From> static inline To of(From x) { return (To)x; }
+};
+// torch goes through int64 from a float to an unsigned byte, which wraps what is out of range.
+template <> struct lab_conversion<uint8_t> {
+    template <class From> static inline uint8_t of(From x) { return (uint8_t)(int64_t)x; }
+};
+template <> struct lab_conversion<lab_half> {
+    template <class From> static inline lab_half of(From x) { return lab_float_to_half((float)x); }
+};
+template <> struct lab_conversion<lab_bfloat16> {
+    template <class From> static inline lab_bfloat16 of(From x) {
+        return lab_float_to_bfloat16((float)x);
+    }
+};
+template <class To, class From> static inline To lab_convert(From x) {
+    return lab_conversion<To>::of(lab_widened(x));
+}
+
+//@ lab_ceil
+template <class T> static inline T lab_ceil(T x);
+template <> inline float lab_ceil<float>(float x) { return lab_libm(ceilf)(x); }
+template <> inline double lab_ceil<double>(double x) { return lab_libm(ceil)(x); }
+
+//@ lab_floor
+template <class T> static inline T lab_floor(T x);
+template <> inline float lab_floor<float>(float x) { return lab_libm(floorf)(x); }
+template <> inline double lab_floor<double>(double x) { return lab_libm(floor)(x); }
+
+//@ lab_trunc
+template <class T> static inline T lab_trunc(T x);
+template <> inline float lab_trunc<float>(float x) { return lab_libm(truncf)(x); }
+template <> inline double lab_trunc<double>(double x) { return lab_libm(trunc)(x); }
+
+//@ lab_sqrt
+template <class T> static inline T lab_sqrt(T x);
+template <> inline float lab_sqrt<float>(float x) { return lab_libm(sqrtf)(x); }
+template <> inline double lab_sqrt<double>(double x) { return lab_libm(sqrt)(x); }
+
+//@ lab_erfc
+template <class T> static inline T lab_erfc(T x);
+template <> inline float lab_erfc<float>(float x) { return lab_libm(erfcf)(x); }
+template <> inline double lab_erfc<double>(double x) { return lab_libm(erfc)(x); }
+
+//@ lab_lgamma
+template <class T> static inline T lab_lgamma(T x);
+template <> inline float lab_lgamma<float>(float x) { return lab_libm(lgammaf)(x); }
+template <> inline double lab_lgamma<double>(double x) { return lab_libm(lgamma)(x); }
+
+//@ lab_round
+template <class T> static inline T lab_round(T x);
+template <> inline float lab_round<float>(float x) { return lab_libm(rintf)(x); }
+template <> inline double lab_round<double>(double x) { return lab_libm(rint)(x); }
+
+//@ lab_copysign
+template <class T> static inline T lab_copysign(T x, T y);
+template <> inline float lab_copysign<float>(float x, float y) { return lab_libm(copysignf)(x, y); }
+template <> inline double lab_copysign<double>(double x, double y) { return lab_libm(copysign)(x, y); }
+
+//@ lab_fma
+template <class T> static inline T lab_fma(T x, T y, T z);
+template <> inline float lab_fma<float>(float x, float y, float z) { return lab_libm(fmaf)(x, y, z); }
+template <> inline double lab_fma<double>(double x, double y, double z) { return lab_libm(fma)(x, y, z); }
+
+//@ lab_isnan
+template <class T> static inline bool lab_isnan(T x) { return x != x; }
+
+//@ lab_isinf
+template <class T> static inline bool lab_isinf(T x) { return x - x != 0 && x == x; }
+
+//@ lab_signbit
+template <class T> static inline bool lab_signbit(T x) { return x < 0; }
+template <> inline bool lab_signbit<float>(float x) { return lab_bitcast<int32_t>(x) < 0; }
+template <> inline bool lab_signbit<double>(double x) { return lab_bitcast<int64_t>(x) < 0; }
+
+//@ lab_sign
+template <class T> static inline T lab_sign(T x) { return (T)((x > 0) - (x < 0)); }
+
+//@ lab_abs
+template <class T> static inline T lab_abs(T x) { return x < 0 ? (T)(0 - x) : x; }
+template <> inline float lab_abs<float>(float x) { return lab_libm(fabsf)(x); }
+template <> inline double lab_abs<double>(double x) { return lab_libm(fabs)(x); }
+
+//@ lab_float_fmod
+// In floats: whole multiples of y are taken away, 52 bits of the quotient in a step, each without
+// a rounding; no two floats are further apart than six such steps.
+template <class T> static inline T lab_float_fmod(T x, T y) { return lab_libm(fmod)(x, y); }
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+template <> inline float lab_float_fmod<float>(float x, float y) {
+    double rest = lab_abs<float>(x), b = lab_abs<float>(y), inverse = 1.0 / b;
+#define LAB_STEP rest = __builtin_fma(-__builtin_trunc(rest * inverse), b, rest);
+    LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP
+#undef LAB_STEP
+    rest = rest < 0 ? rest + b : rest;
+    rest = rest >= b ? rest - b : rest;
+    float result = lab_copysign<float>((float)rest, x);
+    return (b == lab_inf) & (x - x == 0) ? x : result;
+}
+#else
+template <> inline float lab_float_fmod<float>(float x, float y) { return lab_libm(fmodf)(x, y); }
+#endif
+
+//@ lab_relu
+template <class T> static inline T lab_relu(T x) { return x < 0 ? (T)0 : x; }
+
+//@ lab_shift_left lab_shift_right
+// A shift by less than zero or by the whole width gives 0, or the sign for a shift to the right.
+template <class T> static inline T lab_shift_left(T a, T b) {
+    const int width = 8 * sizeof(T);
+    bool outside = (b < 0) | (b >= (T)width);
+    return outside ? (T)0 : (T)((uint64_t)a << (b & (T)(width - 1)));
+}
+template <class T> static inline T lab_shift_right(T a, T b) {
+    const int width = 8 * sizeof(T);
+    bool outside = (b < 0) | (b >= (T)width);
+    return outside ? (T)(a < 0 ? -1 : 0) : (T)(a >> (b & (T)(width - 1)));
+}

@@ -1,0 +1,263 @@
+// exp, log and what is made of them.
+
+//@ lab_fused
+// a * b + c with one rounding where the machine can, with two where it cannot.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+static inline float lab_fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline double lab_fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+static inline float lab_fused(float a, float b, float c) { return a * b + c; }
+static inline double lab_fused(double a, double b, double c) { return a * b + c; }
+#endif
+
+//@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor
+// exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
+struct lab_reduced_exp { float r; int32_t n; };
+static inline lab_reduced_exp lab_exp_of(float x) {
+    float t = lab_fused(x, 1.44269504f, 12582912.0f), n = t - 12582912.0f;
+    float r = lab_fused(n, -1.42860677e-6f, lab_fused(n, -0.693145752f, x));
+    return lab_reduced_exp{r, (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u)};
+}
+static inline float lab_power_of_two(int32_t n) {
+    return lab_bitcast<float>((uint32_t)(n + 127) << 23);
+}
+static inline float lab_exp_factor(float r) {
+    float q = lab_fused(1.3814804e-3f, r, 8.368773e-3f);
+    q = lab_fused(q, r, 4.166839e-2f);
+    q = lab_fused(q, r, 0.1666652f);
+    q = lab_fused(q, r, 0.49999994f);
+    return lab_fused(q, r * r, r) + 1.0f;
+}
+
+//@ lab_exp
+template <class T> static inline T lab_exp(T x);
+template <> inline float lab_exp<float>(float x) {
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    lab_reduced_exp e = lab_exp_of(x);
+    float p = lab_exp_factor(e.r);
+    // Two factors, since 2**n alone may overflow or be subnormal where the result is not.
+    int32_t half = e.n >> 1;
+    return p * lab_power_of_two(half) * lab_power_of_two(e.n - half);
+}
+template <> inline double lab_exp<double>(double x) {
+    x = x > 710.0 ? 710.0 : x;
+    x = x < -746.0 ? -746.0 : x;
+    double t = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = t - 6755399441055744.0;
+    double r = lab_fused(n, -1.90821492927058770002e-10,
+                         lab_fused(n, -6.93147180369123816490e-01, x));
+    double q = lab_fused(2.0827678078031843e-9, r, 2.5112106469889583e-8);
+    q = lab_fused(q, r, 2.7557577680724703e-7);
+    q = lab_fused(q, r, 2.755723466158026e-6);
+    q = lab_fused(q, r, 2.480158693277039e-5);
+    q = lab_fused(q, r, 1.9841269896588398e-4);
+    q = lab_fused(q, r, 1.3888888889111598e-3);
+    q = lab_fused(q, r, 8.333333333316947e-3);
+    q = lab_fused(q, r, 4.16666666666661e-2);
+    q = lab_fused(q, r, 0.16666666666666682);
+    q = lab_fused(q, r, 0.5);
+    double p = lab_fused(q, r * r, r) + 1.0;
+    int64_t k = (int64_t)(lab_bitcast<uint64_t>(t) - 0x4338000000000000u), half = k >> 1;
+    double first = lab_bitcast<double>((uint64_t)(half + 1023) << 52);
+    return p * first * lab_bitcast<double>((uint64_t)(k - half + 1023) << 52);
+}
+
+//@ lab_exp2
+template <class T> static inline T lab_exp2(T x);
+template <> inline float lab_exp2<float>(float x) {
+    x = x > 129.0f ? 129.0f : x;
+    x = x < -151.0f ? -151.0f : x;
+    float t = x + 12582912.0f, r = x - (t - 12582912.0f);
+    int32_t n = (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u), half = n >> 1;
+    float q = lab_fused(1.5474816e-4f, r, 1.3400307e-3f);
+    q = lab_fused(q, r, 9.618009e-3f);
+    q = lab_fused(q, r, 5.5503275e-2f);
+    q = lab_fused(q, r, 0.2402265f);
+    q = lab_fused(q, r, 0.6931472f);
+    float p = lab_fused(q, r, 1.0f);
+    return p * lab_power_of_two(half) * lab_power_of_two(n - half);
+}
+template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
+
+//@ lab_expm1
+template <class T> static inline T lab_expm1(T x);
+template <> inline float lab_expm1<float>(float x) {
+    float y = x > 89.0f ? 89.0f : x;
+    y = y < -104.0f ? -104.0f : y;
+    lab_reduced_exp e = lab_exp_of(y);
+    float q = lab_fused(1.9912534e-4f, e.r, 1.3941135e-3f);
+    q = lab_fused(q, e.r, 8.333276e-3f);
+    q = lab_fused(q, e.r, 4.166635e-2f);
+    q = lab_fused(q, e.r, 0.16666667f);
+    q = lab_fused(q, e.r, 0.5f);
+    float p = lab_fused(q, e.r * e.r, e.r);
+    // (a * (1 + p) - 1 / b) * b with a * b = 2**n
+    int32_t half = e.n >> 1, rest = e.n - half;
+    float a = lab_power_of_two(half), inverse = lab_power_of_two(-rest);
+    float result = lab_fused(a, p, a - inverse) * lab_power_of_two(rest);
+    return x == 0 ? x : result;
+}
+template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
+
+//@ lab_sigmoid
+// 1 + exp(-x) needs no subnormal exponential, so one power of two will do, doubled at the end.
+template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
+template <> inline float lab_sigmoid<float>(float x) {
+    float y = -x > 89.5f ? 89.5f : -x;
+    y = y < -87.0f ? -87.0f : y;
+    lab_reduced_exp e = lab_exp_of(y);
+    return 1.0f / (1.0f + lab_exp_factor(e.r) * lab_power_of_two(e.n - 1) * 2.0f);
+}
+
+//@ lab_tanh
+template <class T> static inline T lab_tanh(T x);
+template <> inline float lab_tanh<float>(float x) {
+    float a = lab_abs<float>(x), z = x * x;
+    float q = lab_fused(-5.717086e-3f, z, 2.0650616e-2f);
+    q = lab_fused(q, z, -5.3743504e-2f);
+    q = lab_fused(q, z, 0.13331491f);
+    q = lab_fused(q, z, -0.33333284f);
+    float small = lab_fused(q * z, x, x);
+    float large = 1.0f - 2.0f / (lab_exp<float>(2.0f * a) + 1.0f);
+    return lab_copysign<float>(a < 0.625f ? small : large, x);
+}
+template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
+
+//@ lab_reduced_log lab_log_of lab_log_special
+// x = 2**n * (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f + rest.
+struct lab_reduced_log { float n, f, rest; };
+static inline lab_reduced_log lab_log_of(float x) {
+    bool subnormal = x < 1.17549435e-38f;
+    x = subnormal ? x * 8388608.0f : x;
+    uint32_t bits = lab_bitcast<uint32_t>(x) - 0x3f3504f3u;
+    float n = (float)((int32_t)bits >> 23) - (subnormal ? 23.0f : 0.0f);
+    float f = lab_bitcast<float>((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f, square = f * f;
+    float q = lab_fused(6.920098e-2f, f, -0.11792018f);
+    q = lab_fused(q, f, 0.11871911f);
+    q = lab_fused(q, f, -0.12383852f);
+    q = lab_fused(q, f, 0.14218743f);
+    q = lab_fused(q, f, -0.16669284f);
+    q = lab_fused(q, f, 0.20002224f);
+    q = lab_fused(q, f, -0.24999987f);
+    q = lab_fused(q, f, 0.3333331f);
+    return lab_reduced_log{n, f, lab_fused(-0.5f, square, f * square * q)};
+}
+static inline float lab_log_special(float x, float result) {
+    result = x <= 3.40282347e38f ? result : x;
+    result = x < 0 ? lab_nanf : result;
+    return x == 0 ? -lab_inff : result;
+}
+
+//@ lab_log
+template <class T> static inline T lab_log(T x);
+template <> inline float lab_log<float>(float x) {
+    lab_reduced_log l = lab_log_of(x);
+    float low = lab_fused(l.n, 1.42860677e-6f, l.rest);
+    return lab_log_special(x, lab_fused(l.n, 0.693145752f, l.f + low));
+}
+template <> inline double lab_log<double>(double x) {
+    bool subnormal = x < 2.2250738585072014e-308;
+    double y = subnormal ? x * 18014398509481984.0 : x;
+    uint64_t bits = lab_bitcast<uint64_t>(y) - 0x3fe6a09e667f3bcdu;
+    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
+    double f = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    double s = f / (2.0 + f), z = s * s;
+    double q = lab_fused(0.14797230449450055, z, 0.15313932750289794);
+    q = lab_fused(q, z, 0.18183568503267453);
+    q = lab_fused(q, z, 0.22222198501667856);
+    q = lab_fused(q, z, 0.28571428742992205);
+    q = lab_fused(q, z, 0.3999999999941238);
+    q = lab_fused(q, z, 0.6666666666666735) * z;
+    double half_square = 0.5 * f * f;
+    double low = lab_fused(n, 1.90821492927058770002e-10, s * (half_square + q));
+    double result = lab_fused(n, 6.93147180369123816490e-01, f - (half_square - low));
+    result = x <= 1.7976931348623157e308 ? result : x;
+    result = x < 0 ? (double)lab_nanf : result;
+    return x == 0 ? -lab_inf : result;
+}
+
+//@ lab_log2
+template <class T> static inline T lab_log2(T x);
+template <> inline float lab_log2<float>(float x) {
+    lab_reduced_log l = lab_log_of(x);
+    float m = l.f + l.rest, low = (l.f - m) + l.rest;
+    float scaled = lab_fused(m, 1.92596303e-8f, low * 1.44269504f);
+    return lab_log_special(x, l.n + lab_fused(m, 1.44269502f, scaled));
+}
+template <> inline double lab_log2<double>(double x) { return lab_libm(log2)(x); }
+
+//@ lab_log10
+template <class T> static inline T lab_log10(T x);
+template <> inline float lab_log10<float>(float x) {
+    lab_reduced_log l = lab_log_of(x);
+    float m = l.f + l.rest, low = l.n * 4.6050390e-6f;
+    float mantissa = lab_fused(m, 0.434294492f, low);
+    return lab_log_special(x, lab_fused(l.n, 0.301025391f, mantissa));
+}
+template <> inline double lab_log10<double>(double x) { return lab_libm(log10)(x); }
+
+//@ lab_log1p
+template <class T> static inline T lab_log1p(T x);
+template <> inline float lab_log1p<float>(float x) {
+    // The sum loses the low bits of the smaller operand; they come back divided by the sum.
+    float sum = 1.0f + x, lost = x > 1.0f ? 1.0f - (sum - x) : x - (sum - 1.0f);
+    lab_reduced_log l = lab_log_of(sum);
+    float low = lab_fused(l.n, 1.42860677e-6f, l.rest + lost / sum);
+    float result = lab_log_special(sum, lab_fused(l.n, 0.693145752f, l.f + low));
+    return x == 0 ? x : result;
+}
+template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
+
+//@ lab_half_exp
+// exp(x) / 2, which overflows no earlier than sinh and cosh do.
+static inline float lab_half_exp(float x) {
+    lab_reduced_exp e = lab_exp_of(x > 90.0f ? 90.0f : x);
+    int32_t half = e.n >> 1;
+    return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.n - half - 1);
+}
+
+//@ lab_sinh
+template <class T> static inline T lab_sinh(T x);
+template <> inline float lab_sinh<float>(float x) {
+    float a = lab_abs<float>(x), z = x * x, e = lab_half_exp(a);
+    float q = lab_fused(2.8169513e-6f, z, 1.983616e-4f);
+    q = lab_fused(lab_fused(q, z, 8.33335e-3f), z, 0.16666667f);
+    return a < 1.0f || x != x ? lab_fused(q * z, x, x) : lab_copysign<float>(e - 0.25f / e, x);
+}
+template <> inline double lab_sinh<double>(double x) { return lab_libm(sinh)(x); }
+
+//@ lab_cosh
+template <class T> static inline T lab_cosh(T x);
+template <> inline float lab_cosh<float>(float x) {
+    float e = lab_half_exp(lab_abs<float>(x));
+    return e + 0.25f / e;
+}
+template <> inline double lab_cosh<double>(double x) { return lab_libm(cosh)(x); }
+
+//@ lab_asinh
+template <class T> static inline T lab_asinh(T x);
+template <> inline float lab_asinh<float>(float x) {
+    float a = lab_abs<float>(x), b = a > 1.0e9f ? 1.0e9f : a, z = b * b;
+    float small = lab_log1p<float>(b + z / (1.0f + lab_sqrt<float>(1.0f + z)));
+    float large = lab_log<float>(a) + 0.69314718f;
+    return lab_copysign<float>(a > 1.0e9f || x != x ? large : small, x);
+}
+template <> inline double lab_asinh<double>(double x) { return lab_libm(asinh)(x); }
+
+//@ lab_acosh
+template <class T> static inline T lab_acosh(T x);
+template <> inline float lab_acosh<float>(float x) {
+    float b = (x > 1.0e9f ? 1.0e9f : x) - 1.0f;
+    float small = lab_log1p<float>(b + lab_sqrt<float>(lab_fused(b, b, 2.0f * b)));
+    float result = x > 1.0e9f ? lab_log<float>(x) + 0.69314718f : small;
+    return x < 1.0f ? lab_nanf : result;
+}
+template <> inline double lab_acosh<double>(double x) { return lab_libm(acosh)(x); }
+
+//@ lab_atanh
+template <class T> static inline T lab_atanh(T x);
+template <> inline float lab_atanh<float>(float x) {
+    float a = lab_abs<float>(x);
+    return lab_copysign<float>(0.5f * lab_log1p<float>(2.0f * a / (1.0f - a)), x);
+}
+template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }

@@ -1,0 +1,59 @@
+// Division as Python, C and eager define it.
+
+//@ lab_floordiv lab_remainder lab_truncdiv lab_fmod lab_integer_division
+// An integer divided by zero gives -1 or the dividend here; torch raises.  No kernel may trap.
+template <class T> struct lab_integer_division {
+    static inline T divisor(T b) { return b == 0 ? (T)1 : b; }
+    static inline T trunc(T a, T b) { return b == (T)-1 ? (T)(0 - a) : (T)(a / divisor(b)); }
+    static inline T fmod(T a, T b) { return b == (T)-1 ? (T)0 : (T)(a % divisor(b)); }
+    static inline T floor(T a, T b) {
+        T quotient = trunc(a, b), rest = fmod(a, b);
+        return (T)(quotient - ((rest != 0) & ((rest < 0) != (b < 0))));
+    }
+    static inline T remainder(T a, T b) {
+        T rest = fmod(a, b);
+        return (T)((rest != 0) & ((rest < 0) != (b < 0)) ? rest + b : rest);
+    }
+};
+template <class T> struct lab_unsigned_division {
+    static inline T divisor(T b) { return b == 0 ? (T)1 : b; }
+    static inline T trunc(T a, T b) { return (T)(a / divisor(b)); }
+    static inline T fmod(T a, T b) { return (T)(a % divisor(b)); }
+    static inline T floor(T a, T b) { return trunc(a, b); }
+    static inline T remainder(T a, T b) { return fmod(a, b); }
+};
+template <> struct lab_integer_division<uint8_t> : lab_unsigned_division<uint8_t> {};
+template <> struct lab_integer_division<uint16_t> : lab_unsigned_division<uint16_t> {};
+template <> struct lab_integer_division<uint32_t> : lab_unsigned_division<uint32_t> {};
+template <> struct lab_integer_division<uint64_t> : lab_unsigned_division<uint64_t> {};
+template <class T> struct lab_float_division {
+    static inline T trunc(T a, T b) { return lab_trunc<T>(a / b); }
+    static inline T fmod(T a, T b) { return lab_float_fmod(a, b); }
+    static inline T remainder(T a, T b) {
+        T rest = lab_float_fmod(a, b);
+        return (rest != 0) & ((b < 0) != (rest < 0)) ? rest + b : rest;
+    }
+    // The way Python and torch define it: exact multiples do not fall short by a rounding.
+    static inline T floor(T a, T b) {
+        T rest = lab_float_fmod(a, b), quotient = (a - rest) / b;
+        quotient = (rest != 0) & ((b < 0) != (rest < 0)) ? quotient - 1 : quotient;
+        T whole = lab_floor<T>(quotient);
+        whole = quotient - whole > (T)0.5 ? whole + 1 : whole;
+        whole = quotient == 0 ? lab_copysign<T>((T)0, a / b) : whole;
+        return b == 0 ? a / b : whole;
+    }
+};
+template <> struct lab_integer_division<float> : lab_float_division<float> {};
+template <> struct lab_integer_division<double> : lab_float_division<double> {};
+template <class T> static inline T lab_floordiv(T a, T b) {
+    return lab_integer_division<T>::floor(a, b);
+}
+template <class T> static inline T lab_remainder(T a, T b) {
+    return lab_integer_division<T>::remainder(a, b);
+}
+template <class T> static inline T lab_truncdiv(T a, T b) {
+    return lab_integer_division<T>::trunc(a, b);
+}
+template <class T> static inline T lab_fmod(T a, T b) {
+    return lab_integer_division<T>::fmod(a, b);
+}

@@ -1,0 +1,155 @@
+// Powers, the error function and its relatives.
+
+//@ lab_hypot
+template <class T> static inline T lab_hypot(T x, T y);
+template <> inline float lab_hypot<float>(float x, float y) {
+    double a = x, b = y;
+    float result = (float)lab_sqrt<double>(a * a + b * b);
+    return (lab_abs<float>(x) == lab_inff) | (lab_abs<float>(y) == lab_inff) ? lab_inff : result;
+}
+template <> inline double lab_hypot<double>(double x, double y) { return lab_libm(hypot)(x, y); }
+
+//@ lab_erf
+template <class T> static inline T lab_erf(T x);
+template <> inline float lab_erf<float>(float x) {
+    float a = lab_abs<float>(x), z = x * x;
+    float q = lab_fused(7.889105e-5f, z, -8.0208364e-4f);
+    q = lab_fused(q, z, 5.1895347e-3f);
+    q = lab_fused(q, z, -2.6854444e-2f);
+    q = lab_fused(q, z, 0.112836f);
+    q = lab_fused(q, z, -0.37612626f);
+    q = lab_fused(q, z, 0.12837917f);
+    float small = lab_fused(q, x, x);
+    float b = a > 4.0f ? 4.0f : a;  // -log(1 - erf(a)) as a polynomial, from 1 to 4
+    float p = lab_fused(2.1683813e-5f, b, -4.4129664e-4f);
+    p = lab_fused(p, b, 4.2043454e-3f);
+    p = lab_fused(p, b, -2.520762e-2f);
+    p = lab_fused(p, b, 0.10841749f);
+    p = lab_fused(p, b, 0.633221f);
+    p = lab_fused(p, b, 1.1295779f);
+    p = lab_fused(p, b, -1.8790737e-4f);
+    lab_reduced_exp e = lab_exp_of(-p);
+    float large = lab_copysign<float>(1.0f - lab_exp_factor(e.r) * lab_power_of_two(e.n), x);
+    return a < 1.0f || x != x ? small : large;
+}
+template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
+
+//@ lab_pow lab_log2_for_pow lab_exp2_for_pow
+// |x|**y = 2**(y * log2 |x|) in double, with just the digits that a float needs.
+static inline double lab_log2_for_pow(double a) {
+    uint64_t bits = lab_bitcast<uint64_t>(a) - 0x3fe6a09e667f3bcdu;
+    double n = (double)((int64_t)bits >> 52);
+    double f = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    double q = lab_fused(0.07736949374061723, f, -0.1428386755043944);
+    q = lab_fused(q, f, 0.14474855827673574);
+    q = lab_fused(q, f, -0.14315661786085862);
+    q = lab_fused(q, f, 0.15876980440486393);
+    q = lab_fused(q, f, -0.18030058717259984);
+    q = lab_fused(q, f, 0.20617535863257322);
+    q = lab_fused(q, f, -0.2404531661695704);
+    q = lab_fused(q, f, 0.28853729350449364);
+    q = lab_fused(q, f, -0.3606736748177966);
+    q = lab_fused(q, f, 0.4808983613951061);
+    q = lab_fused(q, f, -0.7213475208688112);
+    q = lab_fused(q, f, 1.4426950408687067);
+    double result = lab_fused(q, f, n);
+    result = a <= 1.7976931348623157e308 ? result : a;
+    return a == 0 ? -lab_inf : result;
+}
+static inline float lab_exp2_for_pow(double x) {
+    x = x > 200.0 ? 200.0 : x;
+    x = x < -200.0 ? -200.0 : x;
+    double t = x + 6755399441055744.0, r = x - (t - 6755399441055744.0);
+    double q = lab_fused(1.5345807510209293e-4, r, 1.3399931180555422e-3);
+    q = lab_fused(q, r, 9.618488973803234e-3);
+    q = lab_fused(q, r, 5.550328777086136e-2);
+    q = lab_fused(q, r, 0.24022646890480212);
+    q = lab_fused(q, r, 0.6931472057371917);
+    q = lab_fused(q, r, 1.0000000005541896);
+    uint64_t n = lab_bitcast<uint64_t>(t) - 0x4338000000000000u;
+    return (float)(q * lab_bitcast<double>((n + 1023) << 52));
+}
+// Integers: repeated squaring, which wraps; a negative exponent leaves only 1 and -1.
+template <class T> static inline T lab_pow(T x, T y) {
+    if (y < 0) return x == 1 ? 1 : x == (T)-1 ? (T)(y % 2 ? -1 : 1) : 0;
+    uint64_t result = 1, base = (uint64_t)x;
+    for (uint64_t left = (uint64_t)y; left != 0; left >>= 1) {
+        result = left & 1 ? result * base : result;
+        base *= base;
+    }
+    return (T)result;
+}
+template <> inline float lab_pow<float>(float x, float y) {
+    float result = lab_exp2_for_pow(y * lab_log2_for_pow(lab_abs<float>(x)));
+    bool whole = lab_trunc<float>(y) == y, odd = whole & (lab_trunc<float>(0.5f * y) * 2.0f != y);
+    odd = odd & (lab_abs<float>(y) < 16777216.0f);
+    bool negative = lab_bitcast<int32_t>(x) < 0;
+    result = (negative & odd) ? -result : result;
+    bool undefined = (x < 0) & (x - x == 0) & !whole & (y - y == 0);
+    result = undefined ? lab_nanf : result;
+    bool one = (x == 1.0f) | (y == 0.0f) | ((x == -1.0f) & (y - y != 0) & (y == y));
+    return one ? 1.0f : result;
+}
+template <> inline double lab_pow<double>(double x, double y) { return lab_libm(pow)(x, y); }
+
+//@ lab_rsqrt
+template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
+
+//@ lab_square
+template <class T> static inline T lab_square(T x) { return (T)(x * x); }
+
+//@ lab_erfinv
+// Winitzki's approximation, then Newton's method in double: f = erf(y) - x.
+template <class T> static inline T lab_erfinv(T x) {
+    double v = x, w = lab_log<double>((1 - v) * (1 + v)), a = 4.330746750799873 + 0.5 * w;
+    double y = lab_sqrt<double>(lab_sqrt<double>(a * a - w * 6.802721088435374) - a);
+    y = lab_copysign<double>(y, v);
+    for (int step = 0; step < 3; step++) {
+        y -= (lab_erf<double>(y) - v) * 0.88622692545275801 * lab_exp<double>(y * y);
+    }
+    y = v == 1 ? lab_inf : v == -1 ? -lab_inf : v == 0 ? v : y;
+    return (T)(lab_abs<double>(v) <= 1 ? y : (double)lab_nanf);
+}
+// In floats: x times a polynomial in w = -log(1 - x * x), or in sqrt(w) far out (Giles, 2010).
+template <> inline float lab_erfinv<float>(float x) {
+    float w = -lab_log<float>((1.0f - x) * (1.0f + x)), s = w - 1.0f, t = lab_sqrt<float>(w) - 3.2f;
+    float p = lab_fused(-8.791056e-9f, s, 1.4191190e-7f);
+    p = lab_fused(p, s, -5.2469659e-7f);
+    p = lab_fused(p, s, -4.4015760e-6f);
+    p = lab_fused(p, s, 3.8228995e-5f);
+    p = lab_fused(p, s, 1.0028132e-4f);
+    p = lab_fused(p, s, -2.3764428e-3f);
+    p = lab_fused(p, s, 4.2506428e-3f);
+    p = lab_fused(p, s, 0.24783289f);
+    p = lab_fused(p, s, 1.1273744f);
+    float q = lab_fused(9.8500386e-5f, t, -1.1371897e-4f);
+    q = lab_fused(q, t, -3.567949e-4f);
+    q = lab_fused(q, t, 1.1556396e-3f);
+    q = lab_fused(q, t, -1.9937968e-3f);
+    q = lab_fused(q, t, 2.9257976e-3f);
+    q = lab_fused(q, t, -4.2942353e-3f);
+    q = lab_fused(q, t, 5.976056e-3f);
+    q = lab_fused(q, t, 1.0046924f);
+    q = lab_fused(q, t, 3.0336366f);
+    float result = x * (w < 5.0f ? p : q);
+    return lab_abs<float>(x) == 1.0f ? lab_copysign<float>(lab_inff, x) : result;
+}
+
+//@ lab_digamma
+// Reflection to positive arguments, recurrence to at least 10, then the asymptotic series.
+template <class T> static inline T lab_digamma(T given) {
+    double x = given, shift = 0;
+    if (x == 0) return (T)lab_copysign<double>(lab_inf, -x);
+    if (x < 0) {
+        if (lab_trunc<double>(x) == x) return (T)lab_nanf;
+        const double pi = 3.14159265358979324;
+        shift = -pi / lab_tan<double>(pi * (x - lab_trunc<double>(x)));
+        x = 1 - x;
+    }
+    for (; x < 10; x += 1) shift -= 1 / x;
+    double z = 1 / (x * x);
+    double series = 8.33333333333333333e-2 - z * (8.33333333333333333e-3
+        - z * (3.96825396825396825e-3 - z * (4.16666666666666667e-3
+        - z * (7.57575757575757576e-3 - z * 2.10927960927960928e-2))));
+    return (T)(lab_log<double>(x) - 0.5 / x - z * series + shift);
+}
