@@ -43,6 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--args", help="a Python expression: the tuple of arguments")
     explain.add_argument("--report", type=Path, help="where to write the report (HTML)")
     explain.add_argument("--target", help="write code for a named GPU: cuda:90, hip:gfx942")
+    explain.add_argument("--ladder", metavar="GPU", help="with Triton's rungs down to its assembly")
+    explain.add_argument("--assembly", action="store_true", help="with the CPU's instructions")
     explain.set_defaults(run=_explain)
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
@@ -151,7 +153,8 @@ def _explain(given: argparse.Namespace, console: Console) -> int:
         for kernel in part.kernels:
             console.print(str(kernel), markup=False, highlight=False)
     if given.report:
-        console.print(f"report: {compilation.report(given.report)}")
+        path = compilation.report(given.report, ladder=given.ladder, assembly=given.assembly)
+        console.print(f"report: {path}")
     return 0
 
 
