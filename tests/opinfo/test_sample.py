@@ -8,7 +8,7 @@ from tests.opinfo import database, judge
 from tests.opinfo.check import AGREE, EAGER, TORCH, Settings, Verdict, verdicts
 from tests.opinfo.table import Known, excused, known, table
 
-SAMPLES = 3
+SAMPLES = 5
 
 FLOAT_OPS = """
     abs acos add addcdiv addcmul addmm all allclose amax any arange argmax argmin as_strided asin
@@ -75,9 +75,9 @@ def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         return lambda *tensors: sample.call(*tensors) + 1e-3
 
     monkeypatch.setattr(roads, "short", wrong)
-    found = list(verdicts("sin", Settings(samples=2)))
+    found = list(verdicts("amax", Settings(samples=2)))
     assert [v.verdict for v in found] == ["wrong", "wrong"]
-    assert "sin" in table(found)
+    assert "amax" in table(found)
 
 
 def test_a_known_difference_has_a_reason() -> None:
