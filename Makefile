@@ -29,6 +29,9 @@ demo: $(INSTALLED)
 test: lint
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.cpu
+
 opinfo: $(INSTALLED)
 	$(BIN)/python -m tests.opinfo.run $(OPINFO)
 
