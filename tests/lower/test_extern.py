@@ -9,7 +9,7 @@ from tests.lower.lowering import Lowered, assert_same
 
 
 @pytest.mark.skipif(
-    torch.__version__.startswith("2.11"), reason="torch 2.11 drops the check before a backend sees it"
+    torch.__version__.startswith("2.11"), reason="torch 2.11 drops the check before our backend"
 )
 def test_a_check_that_only_raises_is_kept() -> None:
     """linalg.cholesky asks `_linalg_check_errors`, an op with effects and without results."""
