@@ -84,7 +84,7 @@ def notebook(browser, jupyterlab):
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "two.ipynb")
     context = browser.new_context(viewport={"width": 1500, "height": 1000})
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(180_000)
     page.goto(f"{address}/lab/tree/two.ipynb")
     page.click(".jp-Cell >> nth=0")
     page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
