@@ -143,8 +143,3 @@ class GraphCompiler:
             return result
         finally:
             self.observer.left(name, result)
-
-
-def _stack_traces(module: torch.fx.GraphModule) -> dict[str, str]:
-    """Where in the person's code each node comes from, for errors."""
-    return {node.name: node.stack_trace or "" for node in module.graph.nodes}

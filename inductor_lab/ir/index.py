@@ -255,21 +255,6 @@ def _split_multiples(index: Index, divisor: Size) -> tuple[Index, Index]:
     return Index(tuple(whole), 0), Index(tuple(rest), left)
 
 
-def _steps(index: Index, divisor: Size) -> tuple[int, Index, Index, int] | None:
-    """(g, h, l, m) with index = g*h + l, 0 <= l < g and divisor = g*m: then l cannot carry.
-
-    20*i0 + i1, with i1 < 20, by 60 is (20, i0, i1, 3).
-    """
-    if not isinstance(divisor, int):
-        return None
-    found = {gcd(c, divisor) for _, c in index.terms if isinstance(c, int)}
-    for step in sorted(found - {1}, reverse=True):
-        high, low = _split_multiples(index, step)
-        if within(low, step):
-            return step, high, low, divisor // step
-    return None
-
-
 def _split_small(index: Index, divisor: Size) -> tuple[int, Index, Index]:
     """(g, a, b) with index = g*a + b, where g divides the divisor and 0 <= b < g; g = 1 if none.
 

@@ -303,11 +303,6 @@ def _inside(target: Layout, storage: Layout) -> bool:
     return storage.offset <= target.offset and last < end
 
 
-def _in_dimension(flat: Index, size: Size, stride: Size, numel: Size) -> Index:
-    index = flat // stride
-    return index if mul_sizes(size, stride) == numel else index % size
-
-
 def is_dense(layout: Layout) -> bool:
     """Does every element of the storage belong to exactly one index (in whatever order)?"""
     return len(by_stride(layout)) == sum(not is_int(size, 1) for size in layout.size)

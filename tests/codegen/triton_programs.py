@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._functorch.partitioners import default_partition
 
-from inductor_lab import torch_api
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.result import Schedule
+from tests.tracing import through_aot
 
 
 @dataclass
@@ -42,15 +40,7 @@ class InTriton:
         return compile_graph
 
     def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        return torch_api.aot_autograd(
-            module,
-            inputs,
-            fw_compiler=self.compiler("forward"),
-            bw_compiler=self.compiler("backward"),
-            inference_compiler=self.compiler("inference"),
-            partition_fn=default_partition,
-            decompositions=decomposition_table(),
-        )
+        return through_aot(module, inputs, self.compiler)
 
     def __call__(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
         torch.compiler.reset()

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch._functorch.aot_autograd import aot_function
-from torch._functorch.partitioners import default_partition
 
 from inductor_lab import torch_api
 from inductor_lab.ir.program import ExternCall, LoopProgram
@@ -17,6 +16,7 @@ from inductor_lab.ir.verify import verify
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
+from tests.tracing import through_aot
 
 
 @dataclass
@@ -62,15 +62,7 @@ class Lowered:
         )
 
     def _backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        return torch_api.aot_autograd(
-            module,
-            inputs,
-            fw_compiler=self.compiler("forward"),
-            bw_compiler=self.compiler("backward"),
-            inference_compiler=self.compiler("inference"),
-            partition_fn=default_partition,
-            decompositions=decomposition_table(),
-        )
+        return through_aot(module, inputs, self.compiler)
 
 
 def program_of(function: Callable[..., Any], *inputs: Any) -> LoopProgram:

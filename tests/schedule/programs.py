@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._functorch.partitioners import default_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_api
@@ -18,6 +17,7 @@ from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.schedule.verify import verify_schedule
+from tests.tracing import through_aot
 
 
 @dataclass
@@ -41,15 +41,7 @@ class Scheduled:
         return compile_graph
 
     def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        return torch_api.aot_autograd(
-            module,
-            inputs,
-            fw_compiler=self.compiler("forward"),
-            bw_compiler=self.compiler("backward"),
-            inference_compiler=self.compiler("inference"),
-            partition_fn=default_partition,
-            decompositions=decomposition_table(),
-        )
+        return through_aot(module, inputs, self.compiler)
 
     def __call__(self, function: Callable[..., Any], *args: Any, dynamic: bool = False) -> Any:
         torch.compiler.reset()
