@@ -1,6 +1,6 @@
 # make demo    set up .venv if needed, then compile, run and check the example programs
 # make test    the same set-up, then every check and test
-# make opinfo  check every operator that torch knows against eager (an hour or more; goes on where
+# make opinfo  check every operator that torch knows against eager (two hours of a core; goes on where
 #              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
 # make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
 #              options of tests/fuzz/run.py

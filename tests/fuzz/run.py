@@ -1,36 +1,66 @@
 """Check many random programs: `python -m tests.fuzz.run --programs 5000 --seed 1`.
 
-A program that fails is made as small as hypothesis can make it, and printed.
+Programs are drawn and checked in batches, each in a process of its own.  A run that was stopped, or
+whose minutes are over, goes on where it was.  The first program of a batch that fails is made as
+small as hypothesis can make it, and printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
-import time
 import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-import torch
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
 from tests.fuzz.check import check
 from tests.fuzz.program import Program, programs
+from tests.processes import STOPPED, Clock, Lost, in_parallel, messages, server
 
+BUILD = Path(__file__).parents[2] / "build"
 WAYS: dict[str, dict[str, Any]] = {
     "default": {},
     "dynamic": {"dynamic": True},
     "unfused": {"fusion": False},
     "triton": {"language": "triton"},
 }
-BATCH = 100
+TURNS = ("default", "dynamic", "default", "unfused", "default", "dynamic", "triton", "unfused")
+"""The ways of the batches, one after the other."""
+BATCH = 25
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Programs drawn from a seed, and what came of them."""
+
+    seed: int
+    way: str
+    count: int
+    checked: int = 0
+    failures: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        return self.checked >= self.count or bool(self.failures)
 
 
 def fuzz(count: int, seed: int, way: str = "default", shrink: bool = True) -> None:
     """Check `count` programs drawn from `seed`; raises Wrong for a smallest one that fails."""
     phases = [Phase.generate, *([Phase.shrink] if shrink else [])]
+    _draw(count, seed, phases, lambda program: check(program, **WAYS[way]))
 
+
+def _draw(count: int, seed: int, phases: Sequence[Phase], use: Callable[[Program], None]) -> None:
     @seeded(seed)
     @settings(
         max_examples=count,
@@ -44,35 +74,135 @@ def fuzz(count: int, seed: int, way: str = "default", shrink: bool = True) -> No
     def every(program: Program) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            check(program, **WAYS[way])
+            use(program)
 
     every()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--way", choices=WAYS, help="only one of the ways to compile")
-    parser.add_argument("--no-shrink", action="store_true", help="print failures as they are")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    failures, start = 0, time.perf_counter()
-    for batch in range(-(-options.programs // BATCH)):
-        way = options.way or ("default", "dynamic", "default", "unfused")[batch % 4]
-        count = min(BATCH, options.programs - batch * BATCH)
-        seed = options.seed * 1_000_000 + batch
+def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
+    """What a process does: send each program before it is checked, and each failure."""
+    failed = False
+
+    def use(program: Program) -> None:
+        nonlocal failed
+        send(program)
         try:
-            fuzz(count, seed, way, shrink=not options.no_shrink)
-            said = "agree"
+            check(program, **WAYS[batch.way])
         except Exception as wrong:
-            failures += 1
-            said = f"FAIL\n{type(wrong).__name__}: {wrong}"
-            said += "\n" + "\n".join(getattr(wrong, "__notes__", ()))
-        seconds = time.perf_counter() - start
-        print(f"{seconds:6.0f} s  seed {seed}  {way}: {count} programs {said}", flush=True)
-    print(f"{failures} batches failed" if failures else "all agree")
-    return 1 if failures else 0
+            failed = True
+            send(said(wrong))
+
+    _draw(batch.count, batch.seed, [Phase.generate], use)
+    if failed and shrink:
+        try:
+            fuzz(batch.count, batch.seed, batch.way)
+        except Exception as wrong:
+            send(f"SMALLEST {said(wrong)}")
+
+
+def said(wrong: BaseException) -> str:
+    notes = [note for note in getattr(wrong, "__notes__", ()) if "@seed" not in note]
+    return "\n".join([f"{type(wrong).__name__}: {wrong}", *notes])
+
+
+def run_batch(
+    context: Any, batch: Batch, shrink: bool, limit: float, clock: Clock
+) -> tuple[Batch, tuple[()]]:
+    """The batch with what came of it; `limit` is in seconds per program."""
+    drawn, failures, last = 0, [], ""
+    for message in messages(context, _work, (batch, shrink), limit, clock):
+        match message:
+            case Program():
+                drawn, last = drawn + 1, str(message)
+            case str():
+                failures.append(message)
+            case Lost(how, why) if how != STOPPED:
+                failures.append(f"{how}: {why}\n{last}")
+            case Lost():
+                drawn -= bool(drawn)
+    return replace(batch, checked=drawn, failures=tuple(failures)), ()
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(given)
+    results = arguments.results or BUILD / f"fuzz-{arguments.seed}.jsonl"
+    results.parent.mkdir(parents=True, exist_ok=True)
+    if arguments.fresh:
+        results.unlink(missing_ok=True)
+    before = {(one.seed, one.way): one for one in _read(results) if one.finished}
+    batches = [b for b in _batches(arguments) if (b.seed, b.way) not in before]
+    context, clock = server("tests.fuzz.warm"), Clock(arguments.minutes)
+
+    def do(batch: Batch) -> tuple[Batch, tuple[()]]:
+        return run_batch(context, batch, not arguments.no_shrink, arguments.limit, clock)
+
+    with results.open("a", encoding="utf-8") as out:
+        for batch in in_parallel(do, batches, arguments.jobs, clock):
+            out.write(json.dumps(asdict(batch)) + "\n")
+            out.flush()
+            said = "FAIL\n" + "\n".join(batch.failures) if batch.failures else "agree"
+            number = f"{batch.checked} programs, seed {batch.seed}, {batch.way}"
+            print(f"{clock.passed / 60:6.1f} min  {number}: {said}", flush=True)
+    found = list({(one.seed, one.way): one for one in _read(results)}.values())
+    print(_table(found))
+    if arguments.summary:
+        bad = [asdict(one) for one in found if one.failures]
+        content = {"checked": _sums(found), "seconds": round(clock.passed), "failures": bad}
+        arguments.summary.write_text(json.dumps(content, indent=1))
+    return int(any(one.failures for one in found))
+
+
+def _batches(arguments: argparse.Namespace) -> list[Batch]:
+    count, first = arguments.programs, arguments.seed * 1_000_000
+    return [
+        Batch(
+            first + number,
+            arguments.way or TURNS[number % len(TURNS)],
+            min(BATCH, count - number * BATCH),
+        )
+        for number in range(-(-count // BATCH))
+    ]
+
+
+def _read(results: Path) -> list[Batch]:
+    if not results.exists():
+        return []
+    lines = results.read_text(encoding="utf-8").splitlines()
+    return [Batch(**json.loads(line)) for line in lines]
+
+
+def _sums(batches: Sequence[Batch]) -> dict[str, int]:
+    """Programs that were checked, by the way they were compiled."""
+    sums: Counter[str] = Counter()
+    for batch in batches:
+        sums[batch.way] += batch.checked
+    return dict(sums)
+
+
+def _table(batches: Sequence[Batch]) -> str:
+    bad: Counter[str] = Counter()
+    for batch in batches:
+        bad[batch.way] += sum(not text.startswith("SMALLEST") for text in batch.failures)
+    rows = [
+        f"{way:10} {n:6d} programs  {bad[way]:4d} failures" for way, n in _sums(batches).items()
+    ]
+    return "\n".join([*rows, f"{bad.total()} failures" if bad.total() else "all agree"])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tests.fuzz.run", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--programs", type=int, default=5000)
+    add("--seed", type=int, default=0)
+    add("--way", choices=WAYS, help="only one of the ways to compile")
+    add("--no-shrink", action="store_true", help="print failures as they are")
+    add("--jobs", type=int, default=os.cpu_count(), help="processes at a time, of one thread each")
+    add("--minutes", type=float, default=0.0, help="stop after so long and print what is known")
+    add("--limit", type=float, default=300.0, help="seconds for one program (or its shrinking)")
+    add("--results", type=Path, help="the file of results (JSON lines)")
+    add("--summary", type=Path, help="also write the sums and failures there, as JSON")
+    add("--fresh", action="store_true", help="forget earlier results")
+    return parser
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import re
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from tests.opinfo import database, judge, roads
 from tests.opinfo.database import Sample
 
 AGREE, WRONG, RAISES, TORCH, EAGER = "agree", "wrong", "raises", "torch", "eager raises"
-CRASH, HANG = "crash", "hang"
 MESSAGE = 400
 UNFILLED = re.compile(r"(new_)?empty(_like|_strided|_permuted)?")
 """Ops whose results are memory as it was found."""
@@ -86,12 +85,14 @@ def all_samples(name: str, settings: Settings) -> list[Sample]:
     return found
 
 
-def verdicts(name: str, settings: Settings, first: int = 0) -> Iterator[Verdict]:
-    """One for each sample from number `first` on."""
+def verdicts(
+    name: str, settings: Settings, numbers: Container[int] | None = None
+) -> Iterator[Verdict]:
+    """One for each sample (of those `numbers`)."""
     entry = database.find(name)
     tolerance = database.tolerance(entry, database.DTYPES[settings.dtype])
     for number, sample in enumerate(all_samples(name, settings)):
-        if number < first:
+        if numbers is not None and number not in numbers:
             continue
         started = time.perf_counter()
         verdict = Verdict(name, settings.dtype, number)

@@ -195,10 +195,28 @@ def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous(memory_format=formats[tensor.dim()])
 
 
+def _expanded(tensor: torch.Tensor) -> torch.Tensor:
+    """Other values: the first ones along the first dimension again and again."""
+    return tensor[:1].expand_as(tensor) if tensor.dim() else tensor
+
+
+def _empty(tensor: torch.Tensor) -> torch.Tensor:
+    """Nothing along the first dimension (most ops refuse some of their samples then)."""
+    return tensor[:0] if tensor.dim() else tensor
+
+
+def _scalar(tensor: torch.Tensor) -> torch.Tensor:
+    """The first element alone, without dimensions, somewhere in a storage."""
+    return tensor.flatten()[0] if tensor.numel() else tensor
+
+
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "transposed": _transposed,
     "offset": _spread,
     "channels_last": _channels_last,
+    "expanded": _expanded,
+    "zero_size": _empty,
+    "zero_dim": _scalar,
 }
 
 

@@ -5,29 +5,35 @@
     python -m tests.opinfo.run --gradients                    and their gradients
     python -m tests.opinfo.run --shard 2/8                    every eighth op, from the second
     python -m tests.opinfo.run --ops softmax 'nn.*pool' --samples 5 --fresh
+    python -m tests.opinfo.run --language triton --representative --samples 8
+    python -m tests.opinfo.run --minutes 9 --jobs 16          so many processes, for so long
     python -m tests.opinfo.run --table                        only print what is known so far
 
-A run that was stopped goes on where it was.  Ends with status 1 if anything is wrong that
-`known.toml` does not explain.
+A run that was stopped, or whose minutes are over, goes on where it was.  Ends with status 1 if
+anything is wrong that `known.toml` does not explain.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
+import random
 import re
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.opinfo.check import Settings
+from tests.opinfo.choice import REPRESENTATIVE
 from tests.opinfo.roads import STAGES
-from tests.opinfo.table import BAD, excused, failures, known, read, table
-from tests.opinfo.workers import server, verdicts_of
+from tests.opinfo.table import BAD, Results, excused, failures, known, read, sums, table
+from tests.opinfo.workers import Outcome, Part, check
+from tests.processes import Clock, in_parallel, server
 
 BUILD = Path(__file__).parents[2] / "build"
 
@@ -45,51 +51,63 @@ def main(given: Sequence[str] | None = None) -> int:
         samples=arguments.samples,
     )
     results = arguments.results or BUILD / f"opinfo-{_label(settings)}.jsonl"
-    if not arguments.table:
-        _run(arguments, settings, results)
-    verdicts = read(results)
-    print(table(verdicts, known()))
-    return int(any(v.verdict in BAD and not excused(v, known()) for v in verdicts))
-
-
-def _run(arguments: argparse.Namespace, settings: Settings, results: Path) -> None:
-    from tests.opinfo import database
-
-    results.parent.mkdir(parents=True, exist_ok=True)
-    complete = results.with_suffix(".done")
     if arguments.fresh:
         results.unlink(missing_ok=True)
-        complete.unlink(missing_ok=True)
-    finished = set(complete.read_text().splitlines()) if complete.exists() else set()
-    before: dict[tuple[str, str], int] = {}
-    for verdict in read(results):
-        key = verdict.op, verdict.dtype
-        before[key] = max(before.get(key, 0), verdict.sample + 1)
-    chosen = _chosen(database.names(), arguments.ops, arguments.shard)
+    todo, clock = _todo(arguments, settings), Clock(arguments.minutes)
+    if not arguments.table:
+        _run(arguments, todo, results, clock)
+    found = read(results)
+    left = [f"{op} {wanted.dtype}" for op, wanted in todo if found.unfinished(op, wanted.dtype)]
+    print(table(found.verdicts, known()))
+    print(f"{len(todo) - len(left)} of {len(todo)} (op, dtype) finished in {results}")
+    if arguments.summary:
+        arguments.summary.write_text(_summary(settings, found, left, clock.passed))
+    return int(any(v.verdict in BAD and not excused(v, known()) for v in found.verdicts))
+
+
+def _todo(arguments: argparse.Namespace, settings: Settings) -> list[tuple[str, Settings]]:
+    """Ops and dtypes, well mixed: a run that is stopped has seen a bit of everything."""
+    from tests.opinfo import database
+
+    patterns = [*arguments.ops, *(REPRESENTATIVE if arguments.representative else ())]
     todo = [
-        (name, dtype)
+        (name, replace(settings, dtype=dtype))
         for dtype in arguments.dtypes
-        for name in chosen
-        if f"{name} {dtype}" not in finished
-        and database.supports(database.find(name), database.DTYPES[dtype], settings.gradients)
+        for name in _chosen(database.names(), patterns, arguments.shard)
+        if database.supports(database.find(name), database.DTYPES[dtype], settings.gradients)
     ]
-    context, started = server(), time.time()
-    with results.open("a", encoding="utf-8") as out, complete.open("a", encoding="utf-8") as done:
-        for position, (name, dtype) in enumerate(todo, 1):
-            wanted = replace(settings, dtype=dtype)
-            first = before.get((name, dtype), 0)
-            bad = []
-            for verdict in verdicts_of(context, name, wanted, first=first, limit=arguments.limit):
-                out.write(verdict.to_json() + "\n")
-                out.flush()
-                if verdict.verdict in BAD:
-                    bad.append(verdict)
-            done.write(f"{name} {dtype}\n")
-            done.flush()
+    random.Random(0).shuffle(todo)
+    return todo
+
+
+def _run(
+    arguments: argparse.Namespace,
+    todo: Sequence[tuple[str, Settings]],
+    results: Path,
+    clock: Clock,
+) -> None:
+    results.parent.mkdir(parents=True, exist_ok=True)
+    before, context = read(results), server("tests.opinfo.warm")
+    parts = [
+        Part(op, settings, before.known(op, settings.dtype))
+        for op, settings in todo
+        if before.unfinished(op, settings.dtype)
+    ]
+
+    def do(part: Part) -> tuple[Outcome, list[Part]]:
+        return check(context, part, arguments.limit, clock)
+
+    with results.open("a", encoding="utf-8") as out:
+        for number, outcome in enumerate(in_parallel(do, parts, arguments.jobs, clock), 1):
+            op, dtype = outcome.part.op, outcome.part.settings.dtype
+            if outcome.count is not None:
+                out.write(json.dumps({"op": op, "dtype": dtype, "samples": outcome.count}) + "\n")
+            out.writelines(verdict.to_json() + "\n" for verdict in outcome.verdicts)
+            out.flush()
             if not arguments.quiet:
-                minutes = (time.time() - started) / 60
-                print(f"{minutes:6.1f} min  {position}/{len(todo)} {name} {dtype}", flush=True)
-                print(*(f"    {line}\n" for line in failures(bad)), sep="", end="", flush=True)
+                print(f"{clock.passed / 60:6.1f} min  {number}: {op} {dtype}", flush=True)
+                bad = failures(outcome.verdicts)
+                print(*(f"    {line}\n" for line in bad), sep="", end="", flush=True)
 
 
 def _chosen(names: Sequence[str], patterns: Sequence[str], shard: str) -> list[str]:
@@ -99,12 +117,29 @@ def _chosen(names: Sequence[str], patterns: Sequence[str], shard: str) -> list[s
     return found[number - 1 :: count]
 
 
+def _summary(settings: Settings, found: Results, left: Sequence[str], seconds: float) -> str:
+    """The table for programs, as JSON."""
+    import torch
+
+    content = {
+        "settings": asdict(settings),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "seconds": round(seconds),
+        "dtypes": [asdict(one) for one in sums(found.verdicts, known())],
+        "failures": failures(found.verdicts, known()),
+        "unfinished": left,
+    }
+    return json.dumps(content, indent=1)
+
+
 def _label(settings: Settings) -> str:
     words = [
         settings.stage,
         *(["gradients"] if settings.gradients else []),
         *(["in-place"] if settings.in_place else []),
         *(["dynamic"] if settings.dynamic else []),
+        *([f"{settings.samples}-samples"] if settings.samples else []),
         *filter(None, (settings.layout, settings.language, settings.road)),
     ]
     return "-".join(words)
@@ -126,8 +161,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--in-place", action="store_true")
     add("--dynamic", action="store_true", help="symbolic sizes")
     add("--layout", default="", choices=["", *database.LAYOUTS])
+    add("--representative", action="store_true", help="a hundred ops of every family")
+    add("--jobs", type=int, default=os.cpu_count(), help="processes at a time, of one thread each")
+    add("--minutes", type=float, default=0.0, help="stop after so long and print what is known")
     add("--limit", type=float, default=120.0, help="seconds for one sample")
     add("--results", type=Path, help="the file of results (JSON lines)")
+    add("--summary", type=Path, help="also write the sums and failures there, as JSON")
     add("--fresh", action="store_true", help="forget earlier results")
     add("--table", action="store_true", help="run nothing")
     add("--quiet", action="store_true")

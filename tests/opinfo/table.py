@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from tests.opinfo.check import AGREE, CRASH, EAGER, HANG, RAISES, TORCH, WRONG, Verdict
+from tests.opinfo.check import AGREE, EAGER, RAISES, TORCH, WRONG, Verdict
+from tests.processes import CRASH, HANG
 
 KNOWN = Path(__file__).with_name("known.toml")
 BAD = (WRONG, RAISES, CRASH, HANG)
@@ -56,14 +59,41 @@ def excused(verdict: Verdict, entries: Sequence[Known]) -> bool:
     return any(entry.covers(verdict) for entry in entries)
 
 
-def read(path: Path) -> list[Verdict]:
-    """The verdicts in a results file, the latest of each sample."""
+@dataclass(frozen=True)
+class Results:
+    """What a results file holds: the verdicts, and how many samples each (op, dtype) has in all."""
+
+    verdicts: tuple[Verdict, ...]
+    counts: Mapping[tuple[str, str], int]
+
+    def known(self, op: str, dtype: str) -> frozenset[int]:
+        """The samples of an op that have a verdict."""
+        return self._known.get((op, dtype), frozenset())
+
+    @cached_property
+    def _known(self) -> Mapping[tuple[str, str], frozenset[int]]:
+        found: dict[tuple[str, str], set[int]] = {}
+        for verdict in self.verdicts:
+            found.setdefault((verdict.op, verdict.dtype), set()).add(verdict.sample)
+        return {key: frozenset(numbers) for key, numbers in found.items()}
+
+    def unfinished(self, op: str, dtype: str) -> bool:
+        return len(self.known(op, dtype)) < self.counts.get((op, dtype), math.inf)
+
+
+def read(path: Path) -> Results:
+    """A results file: one JSON object a line, the latest of each sample counts."""
     found: dict[tuple[str, str, int], Verdict] = {}
+    counts: dict[tuple[str, str], int] = {}
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
-            verdict = Verdict(**json.loads(line))
-            found[verdict.op, verdict.dtype, verdict.sample] = verdict
-    return list(found.values())
+            entry = json.loads(line)
+            if "samples" in entry:
+                counts[entry["op"], entry["dtype"]] = entry["samples"]
+            else:
+                verdict = Verdict(**entry)
+                found[verdict.op, verdict.dtype, verdict.sample] = verdict
+    return Results(tuple(found.values()), counts)
 
 
 def is_own_code(verdict: Verdict) -> bool:
@@ -73,9 +103,7 @@ def is_own_code(verdict: Verdict) -> bool:
 
 def table(verdicts: Sequence[Verdict], entries: Sequence[Known] = ()) -> str:
     """Counts by dtype, then each failure by op and cause."""
-    rows = [HEAD]
-    for dtype in dict.fromkeys(v.dtype for v in verdicts):
-        rows.append(_row(dtype, [v for v in verdicts if v.dtype == dtype], entries))
+    rows = [HEAD, *(found.row for found in sums(verdicts, entries))]
     notes = Counter(v.note for v in verdicts if v.verdict == AGREE and v.note)
     rows.append("")
     rows.append(
@@ -95,19 +123,55 @@ _NOTES = {
 }
 
 
-def _row(dtype: str, verdicts: Sequence[Verdict], entries: Sequence[Known]) -> str:
+@dataclass(frozen=True)
+class Sums:
+    """The counts of one dtype.  `pairs`: samples that eager runs; the others are `skipped`."""
+
+    dtype: str
+    ops: int
+    pairs: int
+    agree: int
+    wrong: int
+    raises: int
+    crash: int
+    hang: int
+    known: int
+    skipped: int
+    own: int
+
+    @property
+    def row(self) -> str:
+        return (
+            f"{self.dtype:10} {self.ops:4d}  {self.pairs:6d}  {self.agree:6d}"
+            f" {_floored(self.agree, self.pairs):>6}  {self.wrong:6d}  {self.raises:6d}"
+            f"  {self.crash:5d} {self.hang:5d}  {self.known:5d}  {self.skipped:7d}"
+            f"  {self.own / max(self.pairs, 1):.1%}"
+        )
+
+
+def sums(verdicts: Sequence[Verdict], entries: Sequence[Known]) -> list[Sums]:
+    """One for each dtype."""
+    return [
+        _sums(dtype, [v for v in verdicts if v.dtype == dtype], entries)
+        for dtype in dict.fromkeys(v.dtype for v in verdicts)
+    ]
+
+
+def _sums(dtype: str, verdicts: Sequence[Verdict], entries: Sequence[Known]) -> Sums:
     count = Counter(v.verdict for v in verdicts)
     skipped = count[EAGER] + count[TORCH]
-    pairs = len(verdicts) - skipped
-    agree = [v for v in verdicts if v.verdict == AGREE]
-    excuses = sum(v.verdict in BAD and excused(v, entries) for v in verdicts)
-    own = sum(map(is_own_code, agree))
-    ops = len({v.op for v in verdicts if v.verdict not in (EAGER, TORCH)})
-    share = f"{_floored(len(agree), pairs)}"
-    return (
-        f"{dtype:10} {ops:4d}  {pairs:6d}  {len(agree):6d} {share:>6}  {count[WRONG]:6d}"
-        f"  {count[RAISES]:6d}  {count[CRASH]:5d} {count[HANG]:5d}  {excuses:5d}  {skipped:7d}"
-        f"  {own / max(pairs, 1):.1%}"
+    return Sums(
+        dtype=dtype,
+        ops=len({v.op for v in verdicts if v.verdict not in (EAGER, TORCH)}),
+        pairs=len(verdicts) - skipped,
+        agree=count[AGREE],
+        wrong=count[WRONG],
+        raises=count[RAISES],
+        crash=count[CRASH],
+        hang=count[HANG],
+        known=sum(v.verdict in BAD and excused(v, entries) for v in verdicts),
+        skipped=skipped,
+        own=sum(v.verdict == AGREE and is_own_code(v) for v in verdicts),
     )
 
 

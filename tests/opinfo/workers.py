@@ -1,81 +1,67 @@
-"""Ops run in processes of their own, since a wrong kernel may take its process with it.
+"""Some samples of one op, in a process of their own.
 
-A server process imports torch once and forks for each op, so a fresh process costs milliseconds.
-Where it dies or stops answering, the sample at hand is to blame, and the next process goes on
-behind it.
+Where the process dies or stops answering, the sample at hand is to blame, and the next process goes
+on behind it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from tests.opinfo.check import CRASH, HANG, Settings, Verdict
+from tests.opinfo.check import Settings, Verdict
+from tests.processes import STOPPED, Clock, Lost, messages
 
-DONE = "done"
-
-
-def server() -> Any:
-    """The way to start processes, with everything imported beforehand."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.opinfo.warm"])
-    return context
+MOST = 40
+"""Samples of one process: few, so that no process has much to do when the others are done."""
 
 
-def _work(pipe: Connection, name: str, settings: Settings, first: int) -> None:
-    """What a worker process does: send how many samples there are, each verdict, then DONE."""
-    import torch
+@dataclass(frozen=True)
+class Part:
+    """The first `MOST` samples of an op that are not known yet."""
 
+    op: str
+    settings: Settings
+    known: frozenset[int] = frozenset()
+
+    def todo(self, count: int) -> list[int]:
+        """The numbers of the samples, where the op has `count` in all."""
+        return [n for n in range(count) if n not in self.known][:MOST]
+
+
+@dataclass
+class Outcome:
+    """What came of a part; `count`: how many samples the op has, None where nobody got to know."""
+
+    part: Part
+    count: int | None = None
+    verdicts: list[Verdict] = field(default_factory=list)
+
+
+def _work(send: Callable[[Any], None], part: Part) -> None:
+    """What a process does: send how many samples there are, then each verdict."""
     from tests.opinfo.check import all_samples, verdicts
 
-    torch.set_num_threads(1)
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 2)  # torch warns a lot
-    pipe.send(len(all_samples(name, settings)))
-    for verdict in verdicts(name, settings, first):
-        pipe.send(verdict)
-    pipe.send(DONE)
+    count = len(all_samples(part.op, part.settings))
+    send(count)
+    for verdict in verdicts(part.op, part.settings, part.todo(count)):
+        send(verdict)
 
 
-def verdicts_of(
-    context: Any, name: str, settings: Settings, *, first: int = 0, limit: float = 120.0
-) -> Iterator[Verdict]:
-    """The verdicts of one op from sample `first` on; `limit` is in seconds per sample."""
-    number, count = first, first + 1
-    while number < count:
-        here, there = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(there, name, settings, number), daemon=True)
-        worker.start()
-        there.close()
-        lost = ""
-        try:
-            while not lost:
-                if not here.poll(limit):
-                    worker.kill()
-                    lost = HANG
-                    break
-                message = here.recv()
-                if message == DONE:
-                    worker.join()
-                    return
-                if isinstance(message, int):
-                    count = message
-                    continue
-                yield message
-                number = message.sample + 1
-        except EOFError:
-            lost = CRASH
-        worker.join()
-        why = f"no answer for {limit:.0f} s" if lost == HANG else _death(worker.exitcode)
-        yield Verdict(name, settings.dtype, number, lost, why)
-        number += 1
-
-
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"killed by {signal.Signals(-code).name}"
-    return f"ended with status {code}"
+def check(context: Any, part: Part, limit: float, clock: Clock) -> tuple[Outcome, list[Part]]:
+    """The verdicts of a part, and the part that comes next; `limit` is in seconds per sample."""
+    outcome, op, settings = Outcome(part), part.op, part.settings
+    for message in messages(context, _work, (part,), limit, clock):
+        match message:
+            case int():
+                outcome.count = message
+            case Verdict():
+                outcome.verdicts.append(message)
+            case Lost() if message.how != STOPPED:
+                left = part.todo(outcome.count or 1)[len(outcome.verdicts) :]
+                lost = Verdict(op, settings.dtype, left[0], message.how, message.why)
+                outcome.verdicts.append(lost)
+    known = part.known | {verdict.sample for verdict in outcome.verdicts}
+    rest = Part(op, settings, known)
+    return outcome, [rest] if rest.todo(outcome.count or 0) else []
