@@ -21,9 +21,10 @@ from inductor_lab.codegen.flat import Access, accesses, flat_index
 from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
-from inductor_lab.ir.expr import Expr, Temp
+from inductor_lab.ir.expr import Expr, Op, Temp
 from inductor_lab.ir.index import ZERO, Axis, Index, Size, mul_sizes
-from inductor_lab.ir.program import Buffer, Nest, Pointwise, Reduction
+from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.ir.program import Buffer, Reduction, Scan
 from inductor_lab.schedule.result import Group
 
 
@@ -31,8 +32,8 @@ def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
     """The loop tree of a group: the group's axes as nested loops, stages inside them.
 
     The group's loops are PARALLEL, the innermost one VECTOR if nothing loops inside it.  A loop per
-    point is REDUCE if it feeds an accumulator, SERIAL otherwise.  In every body all loads come
-    before the stores of that body, so a kernel may write in place.
+    point is REDUCE if it feeds an accumulator, SCAN if that is read on the way, SERIAL otherwise.
+    In every body all loads come before the stores of that body, so a kernel may write in place.
     """
     return tidy(full_tree(group, buffers))
 
@@ -82,7 +83,7 @@ class _Builder:
             everything.extend(seen)
             by_shape.setdefault(placed.shape, []).extend(seen)
             levels[placed.shape] = placed.levels
-            if _is_arg(placed.nest):
+            if isinstance(placed.nest, Reduction) and placed.nest.kind in POSITIONS:
                 in_order.add(placed.shape)
         inner = {
             shape: tuple(
@@ -126,18 +127,20 @@ class _Builder:
         start = len(before)
         for axis in loops:
             self.at.open(axis)
-        values = [self.at.value(self._mapped_body(p), p.nest.origins) for p in nests]
         sums: dict[tuple[str, Expr], Accumulate] = {}
+        values = [self._value(placed, sums) for placed in nests]
+        scans = list(sums.values())
         results: list[tuple[Placed, Temp]] = []
         for placed, value in zip(nests, values, strict=True):
             if isinstance(placed.nest, Reduction):
                 results.append((placed, self._reduce(placed, placed.nest, value, sums)))
-        for accumulate in sums.values():
+        for accumulate in list(sums.values())[len(scans) :]:
             self.at.emit(accumulate)
         for placed, value in zip(nests, values, strict=True):
-            if isinstance(placed.nest, Pointwise):
+            if not isinstance(placed.nest, Reduction):
                 self._store(placed, value)
-        self._wrap(loops, LoopKind.REDUCE if sums else LoopKind.SERIAL)
+        kind = LoopKind.SCAN if scans else LoopKind.REDUCE if sums else LoopKind.SERIAL
+        self._wrap(loops, kind)
         before[start:start] = [
             Init(a.name, a.kind, a.value.dtype, a.origins) for a in sums.values()
         ]
@@ -146,10 +149,27 @@ class _Builder:
                 self.at.bind_register(placed.nest.buffer, result)
             self._store(placed, result)
 
+    def _value(self, placed: Placed, sums: dict[tuple[str, Expr], Accumulate]) -> Expr:
+        """The value of the body; of a scan, the value so far, rounded to the buffer's dtype."""
+        nest = placed.nest
+        value = self.at.value(self._mapped_body(placed), nest.origins)
+        if not isinstance(nest, Scan):
+            return value
+        so_far = self._reduce(placed, nest, value, sums)
+        self.at.emit(sums[nest.kind, value])
+        self.at.bind_register(nest.buffer, so_far)
+        dtype = self.buffers[nest.buffer].dtype
+        if so_far.dtype != dtype:
+            rounded = self.at.value(Op("convert", (so_far,), dtype, nest.origins))
+            assert isinstance(rounded, Temp), "a conversion is computed"
+            self.at.bind_register(nest.buffer, rounded)
+            return rounded
+        return so_far
+
     def _reduce(
         self,
         placed: Placed,
-        nest: Reduction,
+        nest: Reduction | Scan,
         value: Expr,
         sums: dict[tuple[str, Expr], Accumulate],
     ) -> Temp:
@@ -160,9 +180,9 @@ class _Builder:
             sums[key] = replace(shared, origins=shared.origins | nest.origins)
         else:
             name = self.at.fresh(value.dtype, "acc").name
-            position = self._position(placed) if _is_arg(nest) else None
+            position = self._position(placed) if nest.kind in POSITIONS else None
             sums[key] = Accumulate(name, nest.kind, value, position, nest.origins)
-        return Temp(sums[key].name, torch.int64 if _is_arg(nest) else value.dtype)
+        return Temp(sums[key].name, torch.int64 if nest.kind in POSITIONS else value.dtype)
 
     def _wrap(self, loops: tuple[Axis, ...], kind: LoopKind) -> None:
         for axis in reversed(loops):
@@ -181,14 +201,12 @@ class _Builder:
             self.at.emit(Store(nest.buffer, flat, value, nest.origins))
 
     def _position(self, placed: Placed) -> Index:
-        """Row-major position among the reduced axes: what argmax and argmin return."""
+        """Row-major position among the reduced axes, or along the scanned one."""
+        if isinstance(placed.nest, Scan):
+            return Index.of(placed.nest.axis).substitute(self._mapping(placed))
         position = ZERO
         below: Size = 1
         for axis in reversed(placed.nest.reduce_axes):
             position = position + Index.of(axis) * below
             below = mul_sizes(below, axis.size)
         return position.substitute(self._mapping(placed))
-
-
-def _is_arg(nest: Nest) -> bool:
-    return isinstance(nest, Reduction) and nest.kind in ("argmax", "argmin")

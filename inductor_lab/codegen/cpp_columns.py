@@ -109,7 +109,10 @@ class Columns(Statements):
 
     def inner_loop(self, loop: Loop) -> None:
         size = self.writer.size(loop.axis.size)
-        if self.inside_threads or not self.plan.inner_threads:
+        if loop.kind is LoopKind.SCAN:
+            with self.loop(loop.axis.name, "0", size):
+                self._segments(loop.body)
+        elif self.inside_threads or not self.plan.inner_threads:
             self._rows(loop, "0", size)
         elif loop.kind is LoopKind.REDUCE:
             self._chunks(loop, size)

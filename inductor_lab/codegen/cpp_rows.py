@@ -9,7 +9,8 @@ Each lane of a vector register sums its own elements (`#pragma omp simd reductio
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import Accumulator, Statements
@@ -26,8 +27,8 @@ from inductor_lab.codegen.cpu_plan import (
     tiled_axes,
 )
 from inductor_lab.codegen.row_cache import Row
-from inductor_lab.codegen.tidy import walk
-from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Stmt
+from inductor_lab.codegen.tidy import temps_read, walk
+from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
 from inductor_lab.ir.expr import Expr, Origins
 from inductor_lab.ir.index import Index
 
@@ -105,6 +106,14 @@ class Rows(Statements):
     def inner_loop(self, loop: Loop) -> None:
         size = self.writer.size(loop.axis.size)
         threads = self.plan.inner_threads and not self.inside_threads
+        if loop.kind is LoopKind.SCAN:
+            totals = totals_of(loop) if threads else None
+            if totals is not None:
+                self.scan_in_parts(loop, totals, size)
+                return
+            with self.loop(loop.axis.name, "0", size):
+                self.body(loop.body)
+            return
         if loop.kind is LoopKind.REDUCE:
             if threads:
                 self.chunks(loop, size)
@@ -171,9 +180,9 @@ class Rows(Statements):
                 self.line(f"{acc.ctype} {place} = {acc.neutral};", acc.origins)
                 self.line(f"int nan_{acc.name} = 0;", acc.origins)
                 clauses += f" reduction(| : nan_{acc.name})"
-            if not acc.is_arg:
+            if acc.kind in CLAUSES:
                 clauses += f" reduction({CLAUSES[acc.kind]} : {place})"
-        if not any(acc.is_arg for acc in fed):
+        if all(acc.kind in CLAUSES for acc in fed):
             self.pragma("simd" + clauses)
         with self.loop(loop.axis.name, begin, end):
             self.body(loop.body)
@@ -196,12 +205,29 @@ class Rows(Statements):
 
     def chunks(self, loop: Loop, size: str) -> None:
         """The loop in a fixed number of parts, threaded; their results are combined in order."""
+        self.partial(loop, size)
+        with self.loop("part", "0", str(_parts(loop))):
+            for acc in self.fed_by(loop):
+                self._combine_part(acc)
+
+    def partial(self, loop: Loop, size: str) -> None:
+        """What each part of a loop accumulates, in arrays `parts_..`."""
         fed = self.fed_by(loop)
-        count = min(CHUNKS, loop.axis.size) if isinstance(loop.axis.size, int) else CHUNKS
         for acc in fed:
-            self.line(f"{acc.ctype} parts_{acc.name}[{count}];", acc.origins)
-            if acc.is_arg:
-                self.line(f"{CTYPES[acc.dtype]} parts_{acc.best}[{count}];", acc.origins)
+            for name, ctype in _running(acc):
+                self.line(f"{ctype} parts_{name}[{_parts(loop)}];", acc.origins)
+        with self.each_part(loop, size):
+            for acc in fed:
+                self.start(acc)
+            self.reduce(loop, "begin", "end")
+            for acc in fed:
+                for name, _ in _running(acc):
+                    self.line(f"parts_{name}[part] = {name};", acc.origins)
+
+    @contextmanager
+    def each_part(self, loop: Loop, size: str) -> Iterator[None]:
+        """A threaded loop over the parts of a loop, each from `begin` to `end`."""
+        count = _parts(loop)
         self.pragma("parallel for" + self.condition() + self.clauses(loop.body))
         with self.threaded(), self.loop("part", "0", str(count)):
             whole = f" / {LINE} * {LINE}" if next(innermost_loops((loop,))) is loop else ""
@@ -209,15 +235,34 @@ class Rows(Statements):
             stop = f"part < {count - 1} ? {stop} : {size}" if whole else stop
             self.line(f"const int64_t begin = {size} * part / {count}{whole};")
             self.line(f"const int64_t end = {stop};")
+            yield
+
+    def scan_in_parts(self, loop: Loop, totals: tuple[Stmt, ...], size: str) -> None:
+        """A scan in two threaded passes: what each part comes to, then each part from what came
+        before it."""
+        self.partial(Loop(loop.axis, LoopKind.REDUCE, totals), size)
+        fed = self.fed_by(loop)
+        with self.loop("part", "0", str(_parts(loop))):
             for acc in fed:
-                self.start(acc)
-            self.reduce(loop, "begin", "end")
-            for acc in fed:
-                for name in (acc.name, acc.best) if acc.is_arg else (acc.name,):
+                for name, ctype in _running(acc):
+                    self.line(f"const {ctype} part_{name} = parts_{name}[part];", acc.origins)
                     self.line(f"parts_{name}[part] = {name};", acc.origins)
-        with self.loop("part", "0", str(count)):
+                self._take_part(acc)
+        with self.each_part(loop, size):
             for acc in fed:
-                self._combine_part(acc)
+                for name, ctype in _running(acc):
+                    self.line(f"{ctype} {name} = parts_{name}[part];", acc.origins)
+            with self.loop(loop.axis.name, "begin", "end"):
+                self.body(loop.body)
+
+    def _take_part(self, acc: Accumulator) -> None:
+        """Go on with what came before a part and the part itself; an empty part has no place."""
+        if acc.is_arg:
+            with self.block(f"if (part_{acc.name} >= {acc.name})", acc.origins):
+                self.take_better(acc, f"part_{acc.best}", f"part_{acc.name}", acc.origins)
+        else:
+            text = acc.combined(acc.name, f"part_{acc.name}")
+            self.line(f"{acc.name} = {text};", acc.origins, statement=True)
 
     def _combine_part(self, acc: Accumulator) -> None:
         if acc.is_arg:
@@ -232,3 +277,31 @@ class Rows(Statements):
             del self.writer.places[name]
         else:
             self.writer.places[name] = place
+
+
+def _parts(loop: Loop) -> int:
+    """In how many parts a threaded loop is cut."""
+    return min(CHUNKS, loop.axis.size) if isinstance(loop.axis.size, int) else CHUNKS
+
+
+def _running(acc: Accumulator) -> list[tuple[str, str]]:
+    """The variables of an accumulator with their types."""
+    best = [(acc.best, CTYPES[acc.dtype])] if acc.is_arg else []
+    return [(acc.name, acc.ctype), *best]
+
+
+def totals_of(scan: Loop) -> tuple[Stmt, ...] | None:
+    """The body of a scan that only accumulates; None if a scan in it needs another one's values."""
+    needed: set[str] = set()
+    kept: list[Stmt] = []
+    for stmt in reversed(scan.body):
+        match stmt:
+            case Let(temp=temp) | When(result=temp):
+                wanted = temp.name in needed
+            case _:
+                wanted = isinstance(stmt, Accumulate)
+        if wanted:
+            kept.append(stmt)
+            needed |= {temp.name for inner in walk((stmt,)) for temp in temps_read(inner)}
+    names = {stmt.name for stmt in kept if isinstance(stmt, Accumulate)}
+    return None if names & needed else tuple(reversed(kept))

@@ -20,6 +20,7 @@ from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, Temp
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Size
+from inductor_lab.ir.ops import POSITIONS
 
 STATUS = "bad"
 """The kernel's result: 1 if an index that it loaded was out of range, otherwise 0."""
@@ -36,7 +37,7 @@ class Accumulator:
 
     @property
     def is_arg(self) -> bool:
-        return self.kind in ("argmax", "argmin")
+        return self.kind in POSITIONS
 
     @property
     def best(self) -> str:
@@ -53,17 +54,16 @@ class Accumulator:
     @property
     def neutral(self) -> str:
         """Where the running value starts; for argmax that of `best`."""
-        ends = {"max": "lab_lowest", "argmax": "lab_lowest"}
-        ends |= {"min": "lab_highest", "argmin": "lab_highest"}
         plain = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
-        return plain.get(self.kind) or f"{ends[self.kind]}<{CTYPES[self.dtype]}>()"
+        end = "lab_highest" if "min" in self.kind else "lab_lowest"
+        return plain.get(self.kind) or f"{end}<{CTYPES[self.dtype]}>()"
 
     def combined(self, first: str, second: str) -> str:
         """Two running values (not of an argmax) as one."""
         sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind)
         if sign:
             return f"{first} {sign} {second}"
-        function = "lab_maximum" if self.kind == "max" else "lab_minimum"
+        function = {"max": "lab_maximum", "min": "lab_minimum"}.get(self.kind, "lab_logaddexp")
         return f"{function}<{self.ctype}>({first}, {second})"
 
     def beats(self, value: str, best: str) -> str:

@@ -62,6 +62,14 @@ template <class T> static inline bool lab_argmin_beats(T value, T best) {
     return value < best || (value != value && best == best);
 }
 
+//@ lab_argmax_last_beats lab_argmin_last_beats
+template <class T> static inline bool lab_argmax_last_beats(T value, T best) {
+    return value >= best || value != value;
+}
+template <class T> static inline bool lab_argmin_last_beats(T value, T best) {
+    return value <= best || value != value;
+}
+
 //@ lab_half lab_bfloat16
 // Enumerations, so that they are types of their own and yet plain numbers to the vectorizer.
 enum class lab_half : uint16_t {};

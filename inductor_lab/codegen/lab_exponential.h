@@ -261,3 +261,9 @@ template <> inline float lab_atanh<float>(float x) {
     return lab_copysign<float>(0.5f * lab_log1p<float>(2.0f * a / (1.0f - a)), x);
 }
 template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }
+
+//@ lab_logaddexp
+template <class T> static inline T lab_logaddexp(T a, T b) {
+    T low = a < b ? a : b, high = a < b ? b : a;
+    return high + lab_log1p(lab_exp(low == high ? (T)0 : low - high));
+}

@@ -6,20 +6,23 @@ A reduction's result exists only after its loop, so what reads it comes one stag
     stage 1   sum of exponentials     for j: s += exp(x[j] - m)
     stage 2   the stored result       for j: out[j] = exp(x[j] - m) / s
 
-Nests of one stage with the same extents share a loop; those without extents need none.
+Nests of one stage with the same extents share a loop; those without extents need none.  Scans, and
+the nests that read them element by element, come last and have loops of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from inductor_lab.codegen.flat import inner_axes, recomputable
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import Nest
+from inductor_lab.ir.program import Nest, Scan
+from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.result import Group
+from inductor_lab.schedule.scans import mirrored
 
 LoopShape: TypeAlias = tuple[tuple[Size, ...], ...]
 
@@ -64,11 +67,17 @@ def stages_of(group: Group) -> tuple[Stage, ...]:
     level: dict[str, int] = {}
     reads = _reads_within(group)
     by_level: dict[int, list[Placed]] = {}
+    in_scans: list[Placed] = []
     for nest in group.nests:
+        along = scan_places(group, nest)
+        if along:
+            in_scans.append(_in_step(_place(group, nest), along))
+            continue
         after = (level[r] + (r not in recomputable(group)) for r in reads[nest.buffer])
         level[nest.buffer] = max(after, default=0)
         by_level.setdefault(level[nest.buffer], []).append(_place(group, nest))
-    return tuple(_stage(by_level[number]) for number in sorted(by_level))
+    last = [_stage(in_scans)] if in_scans else []
+    return (*(_stage(by_level[number]) for number in sorted(by_level)), *last)
 
 
 def _stage(placed: list[Placed]) -> Stage:
@@ -86,6 +95,24 @@ def _place(group: Group, nest: Nest) -> Placed:
     new = tuple(Axis(f"inner{k}", a.size) for k, a in enumerate((*own, *away)))
     renaming = {old: Index.of(axis) for old, axis in zip((*own, *away), new, strict=True)}
     return Placed(nest, new[: len(own)], new[len(own) :], renaming)
+
+
+def scan_places(group: Group, nest: Nest) -> frozenset[Index]:
+    """Where a nest is along the scans of its group: its own axis if it is one, and the places at
+    which it reads others.  Empty if it has nothing to do with a scan."""
+    scans = {n.buffer: n for n in group.nests if isinstance(n, Scan)}
+    if not scans:
+        return frozenset()
+    own = frozenset([Index.of(nest.axis)] if isinstance(nest, Scan) else [])
+    asked = [key for key in demand(nest, recomputable(group)) if key[0] in scans]
+    return own.union(at[scans[name].axes.index(scans[name].axis)] for name, at in asked)
+
+
+def _in_step(placed: Placed, along: frozenset[Index]) -> Placed:
+    """The nest in the loop of the scans that it reads; backwards if it reads them so."""
+    (place,), (old,), (axis,) = along, placed.renaming, placed.serial
+    way = Index.of(axis) if place.as_axis() is not None else mirrored(axis)
+    return replace(placed, renaming={old: way})
 
 
 def _reads_within(group: Group) -> dict[str, set[str]]:

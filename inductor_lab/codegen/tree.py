@@ -26,12 +26,14 @@ class LoopKind(Enum):
     VECTOR     independent points, innermost; SIMD in C++, lanes of a block in Triton
     REDUCE     feeds the accumulators of its body
     SERIAL     in order, no accumulator (a stored inner loop of a row)
+    SCAN       in order; from an `Accumulate` on, the accumulator's temp is its value so far
     """
 
     PARALLEL = "parallel"
     VECTOR = "vector"
     REDUCE = "reduce"
     SERIAL = "serial"
+    SCAN = "scan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Init:
     """Start an accumulator for a reduction of `kind` (its neutral value comes from the kind).
 
     `dtype` is what it accumulates in.  After the loop, `Temp(name, result)` is the result, where
-    `result` is int64 for argmax and argmin and `dtype` otherwise.
+    `result` is int64 for positions (`ir.ops.POSITIONS`) and `dtype` otherwise.
     """
 
     name: str
@@ -69,7 +71,7 @@ class Init:
 
 @dataclass(frozen=True, slots=True)
 class Accumulate:
-    """Combine `value` into accumulator `name`; `position` is given for argmax and argmin."""
+    """Combine `value` into accumulator `name`; `position` is given where that is the result."""
 
     name: str
     kind: str

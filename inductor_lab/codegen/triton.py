@@ -23,7 +23,7 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,12 +34,13 @@ from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
+from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.codegen.triton_blocks import Blocks, Cover, Row, blocks_of, index_type, reach
 from inductor_lab.codegen.triton_loops import flattened, gathered
 from inductor_lab.codegen.triton_ops import (
     COMBINE,
     FINISH,
+    SCANNED,
     TRITON_OPS,
     TRITON_TYPES,
     literal,
@@ -49,6 +50,7 @@ from inductor_lab.codegen.triton_ops import (
 from inductor_lab.codegen.triton_text import Dims, Expressions, Value
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
 from inductor_lab.ir.index import Index, is_int, product
+from inductor_lab.ir.ops import POSITIONS
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -105,6 +107,7 @@ class _Printer:
         self.scopes: list[dict[str, Value]] = [{}]
         self.names_used: dict[str, int] = {}
         self.row: Row | None = None
+        self.scanning = False
         self.guards: list[Value] = []
         self.inits: dict[str, Init] = {}
         self.blocks_kept: dict[str, Row] = {}
@@ -321,11 +324,16 @@ class _Printer:
         row = self.blocks.rows[product(axis.size for axis in axes)]
         self.text.axes.update(parts_of(row.axis, axes))
         self.row = row
+        self.scanning = loop.kind is LoopKind.SCAN
+        kept = [s.name for s in walk(body) if isinstance(s, Accumulate)]
+        if self.scanning:
+            for name in kept:
+                self._start_scan(name)
         if row.cover is Cover.WHOLE:
             self._statements(body)
         else:
-            self._blockwise(row, body)
-        self.row = None
+            self._blockwise(row, body, () if self.scanning else kept)
+        self.row, self.scanning = None, False
 
     def _one_by_one(self, loop: Loop) -> None:
         """A loop around other loops: one step at a time."""
@@ -336,19 +344,18 @@ class _Printer:
         with self._inside():
             self._statements(loop.body)
 
-    def _blockwise(self, row: Row, body: tuple[Stmt, ...]) -> None:
-        """A row in blocks: accumulators before the loop, one value a row after it."""
-        kept = [s for s in walk(body) if isinstance(s, Accumulate)]
-        for accumulate in kept:
-            self._start(accumulate.name, row)
+    def _blockwise(self, row: Row, body: tuple[Stmt, ...], kept: Sequence[str]) -> None:
+        """A row in blocks: the accumulators `kept` before the loop, one value a row after it."""
+        for name in kept:
+            self._start(name, row)
         offset = f"{row.prefix}offset"
         end = self.text.size(row.extent).text
         self._frame(f"for {offset} in range(0, {end}, {row.block_name}):")
         with self._inside():
             self._row_index(row, f"{offset} + ")
             self._statements(body)
-        for accumulate in kept:
-            self._finish(accumulate.name, f"{accumulate.name}_block")
+        for name in kept:
+            self._finish(name, f"{name}_block")
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
@@ -378,7 +385,9 @@ class _Printer:
         assert row is not None, "an accumulator is fed outside of a loop"
         init = self.inits[stmt.name]
         value = self.text.value(stmt.value, typed=False)
-        if stmt.position is not None:
+        if self.scanning:
+            self._scan(stmt, value, row)
+        elif stmt.position is not None:
             self._accumulate_position(stmt, value, row)
         elif stmt.name in self.blocks_kept:
             name = f"{stmt.name}_block"
@@ -394,8 +403,7 @@ class _Printer:
         assert stmt.position is not None
         init = self.inits[stmt.name]
         block = self._neutralized(init, value, row)
-        place = self.text.index(stmt.position).text
-        at = f"tl.broadcast_to(tl.cast({place}, tl.int64), [XBLOCK, {row.block_name}])"
+        at = self._positions(stmt.position, row)
         name = stmt.name
         if name in self.blocks_kept:
             better = "later_max" if stmt.kind == "argmax" else "later_min"
@@ -403,6 +411,34 @@ class _Printer:
             self._line(f"{pair} = lab.{better}({pair}, {block}, {at})")
         else:
             self._finish(name, block, at)
+
+    def _positions(self, position: Index, row: Row) -> str:
+        """The whole block of positions."""
+        place = self.text.index(position).text
+        return f"tl.broadcast_to(tl.cast({place}, tl.int64), [XBLOCK, {row.block_name}])"
+
+    def _start_scan(self, name: str) -> None:
+        """What comes before the first block: the neutral value, and for a position where it is."""
+        init = self.inits[name]
+        self.origins = init.origins
+        start = literal(neutral(init.kind, init.dtype), init.dtype)
+        whole = f"tl.full([XBLOCK, 1], {start}, tl.{TRITON_TYPES[init.dtype]})"
+        if init.kind in POSITIONS:
+            self._line(f"{name}_best = {whole}")
+            whole = "tl.full([XBLOCK, 1], 0, tl.int64)"
+        self._line(f"{name}_before = {whole}")
+
+    def _scan(self, stmt: Accumulate, value: Value, row: Row) -> None:
+        """The values of a scan in this block, and what the next block goes on with."""
+        name = stmt.name
+        operands, kept = [self._neutralized(self.inits[name], value, row)], [f"{name}_before"]
+        if stmt.position is not None:
+            self._line(f"{name}_block = {operands[0]}")
+            self._line(f"{name}_at = {self._positions(stmt.position, row)}")
+            operands, kept = [f"{name}_block", f"{name}_at"], [f"{name}_best", *kept]
+        call = template(SCANNED, stmt.kind, stmt.value.dtype).format(*operands, *kept)
+        self._line(f"{', '.join([name, *kept])} = {call}")
+        self.text.temps[name] = Value(name, frozenset(["x", row.prefix]))
 
     def _neutralized(self, init: Init, value: Value, row: Row) -> str:
         """The whole block of values, with the neutral one beyond the end of the row."""

@@ -55,6 +55,35 @@ def later_min(value_a, at_a, value_b, at_b):
     return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
 
 
+@triton.jit
+def latest_max(value_a, at_a, value_b, at_b):
+    """Of two (value, position) pairs the larger; NaN beats all, the later position breaks ties."""
+    nan_a = value_a != value_a
+    nan_b = value_b != value_b
+    larger = (value_b > value_a) | (nan_b & (nan_a == 0))
+    tie = (value_a == value_b) | (nan_a & nan_b)
+    keep_b = larger | (tie & (at_b >= at_a))
+    return tl.where(keep_b, value_b, value_a), tl.where(keep_b, at_b, at_a)
+
+
+@triton.jit
+def latest_min(value_a, at_a, value_b, at_b):
+    """Of two (value, position) pairs the smaller; NaN beats all, the later position breaks ties."""
+    nan_a = value_a != value_a
+    nan_b = value_b != value_b
+    smaller = (value_b < value_a) | (nan_b & (nan_a == 0))
+    tie = (value_a == value_b) | (nan_a & nan_b)
+    keep_b = smaller | (tie & (at_b >= at_a))
+    return tl.where(keep_b, value_b, value_a), tl.where(keep_b, at_b, at_a)
+
+
+@triton.jit
+def logaddexp(a, b):
+    """log(exp(a) + exp(b)) without overflow; NaN if either is NaN."""
+    low, high = minimum(a, b), maximum(a, b)
+    return high + libdevice.log1p(tl.exp(tl.where(low == high, 0.0, low - high)))
+
+
 # ---- reductions of the rows of a block: [XBLOCK, RBLOCK] → [XBLOCK, 1] ---------------------------
 
 
@@ -126,6 +155,77 @@ def row_argmin(block, at):
     """Position (from `at`) of the first smallest element of each row; NaN wins."""
     _, found = tl.reduce((block, at), 1, later_min, keep_dims=True)
     return found
+
+
+# ---- scans of the rows of a block: the values, and what comes before the next block -------------
+
+
+@triton.jit
+def scan_sum(block, before):
+    """Running sum of each row, in the dtype of the block."""
+    return before + tl.associative_scan(block, 1, _add), before + row_sum(block)
+
+
+@triton.jit
+def scan_prod(block, before):
+    """Running product of each row, in the dtype of the block."""
+    return before * tl.associative_scan(block, 1, _multiply), before * row_prod(block)
+
+
+@triton.jit
+def scan_max(block, before):
+    """Largest element so far; NaN wins."""
+    found = tl.associative_scan(block, 1, maximum)
+    return maximum(before, found), maximum(before, row_max(block))
+
+
+@triton.jit
+def scan_min(block, before):
+    """Smallest element so far; NaN wins."""
+    found = tl.associative_scan(block, 1, minimum)
+    return minimum(before, found), minimum(before, row_min(block))
+
+
+@triton.jit
+def scan_any(block, before):
+    """Was any element so far true?  (int1)."""
+    found = tl.associative_scan(block.to(tl.int32), 1, _or) != 0
+    return before | found, before | row_any(block)
+
+
+@triton.jit
+def scan_all(block, before):
+    """Were all elements so far true?  (int1)."""
+    found = tl.associative_scan(block.to(tl.int32), 1, _and) != 0
+    return before & found, before & row_all(block)
+
+
+@triton.jit
+def scan_logsumexp(block, before):
+    """Logarithm of the running sum of exponentials."""
+    found = tl.associative_scan(block, 1, logaddexp)
+    total = tl.reduce(block, 1, logaddexp, keep_dims=True)
+    return logaddexp(before, found), logaddexp(before, total)
+
+
+@triton.jit
+def scan_argmax_last(block, at, best, before):
+    """Position of the last largest element so far; NaN wins.  Goes on with a value and a place."""
+    values, places = tl.associative_scan((block, at), 1, latest_max)
+    top, top_at = tl.reduce((block, at), 1, latest_max, keep_dims=True)
+    _, found = latest_max(best, before, values, places)
+    best, before = latest_max(best, before, top, top_at)
+    return found, best, before
+
+
+@triton.jit
+def scan_argmin_last(block, at, best, before):
+    """Position of the last smallest element so far; NaN wins.  Goes on with a value and a place."""
+    values, places = tl.associative_scan((block, at), 1, latest_min)
+    top, top_at = tl.reduce((block, at), 1, latest_min, keep_dims=True)
+    _, found = latest_min(best, before, values, places)
+    best, before = latest_min(best, before, top, top_at)
+    return found, best, before
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------

@@ -141,6 +141,20 @@ FINISH: Mapping[str, str] = {
 """Kind of reduction → the text that reduces a block to one value for each row."""
 
 
+SCANNED: Mapping[str, str] = {
+    **{
+        kind: f"lab.scan_{kind}({{0}}, {{1}})"
+        for kind in ("sum", "prod", "max", "min", "any", "all", "logsumexp")
+    },
+    **{
+        kind: f"lab.scan_{kind}({{0}}, {{1}}, {{2}}, {{3}})"
+        for kind in ("argmax_last", "argmin_last")
+    },
+}
+"""Kind of scan → the text that scans a block; it gives the values, and what the next block goes on
+with.  Operands: the block (and its positions), then what came before it."""
+
+
 def dtype_kind(dtype: torch.dtype) -> str:
     """`"bool"`, `"int"` or `"float"`."""
     if dtype is torch.bool:
@@ -180,7 +194,7 @@ def neutral(kind: str, dtype: torch.dtype) -> float:
         return 0
     if kind in ("prod", "all"):
         return 1
-    lowest = kind in ("max", "argmax")
+    lowest = "min" not in kind
     if dtype is torch.bool:
         return not lowest
     if dtype.is_floating_point:

@@ -19,7 +19,7 @@ import torch
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
-from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor
+from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS, nonzero_divisor
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -30,6 +30,7 @@ from inductor_lab.ir.program import (
     Nest,
     Output,
     Reduction,
+    Scan,
 )
 
 Symbols = Mapping[sympy.Symbol, int]
@@ -182,7 +183,7 @@ def run_nest(
     symbols: Symbols | None = None,
     device: torch.device | str | None = None,
 ) -> torch.Tensor:
-    """All elements of the nest's buffer, in the dtype of its body (int64 for argmax, argmin).
+    """All elements of the nest's buffer, in the dtype of its body (int64 for positions).
 
     Storing them in the buffer's dtype and strides is `stored`.
     """
@@ -195,6 +196,8 @@ def run_nest(
         along = prod(sizes[rank:])
         spread = values.expand([*values.shape[:rank], *sizes[rank:]])
         values = REDUCERS[nest.kind](spread.reshape([*values.shape[:rank], along]))
+    elif isinstance(nest, Scan):
+        values = SCANNERS[nest.kind](values.expand(sizes), axes.index(nest.axis))
     return values.expand(sizes[:rank])
 
 

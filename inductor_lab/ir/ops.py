@@ -142,3 +142,14 @@ REDUCTIONS: dict[str, str] = {
     "argmin": "position of the first minimum; NaN wins",
 }
 """Kinds of `Reduction`: how two partial results combine, and the value of an empty one."""
+
+SCANS: dict[str, str] = {
+    **{kind: REDUCTIONS[kind] for kind in ("sum", "prod", "max", "min", "any", "all")},
+    "logsumexp": "log(exp(a) + exp(b)), from -inf",
+    "argmax_last": "position (int64) of the last maximum so far; NaN wins, the last one too",
+    "argmin_last": "position of the last minimum so far; NaN wins, the last one too",
+}
+"""Kinds of `Scan`: how the value so far combines with the next one."""
+
+POSITIONS = frozenset("argmax argmin argmax_last argmin_last".split())
+"""Kinds of `Reduction` and `Scan` whose result is a position."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.ops import OPS, REDUCTIONS
+from inductor_lab.ir.ops import OPS, REDUCTIONS, SCANS
 
 Operation = Callable[..., torch.Tensor]
 """Takes the dtype of the node, then the operands; gives the result."""
@@ -163,5 +163,18 @@ REDUCERS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "argmin": _position(torch.argmin),
 }
 
+SCANNERS: Mapping[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "sum": lambda values, dim: values.cumsum(dim, dtype=values.dtype),
+    "prod": lambda values, dim: values.cumprod(dim, dtype=values.dtype),
+    "max": lambda values, dim: values.cummax(dim).values,
+    "min": lambda values, dim: values.cummin(dim).values,
+    "any": lambda values, dim: values.cummax(dim).values,
+    "all": lambda values, dim: values.cummin(dim).values,
+    "logsumexp": lambda values, dim: values.logcumsumexp(dim),
+    "argmax_last": lambda values, dim: values.cummax(dim).indices,
+    "argmin_last": lambda values, dim: values.cummin(dim).indices,
+}
+
 assert OPERATIONS.keys() == OPS.keys(), "every operation needs a meaning"
 assert REDUCERS.keys() == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
+assert SCANNERS.keys() == SCANS.keys(), "every kind of scan needs a meaning"

@@ -107,7 +107,27 @@ class Reduction:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
 
-Nest: TypeAlias = Pointwise | Reduction
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """`buffer[axes] = kind of body over the places up to here along `axis``, which is in `axes`.
+
+    `body.dtype` is what it accumulates in; an element is rounded to the buffer's dtype where it is
+    stored or read.  Kinds are `ir.ops.SCANS`.
+    """
+
+    buffer: str
+    axes: tuple[Axis, ...]
+    axis: Axis
+    kind: str
+    body: Expr
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return ()
+
+
+Nest: TypeAlias = Pointwise | Reduction | Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +163,7 @@ class ExternCall:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
 
-Step: TypeAlias = Pointwise | Reduction | ExternCall
+Step: TypeAlias = Nest | ExternCall
 
 Input: TypeAlias = str | sympy.Symbol
 """One positional argument of the graph: the name of an INPUT buffer, or a symbol (an int)."""

@@ -42,6 +42,7 @@ from inductor_lab.ir.program import (
     Nest,
     Output,
     Reduction,
+    Scan,
     Step,
     read_by,
 )
@@ -214,6 +215,8 @@ def nest_lines(nest: Nest, buffer: Buffer | None = None) -> tuple[TextLine, ...]
     body = expr_text(nest.body)
     if isinstance(nest, Reduction):
         body = f"{nest.kind} over {axes_text(nest.reduce_axes)} of {body}"
+    elif isinstance(nest, Scan):
+        body = f"{nest.kind} up to {nest.axis.name} of {body}"
     return (head + _comment(head, nest), nest.origins), (f"  = {body}", nest.origins)
 
 

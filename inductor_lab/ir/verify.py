@@ -25,7 +25,7 @@ from inductor_lab.ir.index import (
     is_nonnegative,
     mul_sizes,
 )
-from inductor_lab.ir.ops import OPS, PREDICATES, REDUCTIONS
+from inductor_lab.ir.ops import OPS, POSITIONS, PREDICATES, REDUCTIONS, SCANS
 from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
@@ -33,6 +33,7 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Nest,
     Reduction,
+    Scan,
     Step,
     read_by,
     written_by,
@@ -239,15 +240,17 @@ def axes_distinct(step: Step, scope: Scope) -> str | None:
 
 @step_rule
 def reduction_known(step: Step, scope: Scope) -> str | None:
-    """The kind of a reduction is one of `REDUCTIONS`."""
+    """The kind is one of `REDUCTIONS` or `SCANS`; a scan goes along an axis of the nest."""
     if isinstance(step, Reduction) and step.kind not in REDUCTIONS:
         return f"there is no reduction {step.kind}"
+    if isinstance(step, Scan) and (step.kind not in SCANS or step.axis not in step.axes):
+        return f"there is no scan {step.kind} along {step.axis.name}"
     return None
 
 
 @step_rule
 def stores_its_dtype(step: Step, scope: Scope) -> str | None:
-    """The body has the dtype of the buffer; a sum in float32 may be stored in half precision."""
+    """The body has the dtype of the buffer; sums and scans may be rounded when they are stored."""
     if isinstance(step, ExternCall) or step.buffer not in scope.program.buffers:
         return None
     result = result_dtype(step)
@@ -256,12 +259,14 @@ def stores_its_dtype(step: Step, scope: Scope) -> str | None:
         return None
     if isinstance(step, Reduction) and result is torch.float32 and expected in HALF:
         return None
+    if isinstance(step, Scan) and result.is_floating_point and expected.is_floating_point:
+        return None
     return f"computes {result}, but the buffer is {expected}"
 
 
 def result_dtype(nest: Nest) -> torch.dtype:
     """The dtype of a nest's values before they are stored."""
-    if isinstance(nest, Reduction) and nest.kind in ("argmax", "argmin"):
+    if isinstance(nest, Reduction | Scan) and nest.kind in POSITIONS:
         return torch.int64
     if isinstance(nest, Reduction) and nest.kind in ("any", "all"):
         return torch.bool

@@ -37,6 +37,8 @@ from inductor_lab.ir.program import (
     Layout,
     Pointwise,
     Reduction,
+    Scan,
+    Step,
 )
 from inductor_lab.lower.number import number
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
@@ -118,7 +120,7 @@ class Builder:
         self.name, self.options = name, options
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
-        self.steps: list[Pointwise | Reduction | ExternCall] = []
+        self.steps: list[Step] = []
         self.node: torch.fx.Node | None = None
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
@@ -208,6 +210,13 @@ class Builder:
         if any(is_int(axis.size, 0) for axis in reduce_axes):
             body = self.const(0, body.dtype)
         self.steps.append(Reduction(buffer.name, axes, reduce_axes, kind, body, self.origins))
+        return TensorValue.of(buffer)
+
+    def scan(self, kind: str, body: Expr, dim: int, facts: Facts) -> TensorValue:
+        """A nest that fills a new buffer with `body` accumulated along one dimension."""
+        buffer = self._new(facts, BufferKind.COMPUTED)
+        axes = axes_of(facts.shape)
+        self.steps.append(Scan(buffer.name, axes, axes[dim], kind, body, self.origins))
         return TensorValue.of(buffer)
 
     def copy(self, value: TensorValue, facts: Facts | None = None) -> TensorValue:

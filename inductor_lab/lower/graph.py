@@ -46,6 +46,7 @@ from inductor_lab.lower import (
     pool,
     random,
     reduce,
+    scan,
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
@@ -55,7 +56,7 @@ from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
 
 aten = torch.ops.aten
-FAMILIES = (pointwise, formula, reduce, pool, view, index, create, random, matmul)
+FAMILIES = (pointwise, formula, reduce, scan, pool, view, index, create, random, matmul)
 """The modules whose import fills the registry."""
 
 SIZES = frozenset(

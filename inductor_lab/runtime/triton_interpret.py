@@ -1,6 +1,6 @@
 """Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
 
-Four things are put in place that the interpreter lacks.  Reductions run as a tree of whole-block
+Four things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
 operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round
 (its own cut off the low bits); and an index that was loaded from memory is checked, so that a wrong
 one raises instead of reading what is not ours.
@@ -91,7 +91,7 @@ def _interpreted_device() -> ModuleType:
 
 
 class _Language(ModuleType):
-    """`triton.language` with a faster `reduce`."""
+    """`triton.language` with a faster `reduce` and `associative_scan`."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(tl, name)
@@ -106,6 +106,21 @@ class _Language(ModuleType):
             combined = combine(*even, *odd)
             parts = combined if isinstance(combined, tuple) else (combined,)
         return parts if isinstance(blocks, tuple) else parts[0]
+
+
+    def associative_scan(self, blocks: Any, axis: int, combine: Callable[..., Any]) -> Any:
+        """Combine each lane with the one 1, 2, 4, .. before it."""
+        assert axis == 1, "kernels scan rows of a block"
+        parts = blocks if isinstance(blocks, tuple) else (blocks,)
+        step, width = 1, parts[0].handle.data.shape[1]
+        while step < width:
+            earlier = [_block(np.roll(part.handle.data, step, 1), part.dtype) for part in parts]
+            combined = combine(*earlier, *parts)
+            combined = combined if isinstance(combined, tuple) else (combined,)
+            for old, new in zip(parts, combined, strict=True):
+                new.handle.data[:, :step] = old.handle.data[:, :step]
+            parts, step = combined, step * 2
+        return tuple(parts) if isinstance(blocks, tuple) else parts[0]
 
 
 def _lanes(block: Any, lanes: slice) -> Any:

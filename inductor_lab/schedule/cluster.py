@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, Reduction
+from inductor_lab.ir.program import Buffer, Pointwise, Scan
 from inductor_lab.schedule.facts import (
     Access,
     NestFacts,
@@ -44,8 +44,15 @@ class Member:
         return self.facts.buffer
 
     @property
-    def is_reduction(self) -> bool:
-        return isinstance(self.facts.nest, Reduction)
+    def accumulates(self) -> bool:
+        """Is it a reduction or a scan, which runs a loop of its own at each point?"""
+        return not isinstance(self.facts.nest, Pointwise)
+
+    @property
+    def scanned(self) -> Axis | None:
+        """The axis that a scan goes along, as the cluster names it; None if it is no scan."""
+        nest = self.facts.nest
+        return self.rename.get(nest.axis, nest.axis) if isinstance(nest, Scan) else None
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -83,8 +90,8 @@ class Cluster:
         return {member.buffer: member for member in self.members}
 
     @cached_property
-    def has_reduction(self) -> bool:
-        return any(member.is_reduction for member in self.members)
+    def accumulates(self) -> bool:
+        return any(member.accumulates for member in self.members)
 
     @cached_property
     def loads(self) -> dict[str, dict[Place, None]]:
@@ -162,6 +169,8 @@ def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
     for buffer, place in facts.loads:
         loads.setdefault(buffer, {})[place] = access(place, loops, buffers[buffer])
     axes = real_axes(nest.axes)
+    if isinstance(nest, Scan):
+        axes = tuple(axis for axis in axes if axis != nest.axis)
     return Cluster(axes, (Member(facts, {}, loads),), {}, frozenset({facts.buffer}), buffers)
 
 
@@ -227,10 +236,10 @@ def _expanded(
 def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
     """The cluster where nothing is stored that nobody outside asks for.
 
-    A pointwise member that does not escape becomes inlined, a reduction stays in a register.
+    A pointwise member that does not escape becomes inlined, others stay in a register.
     """
     for member in reversed(cluster.members):
-        if member.buffer not in escaping and not member.is_reduction:
+        if member.buffer not in escaping and not member.accumulates:
             others = tuple(m for m in cluster.members if m is not member)
             cluster = inline(replace(cluster, members=others), member.facts, expand)
     return replace(cluster, written=escaping)

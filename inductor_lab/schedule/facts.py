@@ -23,7 +23,7 @@ from inductor_lab.ir.index import (
     is_int,
 )
 from inductor_lab.ir.ops import OPS
-from inductor_lab.ir.program import Buffer, Nest, Reduction
+from inductor_lab.ir.program import Buffer, Nest, Pointwise
 
 Place: TypeAlias = tuple[Index, ...]
 """Where a buffer is loaded: one index for each of its dimensions."""
@@ -56,7 +56,7 @@ class NestFacts:
 
 def nest_facts(nest: Nest, position: int) -> NestFacts:
     loads: dict[tuple[str, Place], None] = {}
-    flops = int(isinstance(nest, Reduction))
+    flops = int(not isinstance(nest, Pointwise))
     ops = 1
     for node in nest.body.walk():
         if isinstance(node, Load):

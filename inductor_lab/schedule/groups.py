@@ -14,6 +14,7 @@ from inductor_lab.ir.program import (
     Nest,
     Pointwise,
     Reduction,
+    Scan,
     read_by,
     written_by,
 )
@@ -118,4 +119,7 @@ def _with_group_axes(member: Member) -> Nest:
     if isinstance(nest, Reduction):
         reduced = tuple(member.rename.get(axis, axis) for axis in nest.reduce_axes)
         return replace(nest, axes=member.axes, reduce_axes=reduced, body=body)
+    if isinstance(nest, Scan):
+        scanned = member.rename.get(nest.axis, nest.axis)
+        return replace(nest, axes=member.axes, axis=scanned, body=body)
     return replace(nest, axes=member.axes, body=body)

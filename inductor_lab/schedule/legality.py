@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from inductor_lab.ir.index import Axis
 from inductor_lab.ir.text import axes_text, index_text
 from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.facts import Place
+from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.rules import Pair, legality
+from inductor_lab.schedule.scans import in_step, scans_read
 
 
 @legality
@@ -71,12 +72,30 @@ def same_point(pair: Pair) -> str | None:
     )
 
 
+@legality
+def in_step_with_scan(pair: Pair) -> str | None:
+    """What reads a scan in its own kernel runs in the scan's loop, element by element: it reads at
+    its own place along the scanned axis; if it is pointwise, it may read at the mirrored one."""
+    if pair.merged is None:
+        return None
+    for member in pair.merged.members:
+        ways = set()
+        for scan, place in scans_read(pair.merged, member):
+            way = in_step(scan, member, place, pair.merged.axes)
+            ways.add(way)
+            if way is None or len(ways) > 1:
+                loops, at = axes_text(real_axes(member.loops)), _places(place)
+                reads = f"reads the scan {scan.buffer} at [{at}]"
+                return f"{member.buffer} runs over {loops} and {reads}"
+    return None
+
+
 def axes_cover(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> bool:
     """Do the common axes hold all axes of each side that has a reduction, or of either side?"""
     all_first = len(common) == len(first.axes)
     all_second = len(common) == len(second.axes)
-    if first.has_reduction or second.has_reduction:
-        return (all_first or not first.has_reduction) and (all_second or not second.has_reduction)
+    if first.accumulates or second.accumulates:
+        return (all_first or not first.accumulates) and (all_second or not second.accumulates)
     return all_first or all_second
 
 
@@ -87,7 +106,7 @@ def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> 
                 if axis in common:
                     elsewhere = index.as_axis() != common[axis]
                 else:
-                    fixed = maker.has_reduction and axis in maker.axes
+                    fixed = maker.accumulates and axis in maker.axes
                     elsewhere = fixed and index.as_axis() is None
                 if elsewhere:
                     made = _places(member.store)

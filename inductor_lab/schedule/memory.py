@@ -22,6 +22,8 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Nest,
     Pointwise,
+    Reduction,
+    Scan,
     read_by,
     written_by,
 )
@@ -193,7 +195,7 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
     """
     nests = {nest.buffer: nest for nest in group.nests}
     writer = nests[new]
-    if not isinstance(writer, Pointwise):
+    if isinstance(writer, Reduction):
         return False
     recomputed = {n.buffer: n for n in group.nests if isinstance(n, Pointwise)}
     producers = {**group.inlined, **recomputed}
@@ -206,6 +208,8 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
     here, there = buffers[old].layout, buffers[new].layout
     if len(own) != 1 or _flat(own[0], here) != _flat(store, there):
         return False
+    if any(isinstance(nest, Scan) for nest in group.nests):
+        return not any(reading.values())  # they run interleaved
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
         return not any(reading.values())

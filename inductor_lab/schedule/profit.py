@@ -16,6 +16,7 @@ from inductor_lab.ir.ops import EXPENSIVE_FLOPS
 from inductor_lab.schedule.cluster import Cluster, Member
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.rules import Pair, profit
+from inductor_lab.schedule.scans import scans_read
 
 FLOPS_PER_BYTE = 16
 """Arithmetic that costs about as much as moving one byte."""
@@ -64,7 +65,7 @@ def recompute_work(pair: Pair) -> str | None:
     A kernel that waits for memory has arithmetic to spare; in one that does not, extra work has to
     be worth the traffic that it saves.
     """
-    if pair.merged is None or pair.placement == "siblings" or pair.first.has_reduction:
+    if pair.merged is None or pair.placement == "siblings" or pair.first.accumulates:
         return None
     facts = pair.first.members[0].facts
     extra = pair.merged.flops_again(facts)
@@ -118,7 +119,8 @@ def parallelism(pair: Pair) -> str | None:
     if points >= MIN_POINTS:
         return None
     for member in pair.merged.members:
-        serial = not member.is_reduction or _waits(member, pair.merged)
+        in_loop = member.accumulates or any(scans_read(pair.merged, member))
+        serial = not in_loop or _waits(member, pair.merged)
         if serial and member.facts.volume > SERIAL_WORK:
             return (
                 f"{member.facts.volume:,} elements of {member.buffer} would be left to "
@@ -129,13 +131,15 @@ def parallelism(pair: Pair) -> str | None:
 
 @profit
 def memory_walk(pair: Pair) -> str | None:
-    """The innermost loop of a stored nest should run along its contiguous axis."""
-    if pair.merged is None or pair.evaluated_on_demand:
+    """The innermost loop of a stored nest should run along its contiguous axis; the loop of a scan
+    has to run along the scanned one."""
+    scans = pair.merged is not None and any(m.scanned for m in pair.merged.members)
+    if pair.merged is None or pair.evaluated_on_demand or scans:
         return None
     contiguous: dict[Axis, str] = {}
     for member in pair.merged.members:
         axis = _contiguous_axis(member, pair.merged)
-        if member.is_reduction or axis is None:
+        if member.accumulates or axis is None:
             continue
         has_inner = len(real_axes(member.axes)) > len(pair.merged.axes)
         if has_inner and axis in pair.merged.axes:
@@ -199,7 +203,8 @@ def bytes_text(amount: int) -> str:
 
 def _waits(member: Member, cluster: Cluster) -> bool:
     """Does it load a reduction of its own kernel?"""
-    return any(name in cluster.made and cluster.made[name].is_reduction for name in member.loads)
+    makers = (cluster.made[name] for name in member.loads if name in cluster.made)
+    return any(maker.accumulates and maker.scanned is None for maker in makers)
 
 
 def _contiguous_axis(member: Member, cluster: Cluster) -> Axis | None:

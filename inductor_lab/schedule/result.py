@@ -110,10 +110,12 @@ class Group:
     and each reduction visits every point of `axes`, and at one point of them it reads of the
     group's other nests only what belongs to that same point.  So the points of `axes` are
     independent, and a kernel runs them in parallel.  Axes of a nest that are not in `axes` are
-    inner: a nest's own loop per point.
+    inner: a nest's own loop per point.  The axis of a scan is inner, and nests that read it here do
+    so in step (`schedule/scans.py`).
 
-    nests     in data-flow order: reductions, and the pointwise nests that are stored
-    stored    buffers that reach memory; a reduction that is not here lives in a register per point
+    nests     in data-flow order: reductions, scans, and the pointwise nests that are stored
+    stored    buffers that reach memory; a reduction that is not here lives in a register per point,
+              a scan in a register per element
     inlined   pointwise producers that exist only as expressions: a load of one at any index means
               its body with its axes replaced; their own axes are theirs alone
     """

@@ -5,7 +5,7 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 
 from __future__ import annotations
 
-from inductor_lab.ir.program import BufferView, ExternCall, Nest, Pointwise, written_by
+from inductor_lab.ir.program import BufferView, ExternCall, Nest, Pointwise, Scan, written_by
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.memory import made_by, needed_by, runs_in_place
@@ -37,7 +37,9 @@ def _verify_group(group: Group) -> None:
         if isinstance(nest, Pointwise):
             assert nest.buffer in group.stored, f"{where} is neither stored nor inlined"
         else:
-            assert outer == set(real_axes(nest.axes)), f"{where} is a reduction with inner axes"
+            own = {nest.axis} if isinstance(nest, Scan) else set()
+            assert outer | own == set(real_axes(nest.axes)), f"{where} has inner axes"
+            assert not outer & own, f"{where} scans along an outer axis"
         _verify_loads(nest, group, made)
 
 

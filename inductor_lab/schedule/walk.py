@@ -14,7 +14,7 @@ from inductor_lab.ir.program import (
     BufferView,
     ExternCall,
     LoopProgram,
-    Reduction,
+    Pointwise,
     Step,
     read_by,
     written_by,
@@ -105,7 +105,7 @@ class Walk:
         name = facts.buffer
         numbers = self.join_siblings(name)
         alone = self.alone[name]
-        if isinstance(facts.nest, Reduction):
+        if not isinstance(facts.nest, Pointwise):
             return self.store(alone, numbers, {})
         if len(numbers) == 1 and name not in self.kept:
             judged = self.on_demand(alone, numbers[0], "inlined", alone.bytes)

@@ -43,6 +43,15 @@ def flipped_rows(x: torch.Tensor) -> torch.Tensor:
     return x - x.sum(1, keepdim=True).flip(0)
 
 
+def running(x: torch.Tensor) -> torch.Tensor:
+    return x.cumsum(1).flip(1)
+
+
+def differences(x: torch.Tensor) -> torch.Tensor:
+    y = x.cumsum(1)
+    return y[:, 1:] - y[:, :-1]
+
+
 def columns(x: torch.Tensor) -> torch.Tensor:
     return x - x.sum(0)
 
@@ -147,6 +156,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "same_point": (
         Example(rows, SQUARE, "buf0", "buf1"),
         Example(flipped_rows, SQUARE, "buf0", "buf1"),
+    ),
+    "in_step_with_scan": (
+        Example(running, SQUARE, "buf0", "buf1"),
+        Example(differences, SQUARE, "buf0", "buf1"),
     ),
     "bytes_saved": (
         Example(chain, SQUARE, "buf0", "buf1"),

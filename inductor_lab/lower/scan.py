@@ -1,0 +1,83 @@
+"""Scans: running sums, products and extrema along one dimension.
+
+As in eager, a scan is kept in a wider dtype than its result: float16 and bfloat16 in float32, and
+on the CPU float32 in float64.
+
+    cumsum(x: f32[8, 32], dim 1)   →   buf0[i0, i1] : f32 = sum up to i1 of f64(x[i0, i1])
+
+Inductor: `lowering.py`, `cumsum`, and `ir.Scan`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import is_int
+from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.reduce import accumulator
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue, identity
+
+aten = torch.ops.aten
+
+
+def scan_to(build: Builder, kind: str, body: Expr, dim: int, facts: Facts) -> TensorValue:
+    """`body` accumulated along `dim`; a copy where there is nothing to accumulate."""
+    rank, nothing = len(facts.shape), any(is_int(size, 0) for size in facts.shape)
+    if nothing or rank == 0 or is_int(facts.shape[dim % rank], 1):
+        position = nothing or kind in POSITIONS
+        return build.pointwise(build.const(0, facts.dtype) if position else body, facts)
+    return build.scan(kind, body, dim % rank, facts)
+
+
+def running_total(
+    kind: str, build: Builder, x: TensorValue, dim: int, dtype: Any = None, **_: Any
+) -> TensorValue:
+    """A running sum or product; whole numbers and bool give int64 unless a dtype is asked for."""
+    facts = build.result
+    value = build.convert(build.load(x, identity(facts.shape)), facts.dtype)
+    on_cpu = facts.device == "cpu" and build.options.target is None
+    wide = accumulator(facts.dtype)
+    if facts.dtype is torch.float32 and on_cpu:
+        wide = torch.float64
+    if facts.dtype is torch.bool:
+        kind = {"sum": "any", "prod": "all"}[kind]
+    return scan_to(build, kind, build.convert(value, wide), dim, facts)
+
+
+lowers(aten.cumsum.default)(partial(running_total, "sum"))
+lowers(aten.cumprod.default)(partial(running_total, "prod"))
+
+
+@lowers(aten.logcumsumexp.default)
+def logcumsumexp(build: Builder, x: TensorValue, dim: int) -> TensorValue:
+    """log(cumsum(exp(x))) without overflow."""
+    facts = build.result
+    value = build.convert(build.load(x, identity(facts.shape)), accumulator(facts.dtype))
+    return scan_to(build, "logsumexp", value, dim, facts)
+
+
+def running_extreme(
+    kind: str, build: Builder, x: TensorValue, dim: int
+) -> tuple[TensorValue, TensorValue]:
+    """The extreme values so far, and where they were last: two nests over the same places."""
+    values, places = build.results
+    assert values is not None and places is not None, "a running extreme has two results"
+    body = build.load(x, identity(values.shape))
+    of_bool = body.dtype is torch.bool
+    number = build.convert(body, torch.uint8 if of_bool else accumulator(body.dtype))
+    logical = {"max": "any", "min": "all"}[kind]
+    best = (logical, body) if of_bool else (kind, number)
+    return (
+        scan_to(build, *best, dim, values),
+        scan_to(build, f"arg{kind}_last", number, dim, places),
+    )
+
+
+lowers(aten.cummax.default)(partial(running_extreme, "max"))
+lowers(aten.cummin.default)(partial(running_extreme, "min"))
