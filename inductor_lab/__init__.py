@@ -20,6 +20,7 @@ _HOMES = {
     "Observer": "observer",
     "FusionOptions": "options",
     "Options": "options",
+    "release_memory": "runtime.pool",
 }
 __all__ = ["__version__", *_HOMES]
 

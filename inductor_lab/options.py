@@ -43,6 +43,8 @@ class Options:
     rewrites_off    names of rewrite passes or rules to leave out
     fusion          `FusionOptions`, or a dict of its fields
     cache           use the on-disk cache of compiled libraries
+    memory_pool     big CPU tensors come from memory that stays mapped, at most this many times what
+                    the largest call needs (`lab.release_memory()` empties it); 0: torch's allocator
     """
 
     mode: str = "default"
@@ -55,6 +57,7 @@ class Options:
     rewrites_off: tuple[str, ...] = ()
     fusion: FusionOptions = field(default_factory=FusionOptions)
     cache: bool = True
+    memory_pool: float = 2.0
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -68,6 +71,8 @@ class Options:
             )
         if not 0.0 <= self.memory_budget <= 1.0:
             raise BadOption("memory_budget", self.memory_budget, "a number from 0 to 1")
+        if not self.memory_pool >= 0.0:
+            raise BadOption("memory_pool", self.memory_pool, "a number, 0 or larger")
 
     @staticmethod
     def make(given: Mapping[str, Any] | None = None, **more: Any) -> Options:

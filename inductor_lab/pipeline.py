@@ -95,7 +95,7 @@ class GraphCompiler:
             loops = retarget(loops)
         schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, options.fusion))
         kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
-        host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels))
+        host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels, options))
         if options.target is None:
             traces = {n.name: n.stack_trace or "" for n in rewrites.module.graph.nodes}
             executable = self._phase(

@@ -68,6 +68,10 @@ empty_strided_cpu: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_
 empty_strided_cuda: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cuda
 """The same on the current CUDA or ROCm device."""
 
+storage_references: Callable[[int], int] = torch._C._storage_Use_Count
+"""How many tensors, views, arrays and so on hold the storage with this `untyped_storage()._cdata`.
+"""
+
 
 def aot_autograd(
     module: GraphModule,

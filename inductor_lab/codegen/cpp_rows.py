@@ -38,6 +38,14 @@ CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min":
 """The OpenMP name of a reduction."""
 
 
+WIDE = 64
+"""Lanes of a loop that only sums: the machine adds faster than one register can take part in it."""
+SHORTEST_WIDE = 1024
+"""Turns of a loop from which on this shows."""
+CHEAP = 4
+"""Operations in a loop, beyond which its arithmetic takes longer than the additions wait."""
+
+
 class Rows(Statements):
     """Prints a tree with point loops outside and SIMD inside."""
 
@@ -144,14 +152,15 @@ class Rows(Statements):
             return
         sums = [acc for acc in self.fed_by(loop) if acc.sums_floats]
         size, axis = loop.axis.size, loop.axis.name
-        one_block = isinstance(size, int) and size <= 2 * BLOCK
+        block = BLOCK * max(1, self.wide_sums(loop) // LINE)
+        one_block = isinstance(size, int) and size <= 2 * block
         if not sums or (one_block and not self.nesting):
             self.lanes(loop, begin, end)
         elif one_block:
             self.sum_block(sums, loop, begin, end)
         else:
-            with self.loop(f"{axis}_block", begin, end, str(BLOCK)):
-                stop = f"{axis}_block + {BLOCK}"
+            with self.loop(f"{axis}_block", begin, end, str(block)):
+                stop = f"{axis}_block + {block}"
                 self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
                 self.sum_block(sums, loop, f"{axis}_block", f"{axis}_end")
 
@@ -169,6 +178,50 @@ class Rows(Statements):
 
     def lanes(self, loop: Loop, begin: str, end: str) -> None:
         """The innermost loop: each lane reduces its own elements, then the lanes are combined."""
+        width = self.wide_sums(loop)
+        if width:
+            size, tail = loop.axis.size, f"{loop.axis.name}_tail"
+            if isinstance(size, int) and (begin, end) == ("0", str(size)):
+                tail = str(size // width * width)
+            else:
+                stop = f"{begin} + ({end} - {begin}) / {width} * {width}"
+                self.line(f"const int64_t {tail} = {stop};")
+            self.wide_lanes(loop, begin, tail, width)
+            if tail == end:
+                return
+            begin = tail
+        self.narrow_lanes(loop, begin, end)
+
+    def wide_sums(self, loop: Loop) -> int:
+        """How many lanes pay for an innermost loop; 0: as many as a register has."""
+        size, stmts, fed = loop.axis.size, list(walk(loop.body)), self.fed_by(loop)
+        plain = all(isinstance(stmt, Let | Accumulate) for stmt in stmts)
+        sums = 1 <= len(fed) <= 2 and all(acc.sums_floats for acc in fed)
+        if not plain or not sums or len(stmts) > len(fed) + CHEAP:
+            return 0
+        width = WIDE // len(fed)
+        return width if not isinstance(size, int) or size >= SHORTEST_WIDE else 0
+
+    def wide_lanes(self, loop: Loop, begin: str, end: str, width: int) -> None:
+        """Sums in an array of `width` lanes: several registers, whose additions overlap."""
+        axis, fed = loop.axis.name, self.fed_by(loop)
+        outside = {acc.name: self.writer.temp(acc.name) for acc in fed}
+        for acc in fed:
+            self.line(f"{acc.ctype} lanes_{acc.name}[{width}] = {{}};", acc.origins)
+            self.writer.places[acc.name] = f"lanes_{acc.name}[{axis} - {axis}_wide]"
+        with self.loop(f"{axis}_wide", begin, end, str(width)):
+            self.pragma("simd" + self.clauses(loop.body))
+            with self.loop(axis, f"{axis}_wide", f"{axis}_wide + {width}"):
+                self.body(loop.body)
+        for acc in fed:
+            whole = outside[acc.name]
+            self._restore(acc.name, whole)
+            self.pragma(f"simd reduction(+ : {whole})")
+            with self.loop("lane", "0", str(width)):
+                self.line(f"{whole} = {whole} + lanes_{acc.name}[lane];", acc.origins)
+
+    def narrow_lanes(self, loop: Loop, begin: str, end: str) -> None:
+        """One register for each accumulator."""
         fed = self.fed_by(loop)
         flagged = [a for a in fed if a.kind in ("max", "min") and a.dtype.is_floating_point]
         self.running = frozenset(a.name for a in flagged)

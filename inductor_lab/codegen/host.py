@@ -27,7 +27,7 @@ from inductor_lab import torch_api
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
-from inductor_lab.ir.index import Size
+from inductor_lab.ir.index import Size, mul_sizes
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -38,19 +38,34 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Output,
 )
+from inductor_lab.options import Options
+from inductor_lab.schedule.memory import storage_size
 from inductor_lab.schedule.result import Group, Schedule
 
 WIDTH = 100
 GLUE = "\0"
-HELPERS = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
-"""The quick way to allocate on a device, from `runtime/memory.py`."""
+DEFAULTS = Options()
+POOLED_FROM = 128 * 1024
+"""Bytes from which on a CPU tensor lies in the pool; the allocator keeps smaller blocks mapped."""
+QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
+"""The quick way to allocate on a device."""
+HELPERS = {
+    "POOL": "inductor_lab.runtime.pool",
+    "call_higher_order": call_higher_order.__module__,
+    "empty_strided_cpu": "inductor_lab.runtime.memory",
+    "empty_strided_cuda": "inductor_lab.runtime.memory",
+    "laid_out": "inductor_lab.runtime.memory",
+    "reinterpret": "inductor_lab.runtime.memory",
+}
+"""What a host program may call, apart from kernels and ATen, and where it is."""
 
 
-def host_program(schedule: Schedule, kernels: Sequence[Kernel]) -> HostProgram:
+def host_program(
+    schedule: Schedule, kernels: Sequence[Kernel], options: Options = DEFAULTS
+) -> HostProgram:
     """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
     program = schedule.program
-    writer = _Writer(schedule)
-    writer.preface()
+    writer = _Writer(schedule, pooled=options.memory_pool > 0)
     parameters = tuple(str(entry) for entry in program.inputs)
     writer.unpack(parameters)
     remaining = iter(kernels)
@@ -61,16 +76,18 @@ def host_program(schedule: Schedule, kernels: Sequence[Kernel]) -> HostProgram:
             writer.extern(step)
         writer.free(position)
     writer.finish(program.outputs)
-    return HostProgram(Code.of(writer.lines), parameters)
+    return HostProgram(Code.of([*writer.preface(), *writer.lines]), parameters)
 
 
 @dataclass
 class _Writer:
-    """The lines so far, and which names they have bound."""
+    """The lines so far, which names they have bound, and which helpers they call."""
 
     schedule: Schedule
+    pooled: bool
     lines: list[Line] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
     taken_over: list[str] = field(default_factory=list)
     indent: str = "    "
 
@@ -82,22 +99,27 @@ class _Writer:
         for part in _wrapped(self.indent + text):
             self.lines.append(Line(part, origins, statement))
 
-    def preface(self) -> None:
+    def preface(self) -> list[Line]:
+        """The imports that the lines so far need, and the head of the function."""
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         spaces = sorted({call.op.split(".")[0] for call in calls})
-        devices = {buffer.device.split(":")[0] for buffer in self.program.buffers.values()}
-        helpers = ["laid_out", "reinterpret", *(HELPERS[d] for d in devices if d in HELPERS)]
-        higher_order = any(call.op.startswith(PREFIX) for call in calls)
+        imports: dict[str, list[str]] = {}
+        for name in sorted(self.used):
+            imports.setdefault(HELPERS[name], []).append(name)
         text = [
             "import torch",
-            *([f"from {call_higher_order.__module__} import call_higher_order"] * higher_order),
-            f"from inductor_lab.runtime.memory import {', '.join(sorted(helpers))}",
+            *(f"from {module} import {', '.join(names)}" for module, names in imports.items()),
             *(f"{space} = torch.ops.{space}" for space in spaces),
             "",
             "",
             "def call(args):",
         ]
-        self.lines += [Line(line, statement=False) for line in text]
+        return [Line(line, statement=False) for line in text]
+
+    def helper(self, name: str) -> str:
+        """The name of a function of the runtime, which is then imported."""
+        self.used.add(name)
+        return name
 
     def unpack(self, parameters: tuple[str, ...]) -> None:
         if parameters:
@@ -138,19 +160,35 @@ class _Writer:
         self.bound.add(buffer.name)
         source = self.schedule.memory.reuse.get(buffer.name)
         if source is None:
-            self.emit(f"{buffer.name} = {_new_tensor(buffer)}", buffer.origins)
+            self.emit(f"{buffer.name} = {self.new_tensor(buffer)}", buffer.origins)
             return
         old = self.program.buffers[source]
         same = old.layout == buffer.layout
-        value = source if same else _reinterpreted(source, buffer.layout)
+        value = source if same else self.reinterpreted(source, buffer.layout)
         how = "in place" if buffer.name in self.schedule.memory.in_place else "reuse"
         self.emit(f"{buffer.name} = {value}  # {how}", buffer.origins)
         self.taken_over.append(source)
+
+    def new_tensor(self, buffer: Buffer) -> str:
+        layout = buffer.layout
+        size, stride = _tuple(layout.size), _strides(layout)
+        if self.pooled and buffer.device == "cpu":
+            nbytes = mul_sizes(storage_size(layout), buffer.dtype.itemsize)
+            if not isinstance(nbytes, int) or nbytes >= POOLED_FROM:
+                pool, length = self.helper("POOL"), _size(nbytes)
+                return f"{pool}.empty({size}, {stride}, {buffer.dtype}, {length})"
+        quick = QUICK.get(buffer.device.split(":")[0])
+        if quick is not None:
+            return f"{self.helper(quick)}({size}, {stride}, {buffer.dtype})"
+        where = f'device="{buffer.device}"'
+        return f"torch.empty_strided({size}, {stride}, dtype={buffer.dtype}, {where})"
 
     def extern(self, call: ExternCall) -> None:
         buffers = [self.program.buffers[name] if name else None for name in call.outputs]
         made = [buffer for buffer in buffers if buffer is not None]
         text = self.call_text(call)
+        if made:
+            self.helper("laid_out")
         if not made:
             self.emit(text, call.origins, statement=True)
         elif returns_one_tensor(call.op):
@@ -170,7 +208,8 @@ class _Writer:
         kwargs = [(name, self.value(argument)) for name, argument in call.kwargs]
         if call.op.startswith(PREFIX):
             named = ", ".join(f"{name!r}: {value}" for name, value in kwargs)
-            return f"call_higher_order({call.op}, ({', '.join(args)},), {{{named}}})"
+            name = self.helper("call_higher_order")
+            return f"{name}({call.op}, ({', '.join(args)},), {{{named}}})"
         return f"{call.op}({', '.join([*args, *(f'{name}={value}' for name, value in kwargs)])})"
 
     def free(self, position: int) -> None:
@@ -199,7 +238,7 @@ class _Writer:
         match value:
             case BufferView(name, layout):
                 same = layout == self.program.buffers[name].layout
-                return name if same else _reinterpreted(name, layout)
+                return name if same else self.reinterpreted(name, layout)
             case tuple() | list():
                 return f"[{', '.join(self.value(item) for item in value)}]"
             case sympy.Expr():
@@ -212,6 +251,12 @@ class _Writer:
                 return f'torch.device("{value}")'
             case _:
                 return repr(value)
+
+
+    def reinterpreted(self, name: str, layout: Layout) -> str:
+        offset = "" if layout.offset == 0 else f", {_size(layout.offset)}"
+        sizes = f"{_tuple(layout.size)}, {_strides(layout)}{offset}"
+        return f"{self.helper('reinterpret')}({name}, {sizes})"
 
 
 def returns_one_tensor(op: str) -> bool:
@@ -238,20 +283,6 @@ def _targets(names: Sequence[str]) -> str:
     """`a, b`, or `(a, b)` where it is long enough to be broken; one name gets a comma."""
     text = ", ".join(names) + ("," if len(names) == 1 else "")
     return text if len(text) < WIDTH // 2 else f"({text})"
-
-
-def _new_tensor(buffer: Buffer) -> str:
-    size, stride = _tuple(buffer.layout.size), _strides(buffer.layout)
-    quick = HELPERS.get(buffer.device.split(":")[0])
-    if quick is not None:
-        return f"{quick}({size}, {stride}, {buffer.dtype})"
-    where = f'device="{buffer.device}"'
-    return f"torch.empty_strided({size}, {stride}, dtype={buffer.dtype}, {where})"
-
-
-def _reinterpreted(name: str, layout: Layout) -> str:
-    offset = "" if layout.offset == 0 else f", {_size(layout.offset)}"
-    return f"reinterpret({name}, {_tuple(layout.size)}, {_strides(layout)}{offset})"
 
 
 def _strides(layout: Layout) -> str:

@@ -10,7 +10,7 @@ static inline float lab_fused(float a, float b, float c) { return a * b + c; }
 static inline double lab_fused(double a, double b, double c) { return a * b + c; }
 #endif
 
-//@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor
+//@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor lab_exp_factor_less_one
 // exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
 struct lab_reduced_exp { float r; int32_t n; };
 static inline lab_reduced_exp lab_exp_of(float x) {
@@ -21,13 +21,14 @@ static inline lab_reduced_exp lab_exp_of(float x) {
 static inline float lab_power_of_two(int32_t n) {
     return lab_bitcast<float>((uint32_t)(n + 127) << 23);
 }
-static inline float lab_exp_factor(float r) {
+static inline float lab_exp_factor_less_one(float r) {
     float q = lab_fused(1.3814804e-3f, r, 8.368773e-3f);
     q = lab_fused(q, r, 4.166839e-2f);
     q = lab_fused(q, r, 0.1666652f);
     q = lab_fused(q, r, 0.49999994f);
-    return lab_fused(q, r * r, r) + 1.0f;
+    return lab_fused(q, r * r, r);
 }
+static inline float lab_exp_factor(float r) { return lab_exp_factor_less_one(r) + 1.0f; }
 
 //@ lab_exp
 template <class T> static inline T lab_exp(T x);

@@ -12,25 +12,20 @@ template <> inline double lab_hypot<double>(double x, double y) { return lab_lib
 //@ lab_erf
 template <class T> static inline T lab_erf(T x);
 template <> inline float lab_erf<float>(float x) {
-    float a = lab_abs<float>(x), z = x * x;
-    float q = lab_fused(7.889105e-5f, z, -8.0208364e-4f);
-    q = lab_fused(q, z, 5.1895347e-3f);
-    q = lab_fused(q, z, -2.6854444e-2f);
-    q = lab_fused(q, z, 0.112836f);
-    q = lab_fused(q, z, -0.37612626f);
-    q = lab_fused(q, z, 0.12837917f);
-    float small = lab_fused(q, x, x);
-    float b = a > 4.0f ? 4.0f : a;  // -log(1 - erf(a)) as a polynomial, from 1 to 4
-    float p = lab_fused(2.1683813e-5f, b, -4.4129664e-4f);
-    p = lab_fused(p, b, 4.2043454e-3f);
-    p = lab_fused(p, b, -2.520762e-2f);
-    p = lab_fused(p, b, 0.10841749f);
-    p = lab_fused(p, b, 0.633221f);
-    p = lab_fused(p, b, 1.1295779f);
-    p = lab_fused(p, b, -1.8790737e-4f);
-    lab_reduced_exp e = lab_exp_of(-p);
-    float large = lab_copysign<float>(1.0f - lab_exp_factor(e.r) * lab_power_of_two(e.n), x);
-    return a < 1.0f || x != x ? small : large;
+    // 1 - exp(-p), where p = -log(1 - erf |x|) is nearly a polynomial; from 4 on the result is 1
+    float a = lab_abs<float>(x), b = a > 4.0f ? 4.0f : a;
+    float p = lab_fused(-9.2563087e-6f, b, 1.176416e-4f);
+    p = lab_fused(p, b, -6.328378e-4f);
+    p = lab_fused(p, b, 1.6670288e-3f);
+    p = lab_fused(p, b, -1.6039693e-4f);
+    p = lab_fused(p, b, -1.9153064e-2f);
+    p = lab_fused(p, b, 0.10277783f);
+    p = lab_fused(p, b, 0.6366194f);
+    p = lab_fused(p, b, 0.12837917f);
+    lab_reduced_exp e = lab_exp_of(-lab_fused(p, b, b));
+    float scale = lab_power_of_two(e.n);
+    float less_one = lab_fused(scale, lab_exp_factor_less_one(e.r), scale - 1.0f);
+    return lab_copysign<float>(less_one, x);
 }
 template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
 

@@ -17,6 +17,7 @@ from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
 from inductor_lab.options import Options
 from inductor_lab.runtime.library import Library, build_library, place_of
+from inductor_lab.runtime.pool import POOL
 from inductor_lab.schedule.result import Group, Schedule
 
 
@@ -67,6 +68,7 @@ def build_executable(
     if cpp:
         unit = translation_unit(cpp)
         library = build_library(unit, name, cache=options.cache, traces=traces)
+    POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
     program = schedule.program
     namespace: dict[str, Any] = {**program.constants, **program.callees}
     for kernel in kernels:

@@ -16,7 +16,7 @@ from inductor_lab.runtime.toolchain import find_toolchain
 # Worst errors seen: a change that is less accurate than this must be on purpose.
 WORST_ULP = {
     "exp": 1.0, "exp2": 1.0, "expm1": 1.5, "log": 1.0, "log2": 1.0, "log10": 2.0, "log1p": 1.0,
-    "sin": 1.6, "cos": 1.6, "tan": 0.6, "tanh": 1.4, "erf": 1.2, "rsqrt": 1.5, "sqrt": 0.5,
+    "sin": 1.6, "cos": 1.6, "tan": 0.6, "tanh": 1.4, "erf": 1.8, "rsqrt": 1.5, "sqrt": 0.5,
     "sigmoid": 2.5, "erfinv": 2.5, "digamma": 1.0, "asin": 2.5, "acos": 2.5, "atan": 2.5,
     "sinh": 2.5, "cosh": 2.5, "asinh": 2.5, "acosh": 2.5, "atanh": 2.5,
 }  # fmt: skip

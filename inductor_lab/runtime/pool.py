@@ -1,0 +1,144 @@
+"""Memory that stays mapped between calls.
+
+A fresh block of some megabytes costs a page fault for every 4 KiB, which is more than most kernels
+take to fill it.  So the blocks that big CPU tensors lie in are kept, and handed out again once
+nobody holds them: the pool has one tensor for each block, and torch counts who else refers to its
+storage (a tensor, a view, a NumPy array, a DLPack capsule, what autograd saved).
+
+DESIGN, section 7.  Inductor has no counterpart for CPU; its CUDA graph trees ask the same count.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+import torch
+
+from inductor_lab.codegen.host import POOLED_FROM
+from inductor_lab.torch_api import empty_strided_cpu, reinterpret, storage_references
+
+LOOKED_AT = 8
+"""Blocks of the right size that are tried before a new one is made."""
+
+
+class Block:
+    """One storage, held by a flat tensor over it and by the storage's Python object."""
+
+    __slots__ = ("address", "alone", "identity", "storage", "tensor")
+
+    def __init__(self, dtype: torch.dtype, nbytes: int) -> None:
+        self.tensor = empty_strided_cpu((nbytes // dtype.itemsize,), (1,), dtype)
+        self.address = self.tensor.data_ptr()
+        self.storage = self.tensor.untyped_storage()
+        self.identity = self.storage._cdata
+        self.alone = self.references()
+
+    def references(self) -> int:
+        """How many hold the storage: in C++, and in Python its one Python object."""
+        return storage_references(self.identity) + sys.getrefcount(self.storage)
+
+    def is_free(self) -> bool:
+        """Does nobody but the pool refer to it?"""
+        return self.references() == self.alone
+
+    def is_sound(self) -> bool:
+        """Is it still the memory that was handed out?
+
+        A holder may have moved the storage to shared memory, where another process can see it, or
+        have resized it.
+        """
+        return self.tensor.data_ptr() == self.address
+
+
+class Pool:
+    """Blocks by dtype and size in bytes; each queue starts with the one handed out longest ago.
+
+    At most `limit` bytes are kept, counting blocks that somebody holds, or as many as the largest
+    block has.  Safe across threads.
+    """
+
+    def __init__(self) -> None:
+        self.limit = 0
+        self.held = 0
+        self._queues: dict[tuple[torch.dtype, int], deque[Block]] = {}
+        self._lock = threading.Lock()
+
+    def allow(self, nbytes: int) -> None:
+        """Raise the limit to at least `nbytes`."""
+        self.limit = max(self.limit, nbytes)
+
+    def empty(
+        self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, nbytes: int
+    ) -> torch.Tensor:
+        """A new CPU tensor, uninitialized, whose storage has `nbytes`."""
+        if nbytes < POOLED_FROM:
+            return empty_strided_cpu(size, stride, dtype)
+        with self._lock:
+            queue = self._queues.setdefault((dtype, nbytes), deque())
+            block = self._free_block(queue, nbytes) or self._new_block(dtype, nbytes)
+            queue.append(block)
+            return reinterpret(block.tensor, size, stride)
+
+    def release(self) -> int:
+        """Let go of all blocks; those that nobody holds go back to the system.  Returns bytes."""
+        with self._lock:
+            freed = sum(nbytes for nbytes, block in self._blocks() if block.is_free())
+            self._queues.clear()
+            self.held = 0
+            return freed
+
+    def renew_lock(self) -> None:
+        """After a fork, when a thread that is not there any more may have held the lock."""
+        self._lock = threading.Lock()
+
+    def _free_block(self, queue: deque[Block], nbytes: int) -> Block | None:
+        for _ in range(min(len(queue), LOOKED_AT)):
+            block = queue.popleft()
+            if block.is_free():
+                if block.is_sound():
+                    return block
+                self.held -= nbytes
+            else:
+                queue.append(block)
+        return None
+
+    def _new_block(self, dtype: torch.dtype, nbytes: int) -> Block:
+        self.allow(nbytes)
+        self._make_room(nbytes)
+        self.held += nbytes
+        return Block(dtype, nbytes)
+
+    def _make_room(self, nbytes: int) -> None:
+        """Forget blocks until `nbytes` more fit: free ones first, then those that are held."""
+        for only_free in (True, False):
+            for key, queue in self._queues.items():
+                for block in list(queue):
+                    if self.held + nbytes <= self.limit:
+                        return
+                    if block.is_free() or not only_free:
+                        queue.remove(block)
+                        self.held -= key[1]
+
+    def _blocks(self) -> Iterator[tuple[int, Block]]:
+        for (_, nbytes), queue in self._queues.items():
+            for block in queue:
+                yield nbytes, block
+
+
+POOL = Pool()
+"""The one pool of the process: graphs that run in turn share its blocks."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.renew_lock)
+
+
+def release_memory() -> int:
+    """Give memory that compiled functions keep mapped back to the system; returns the bytes.
+
+    Tensors that are still held stay as they are.  The next calls map new memory.
+    """
+    return POOL.release()
