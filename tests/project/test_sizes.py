@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FILE_LINES, FUNCTION_LINES = 500, 60
 COMPILER_LINES = 16_000
 """Of code, without blank lines, comments and docstrings.  The aim was 10,000; an interpreter for
-every stage, a verifier, two printers of one tree, 300 lowered operators, and scans and scatters take
+every stage, a verifier, two printers of one tree, 300 lowered operators, scans and scatters take
 the rest."""
 NOT_THE_COMPILER = {"demo", "bench"}
 
