@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from inductor_lab import saving
+from inductor_lab.again import Again, call_again
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
@@ -220,6 +221,13 @@ class Compilation(Shown):
             memory_budget=memory_budget,
             fusion=fusion,
         )
+
+    def again(self, *args: Any, **kwargs: Any) -> Again:
+        """Call the compiled function with these arguments: was its code used again, if not, why?
+
+        Raises NotRunnable for a compilation that was loaded from a file.
+        """
+        return call_again(self, *args, **kwargs)
 
     def compare(self, other: Compilation) -> Comparison:
         """This compilation (before) and another one (after): numbers and the code's difference."""

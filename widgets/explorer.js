@@ -2,6 +2,7 @@
 
 import { copyText, html, refill } from "./dom.js";
 import { graphView } from "./graph.js";
+import { guardsView } from "./guards.js";
 import { keepKeys, keyboard } from "./keys.js";
 import { Links } from "./links.js";
 import { whenLive } from "./live.js";
@@ -18,6 +19,7 @@ const DRAW = {
   table: tableView,
   lanes: lanesView,
   bars: barsView,
+  guards: guardsView,
   empty: emptyView,
 };
 const MOST_PANES = 4;

@@ -5,8 +5,9 @@
                             same explorer, only without somebody to ask.
     VS Code, Colab, marimo  `Explorer`, a widget that draws itself; beside it stands the inert HTML
 
-Both talk the same way: the page sends `{id, changes}` or `{id, show, target}`, Python answers
-`{id, verdict, panes}`, `{id, title, panes}` or `{id, error}`.
+Both talk the same way: the page sends `{id, changes}`, `{id, show, target}` or `{id, show: "again",
+edits}`; Python answers `{id, verdict, panes}`, `{id, title, panes}`, `{id, verdict, entry}` or
+`{id, error}`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import traitlets
 
 from inductor_lab.errors import LabError
 from inductor_lab.widgets.compare import comparison_panes, verdict
+from inductor_lab.widgets.guards import answer_again
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.model import linked_document
@@ -71,6 +73,8 @@ class Connection(anywidget.AnyWidget):
         if request.get("show") == "assembly":
             panes = low_level_panes(self._compilation, None, True, self._links)
             return {"title": "assembly", "panes": panes}
+        if request.get("show") == "again":
+            return answer_again(self._compilation, request["edits"], self._links)
         return what_if(self._compilation, request.get("changes", {}), self._links)
 
 

@@ -16,6 +16,7 @@ MODULES = (
     "selection",
     "text",
     "table",
+    "guards",
     "place",
     "graph",
     "trail",

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, readable_source
+from inductor_lab.widgets.guards import guard_views
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.views import (
     View,
@@ -74,24 +75,6 @@ def person_panes(compilation: Compilation, links: Links) -> dict[str, View]:
             problem="recompiled" if capture.recompiles else "",
         ),
     }
-
-
-def guard_views(capture: Capture, links: Links) -> list[View]:
-    """All guards; those with a line of the person's first."""
-    if not capture.guards:
-        return [empty_view("guards", "No guards were recorded for this call.")]
-    ordered = sorted(capture.guards, key=lambda guard: not (guard.span or guard.source))
-    rows = [
-        row(
-            (g.kind, readable_source(g.code), readable_source(g.source), g.span or "",
-             g.compile_id),
-            links.source_of(g.span),
-        )
-        for g in ordered
-    ]
-    columns = ("guard", "condition", "about", "asked for at", "compile id")
-    note = "All of these must hold for the compiled code to be used again."
-    return [table_view("guards", columns, rows, note)]
 
 
 def breaks_view(capture: Capture, links: Links) -> View:

@@ -5,6 +5,7 @@
     table    columns and rows; a row may hold more rows, shown when it is opened
     lanes    lifetimes of buffers over the steps of a schedule
     bars     amounts, drawn to scale
+    guards   a form of inputs, and conditions over them that the page evaluates
     empty    a sentence that says what is missing and how to get it
 
 `explorer.js` draws each kind; `plain.py` writes each as plain text.

@@ -100,7 +100,9 @@ class Recompile:
     span: Span | None
 
     def __str__(self) -> str:
-        what = f"recompile {self.compile_id}: not {readable_source(self.reason)} (of {self.failed})"
+        fact = readable_source(self.reason)
+        wrong = fact if " mismatch" in fact else f"not {fact}"
+        what = f"recompile {self.compile_id}: {wrong} (of {self.failed})"
         return f"{what}    {self.span}  {self.span.code}" if self.span else what
 
 

@@ -1,0 +1,90 @@
+"""Guards: as a form whose inputs can be edited, each guard with its verdict, and all as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.again import call_with_edits
+from inductor_lab.capture.result import Capture, Guard, readable_source
+from inductor_lab.widgets.conditions import Condition, condition_of, entry_guards, inputs_of
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.views import View, empty_view, row, table_view
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation
+
+ROUTINE = ("DIMENSION_DYNAMIC_MARKING_GUARD",)
+"""Every tensor has these; they are in the table of all guards only."""
+
+
+def guard_views(capture: Capture, links: Links) -> list[View]:
+    """The guards to try, then all of them; those with a line of the person's first."""
+    if not capture.guards:
+        return [empty_view("guards", "No guards were recorded for this call.")]
+    ordered = sorted(capture.guards, key=lambda guard: not (guard.span or guard.source))
+    rows = [
+        row(
+            (g.kind, readable_source(g.code), readable_source(g.source), g.span or "",
+             g.compile_id),
+            links.source_of(g.span),
+        )
+        for g in ordered
+    ]
+    columns = ("guard", "condition", "about", "asked for at", "compile id")
+    note = "All of these must hold for the compiled code to be used again."
+    return [try_view(capture, links), table_view("all", columns, rows, note)]
+
+
+def try_view(capture: Capture, links: Links) -> View:
+    """What can be edited, and every guard of the function as a condition over it."""
+    inputs = inputs_of(capture)
+    note = (
+        "Edit an input: the first guard that fails turns red, and nothing is run."
+        if inputs
+        else "No guard is about a value that could be edited: every call uses this code again."
+    )
+    entries = [guard_entry(entry_guards(capture), links)]
+    return {"kind": "guards", "name": "try", "inputs": inputs, "entries": entries, "note": note}
+
+
+def guard_entry(guards: Sequence[Guard], links: Links) -> View:
+    """One compiled version of the function: its guards as [text, condition, kind, where, things].
+
+    Guards over which the page can decide come first; a size guard that Dynamo also put into
+    another form is there in both.
+    """
+    known = [(g, condition_of(g)) for g in guards if g.kind not in ROUTINE]
+    checks = [
+        [
+            _short_text(guard, condition),
+            condition,
+            guard.kind,
+            f"{guard.span}  {guard.span.code}" if guard.span else "",
+            links.source_of(guard.span),
+        ]
+        for guard, condition in known
+    ]
+    checks.sort(key=lambda check: check[1] is None)
+    return {"title": guards[0].compile_id if guards else "", "checks": checks}
+
+
+def _short_text(guard: Guard, condition: Condition | None) -> str:
+    """`x: float32[100], stride (1), requires_grad=True` for Dynamo's long `check_tensor(...)`."""
+    match condition:
+        case ["tensor", source, dtype, requires_grad, sizes, strides]:
+            size, stride = (", ".join("any" if n is None else str(n) for n in each)
+                            for each in (sizes, strides))
+            about = f"{readable_source(source)}: {dtype}[{size}], stride ({stride})"
+            return f"{about}, requires_grad={requires_grad}"
+    return readable_source(guard.code)
+
+
+def answer_again(compilation: Compilation, edits: Any, links: Links) -> dict[str, Any]:
+    """Call with edited inputs: what happened, and the guards of the code that was added."""
+    again = call_with_edits(compilation, edits)
+    if again.hit:
+        return {"verdict": "It ran: the compiled code was used again.", "entry": None}
+    entry = guard_entry(entry_guards(again.capture), links)
+    verdict = "\n".join(["It ran, and TorchDynamo compiled again:", *again.reasons])
+    return {"verdict": verdict, "entry": entry}
