@@ -14,7 +14,6 @@ from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
 from inductor_lab.errors import BadArguments, NotRunnable
-from inductor_lab.what_if import Call
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation

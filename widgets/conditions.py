@@ -131,6 +131,13 @@ def _condition(tree: ast.expr) -> Condition:
             return ["op", _ARITHMETIC[type(op)], [_condition(operand)]]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             return ["op", _ARITHMETIC[type(op)], [_condition(left), _condition(right)]]
+        case ast.Call():
+            return _called(tree)
+    raise _NotEditable
+
+
+def _called(tree: ast.Call) -> Condition:
+    match tree:
         case ast.Call(func=ast.Name(id="check_tensor"), args=[tensor, _, _, dtype, *_]):
             return _tensor(tensor, dtype, {k.arg: k.value for k in tree.keywords})
         case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
