@@ -90,7 +90,8 @@ def inspect(
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         # torch may give up an attempt before it reaches our compiler, and capture again
         compilers[:] = [compiler for compiler in compilers if compiler.parts]
-        compilers.append(GraphCompiler(chosen, Stopwatch(also=watch), keep=True))
+        watching = Stopwatch(also=watch)
+        compilers.append(GraphCompiler(chosen, watching, keep=True, number=len(compilers)))
         with watch.phase("graph"):
             return compilers[-1].compile(module, inputs, f"graph{len(compilers) - 1}")
 

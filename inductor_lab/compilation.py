@@ -193,8 +193,8 @@ class Compilation(Shown):
     def what_if(
         self,
         *,
-        forbid: Iterable[tuple[str, str]] = (),
-        force: Iterable[tuple[str, str]] = (),
+        forbid: Iterable[tuple[str, ...]] = (),
+        force: Iterable[tuple[str, ...]] = (),
         fusion_off: Iterable[str] = (),
         rewrites_off: Iterable[str] = (),
         memory_budget: float | None = None,
@@ -202,7 +202,8 @@ class Compilation(Shown):
     ) -> Compilation:
         """Make the inspected call once more, as this one was made but for these changes.
 
-        forbid, force   pairs of buffers, producer first (`[("buf0", "buf3")]`); a forced pair still
+        forbid, force   pairs of buffers, producer first (`[("buf0", "buf3")]`), and if need be the
+                        part they stand in (`("buf0", "buf3", "g0.backward")`); a forced pair still
                         must be legal
         fusion_off      names of profit rules that are not asked
         rewrites_off    names of rewrite passes or rules that are left out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from inductor_lab.errors import BadOption, UnknownTarget
@@ -18,13 +18,25 @@ class FusionOptions:
     """What-if switches of the scheduler.
 
     `off` names rules (`"bytes_saved"`) that are not to be asked; `force` and `forbid` are pairs of
-    buffer names, producer first (`[("buf0", "buf3")]`).  A forced pair still must be legal.
+    buffer names, producer first (`[("buf0", "buf3")]`).  A pair holds in every part that has it, or
+    in the one that it names (`("buf0", "buf3", "backward")`, `("buf0", "buf3", "g1.forward")`;
+    graphs are numbered by `lab.inspect`).  A forced pair still must be legal.
     """
 
     enabled: bool = True
     off: tuple[str, ...] = ()
-    force: tuple[tuple[str, str], ...] = ()
-    forbid: tuple[tuple[str, str], ...] = ()
+    force: tuple[tuple[str, ...], ...] = ()
+    forbid: tuple[tuple[str, ...], ...] = ()
+
+    def within(self, part: str) -> FusionOptions:
+        """The options for one part (`"g0.backward"`): pairs of other parts are left out."""
+        return replace(self, force=_within(self.force, part), forbid=_within(self.forbid, part))
+
+
+def _within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        pair[:2] for pair in pairs if len(pair) == 2 or f".{part}".endswith(f".{pair[2]}")
+    )
 
 
 @dataclass(frozen=True)

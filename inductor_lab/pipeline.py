@@ -38,11 +38,13 @@ class GraphCompiler:
     """Compiles one captured graph; AOTAutograd calls its methods as partitioner and compilers.
 
     With `keep`, every station is kept as data for `result()`; without, only running code is made.
+    `number` is the graph's place among those of one call.
     """
 
     options: Options
     observer: Observer = field(default_factory=Observer)
     keep: bool = False
+    number: int = 0
     captured: FxGraph | None = None
     inputs: tuple[Any, ...] = ()
     joint: JointGraph | None = None
@@ -93,7 +95,8 @@ class GraphCompiler:
         loops = self._phase(f"{name}.lower", lambda: lower_graph(rewrites.module, name, options))
         if options.target is not None:
             loops = retarget(loops)
-        schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, options.fusion))
+        fusion = options.fusion.within(f"g{self.number}.{name}")
+        schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, fusion))
         kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
         host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels, options))
         if options.target is None:

@@ -16,7 +16,7 @@ from inductor_lab.options import Options
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation, CompiledPart
 
-Pairs = Iterable[tuple[str, str]]
+Pairs = Iterable[tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,8 @@ def recompile(
     )
 
 
-def _pairs(given: Pairs) -> tuple[tuple[str, str], ...]:
-    return tuple((producer, consumer) for producer, consumer in given)
+def _pairs(given: Pairs) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(pair) for pair in given)
 
 
 def _joined(old: tuple[Any, ...], new: Iterable[Any]) -> tuple[Any, ...]:

@@ -23,23 +23,20 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation, CompiledPart
+    from inductor_lab.compilation import CompiledPart
     from inductor_lab.what_if import Comparison
 
-BUDGETS = (0.75, 0.5, 0.25, 0.0)
 
+def switches() -> list[View]:
+    """What can be changed: titled lists of [label, arguments of `Compilation.what_if`].
 
-def switches(compilation: Compilation) -> list[View]:
-    """What can be changed: titled lists of [label, arguments of `Compilation.what_if`]."""
+    Pairs have buttons in the table of decisions; the memory budget has a slider.
+    """
     groups: dict[str, list[list[Any]]] = {
         "fusion": [["no fusion", {"fusion": False}]]
         + [[f"without the rule {rule}", {"fusion_off": [rule]}] for rule in PROFIT],
         "rewrites": [[f"without {name}", {"rewrites_off": [name]}] for name in PASSES],
     }
-    if any(graph.partition is not None for graph in compilation.graphs):
-        groups["kept for the backward"] = [
-            [f"memory budget {budget:g}", {"memory_budget": budget}] for budget in BUDGETS
-        ]
     return [{"title": title, "changes": changes} for title, changes in groups.items()]
 
 

@@ -6,8 +6,9 @@ import { guardsView } from "./guards.js";
 import { keepKeys, keyboard } from "./keys.js";
 import { Links } from "./links.js";
 import { whenLive } from "./live.js";
+import { budgetView, lanesView } from "./memory.js";
 import { Selection } from "./selection.js";
-import { barsView, emptyView, lanesView, tableView } from "./table.js";
+import { barsView, emptyView, tableView } from "./table.js";
 import { textView } from "./text.js";
 import { followTheme, toggleTheme } from "./theme.js";
 import { Trail } from "./trail.js";
@@ -19,6 +20,7 @@ const DRAW = {
   table: tableView,
   lanes: lanesView,
   bars: barsView,
+  budget: budgetView,
   guards: guardsView,
   empty: emptyView,
 };

@@ -68,7 +68,7 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
         "groups": groups,
         "panes": panes,
         "open": [name for name in _first_look(compilation) if name in panes],
-        "switches": switches(compilation),
+        "switches": switches(),
         "links": links.data(),
     }
     return shown, links

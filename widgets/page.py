@@ -17,6 +17,7 @@ MODULES = (
     "text",
     "table",
     "guards",
+    "memory",
     "place",
     "graph",
     "trail",

@@ -17,6 +17,7 @@ from inductor_lab.widgets.graphs import (
     schedule_picture,
 )
 from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory import memory_views
 from inductor_lab.widgets.views import (
     View,
     block,
@@ -189,7 +190,7 @@ def decision_row(d: Decision, scope: str, links: Links) -> View:
     )
     things = links.find("buffer", scope, (d.producer, d.consumer))
     said = [(v.rule, v.kind, v.reason or "ok", "no" if v.reason else "ok") for v in d.verdicts]
-    pair = {"choice": "forbid" if d.fused else "force", "names": [d.producer, d.consumer]}
+    pair = {"choice": "forbid" if d.fused else "force", "names": [d.producer, d.consumer, scope]}
     return {**row(cells, things, said, "ok" if d.fused else "no"), "pair": pair}
 
 
@@ -240,34 +241,6 @@ def saved_text(schedule: Schedule) -> str:
         f"{before.kernels} → {after.kernels} kernels, {before.passes} → {after.passes} "
         f"passes over memory, {100 * schedule.saved:.1f} % of the traffic saved"
     )
-
-
-def memory_views(schedule: Schedule, scope: str, links: Links) -> list[View]:
-    """Lifetimes of intermediates and outputs, and whose storage each one takes."""
-    plan = schedule.memory
-    if not plan.lifetimes:
-        return [empty_view("lifetimes", "No intermediate buffers: nothing to plan.")]
-    steps = [step.name if isinstance(step, Group) else step.op for step in schedule.steps]
-    lanes = [
-        {
-            "name": life.buffer,
-            "first": life.first,
-            "last": life.last,
-            "size": bytes_text(life.nbytes),
-            "note": _storage_note(life.buffer, plan.reuse, plan.in_place),
-            "things": links.find("buffer", scope, [life.buffer]),
-        }
-        for life in plan.lifetimes
-    ]
-    note = f"peak {bytes_text(plan.peak_before)} → {bytes_text(plan.peak_after)}"
-    return [{"kind": "lanes", "name": "lifetimes", "steps": steps, "lanes": lanes, "note": note}]
-
-
-def _storage_note(buffer: str, reuse: Mapping[str, str], in_place: frozenset[str]) -> str:
-    if buffer not in reuse:
-        return ""
-    how = "in place of" if buffer in in_place else "takes the storage of"
-    return f"{how} {reuse[buffer]}"
 
 
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:

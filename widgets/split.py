@@ -5,6 +5,7 @@ from __future__ import annotations
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.widgets.graphs import bytes_text, fx_picture
 from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory import budget_view
 from inductor_lab.widgets.views import View, block, fx_lines, pane, row, table_view, text_view
 
 
@@ -52,4 +53,6 @@ def cut_pane(partition: Partition, scope: str, links: Links) -> View:
                    "" if again else "Nothing is computed a second time."),
         table_view("decisions", ("value", "choice", ">size", "reasons"), decided),
     ]
+    if len(partition.cuts) > 1:
+        views.insert(1, budget_view(partition, scope, links))
     return pane("saved", views, count=str(len(saved)))

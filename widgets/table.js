@@ -1,6 +1,6 @@
-// Tables, empty states, bars and lanes.
+// Tables, empty states and bars.
 
-import { html, svg } from "./dom.js";
+import { html } from "./dom.js";
 import { Shows } from "./selection.js";
 
 const SIGNS = { ok: "✓", no: "✗", warn: "!" };
@@ -63,11 +63,12 @@ function tableRow(view, row, rows, shows, context) {
   return [element, more];
 }
 
-/** "force" or "forbid" for one pair of buffers; it is seen where there is somebody to ask. */
+/** "force" or "forbid" for two buffers of one part; it is seen where there is somebody to ask. */
 function pairButton({ choice, names }, context) {
+  const [producer, consumer, part] = names;
   return html("button", {
-    class: "lab-pair", type: "button", "aria-label": `${choice} ${names.join(" and ")}`,
-    title: `compile again and ${choice} this pair, in every part that has it`,
+    class: "lab-pair", type: "button", "aria-label": `${choice} ${producer} and ${consumer}`,
+    title: `compile again and ${choice} this pair in ${part}`,
     onclick: () => context.whatIf?.togglePair(choice, names),
   }, choice);
 }
@@ -101,46 +102,4 @@ export function barsView(view) {
 
 function plainView(element, text) {
   return { element, light: () => {}, find: () => [], text: () => `${text}\n` };
-}
-
-const LANE = 22;
-const LEFT = 90;
-const STEP = 46;
-
-/** Lifetimes of buffers: one lane each, steps of the schedule from left to right. */
-export function lanesView(view, context) {
-  const width = LEFT + (view.steps.length + 1) * STEP + 240;
-  const height = (view.lanes.length + 1) * LANE + 8;
-  const drawing = svg("svg", { width, height, role: "img", "aria-label": "buffer lifetimes" });
-  const element = html("div", { class: "lab-lanes", tabindex: 0 },
-    html("p", { class: "lab-note" }, view.note), drawing);
-  const shows = new Shows(element);
-  view.steps.forEach((step, i) => drawing.append(
-    svg("text", { x: LEFT + (i + 0.5) * STEP, y: 14, class: "sub", "text-anchor": "middle" },
-      String(i), svg("title", {}, step))));
-  view.lanes.forEach((lane, i) => {
-    const y = (i + 1) * LANE + 2;
-    const x = LEFT + lane.first * STEP;
-    const length = (Math.min(lane.last, view.steps.length) - lane.first + 1) * STEP - 4;
-    const row = svg("g", {
-      class: "lab-lane linked",
-      onmouseenter: () => context.selection.preview(lane.things),
-      onmouseleave: () => context.selection.preview([]),
-      onclick: () => context.selection.pin(lane.things),
-    },
-    svg("title", {}, `${lane.name}: ${lane.size}, steps ${lane.first} to ${lane.last}`),
-    svg("text", { x: 4, y: y + 13 }, lane.name),
-    svg("rect", { x, y, width: Math.max(length, 6), height: LANE - 5, rx: 3 }),
-    svg("text", { x: x + Math.max(length, 6) + 6, y: y + 13, class: "sub" },
-      lane.note ? `${lane.size}, ${lane.note}` : lane.size));
-    shows.add(row, lane.things);
-    drawing.append(row);
-  });
-  const lines = view.lanes.map((l) => `${l.name}\t${l.size}\t${l.first}-${l.last}\t${l.note}`);
-  return {
-    element,
-    light: (lit) => shows.light(lit),
-    find: () => [],
-    text: () => `${view.note}\n${lines.join("\n")}\n`,
-  };
 }

@@ -4,6 +4,7 @@
     graph    a `Picture`
     table    columns and rows; a row may hold more rows, shown when it is opened
     lanes    lifetimes of buffers over the steps of a schedule
+    budget   what each memory budget keeps for the backward
     bars     amounts, drawn to scale
     guards   a form of inputs, and conditions over them that the page evaluates
     empty    a sentence that says what is missing and how to get it

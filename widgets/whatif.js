@@ -37,8 +37,10 @@ export class WhatIf {
 
   /** Forbid or force a pair; again, or the opposite, takes it back. */
   togglePair(choice, pair) {
-    const label = `${choice} ${pair.join(" + ")}`;
-    const opposite = `${choice === "force" ? "forbid" : "force"} ${pair.join(" + ")}`;
+    const [producer, consumer, part] = pair;
+    const what = `${producer} + ${consumer} (${part})`;
+    const label = `${choice} ${what}`;
+    const opposite = `${choice === "force" ? "forbid" : "force"} ${what}`;
     if (this.changes.has(opposite)) this.drop(opposite);
     else if (this.changes.has(label)) this.drop(label);
     else this.add(label, { [choice]: [pair] });
@@ -56,6 +58,15 @@ export class WhatIf {
   drop(label) {
     this.changes.delete(label);
     this.run();
+  }
+
+  /** The slider of the memory view; null is the budget that was compiled. */
+  setBudget(budget) {
+    for (const [label, change] of this.changes) {
+      if ("memory_budget" in change) this.changes.delete(label);
+    }
+    if (budget === null) this.run();
+    else this.add(`memory budget ${Math.ceil(budget * 1000) / 1000}`, { memory_budget: budget });
   }
 
   async run() {

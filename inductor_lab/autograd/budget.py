@@ -9,7 +9,7 @@ Budget 0: so all are allowed; what remains is inputs, random draws, and custom o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -41,11 +41,13 @@ class Chooser:
     prices: dict[torch.fx.Node, Recompute] = field(default_factory=dict)
     bans: dict[torch.fx.Node, str] = field(default_factory=dict)
     in_memory: frozenset[torch.fx.Node] = frozenset()
+    _known: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.prices = {node: recompute_price(node) for node in self.sides.values}
         self.in_memory = self._in_memory()
-        self.bans = self._bans_at_budget_one()
+        bans = self._bans_at_budget_one()
+        self.bans = {node: bans[node] for node in sorted(bans, key=self._flops_per_byte)}
 
     def choose(self, budget: float) -> frozenset[str]:
         """Names of the values to save under this budget."""
@@ -53,21 +55,38 @@ class Chooser:
         if budget >= 1:
             return at_one
         if budget <= 0:
-            return self._cut_without(list(self.bans))
+            return self._cut_without(len(self.bans))
         target = budget * self.kept_bytes(at_one)
-        order = sorted(self.bans, key=self._flops_per_byte)
-        low, high = 0, len(order)
+        low, high = 0, len(self.bans)
         while low < high:
             middle = (low + high) // 2
-            if self.kept_bytes(self._cut_without(order[:middle])) <= target:
+            if self.kept_bytes(self._cut_without(middle)) <= target:
                 high = middle
             else:
                 low = middle + 1
-        return self._cut_without(order[:low])
+        return self._cut_without(low)
+
+    def ladder(self, steps: int) -> Iterator[frozenset[str]]:
+        """Cuts that allow ever more recomputation, from budget 1 to budget 0."""
+        yield self.choose(1)
+        for step in range(1, steps + 1):
+            yield self._cut_without(len(self.bans) * step // steps)
 
     def least_bytes(self) -> int:
         """The bytes that budget 0 keeps."""
-        return self.kept_bytes(self._cut_without(list(self.bans)))
+        return self.kept_bytes(self._cut_without(len(self.bans)))
+
+    def run_again(self, saved: frozenset[str]) -> list[torch.fx.Node]:
+        """Forward ops that the backward runs again when these values are saved; no views."""
+        again: set[torch.fx.Node] = set()
+        waiting = [node for node in self.sides.needed if node.name not in saved]
+        while waiting:
+            node = waiting.pop()
+            if node.op != "placeholder" and node not in again:
+                again.add(node)
+                waiting += [n for n in node.all_input_nodes if n.name not in saved]
+        twice = again & self.sides.forward
+        return [n for n in self.sides.values if n in twice and self.prices[n].price > Price.FREE]
 
     def kept_bytes(self, saved: frozenset[str]) -> int:
         """Bytes that are kept for the backward and that are not inputs of the graph."""
@@ -85,9 +104,11 @@ class Chooser:
         saved = cheapest_cut(pipes)
         return saved if saved is not None else frozenset(n.name for n in self.sides.needed)
 
-    def _cut_without(self, lifted: list[torch.fx.Node]) -> frozenset[str]:
-        free = set(lifted)
-        return self.cut({node: why for node, why in self.bans.items() if node not in free})
+    def _cut_without(self, lifted: int) -> frozenset[str]:
+        """The cut when the first so many bans do not hold."""
+        if lifted not in self._known:
+            self._known[lifted] = self.cut(dict(list(self.bans.items())[lifted:]))
+        return self._known[lifted]
 
     def _flops_per_byte(self, node: torch.fx.Node) -> float:
         return estimated_flops(node) / max(self.sides.nbytes[node], 1)

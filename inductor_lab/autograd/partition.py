@@ -23,7 +23,7 @@ from inductor_lab.autograd.recompute import (
     asked_to_save,
     estimated_flops,
 )
-from inductor_lab.autograd.result import Partition, PartitionDecision, Recomputed, SavedValue
+from inductor_lab.autograd.result import Cut, Partition, PartitionDecision, Recomputed, SavedValue
 from inductor_lab.autograd.sides import Sides, sort_sides
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
@@ -32,6 +32,8 @@ from inductor_lab.capture.text import target_text
 aten = torch.ops.aten
 GraphModule = torch.fx.GraphModule
 SIZE_BYTES = 8
+CUTS = 8
+"""So many other budgets are tried, so that a person can compare; each takes one maximum flow."""
 
 
 def partition(
@@ -160,7 +162,26 @@ def _describe(
         memory_budget=memory_budget,
         bytes_if_all_saved=_eager_bytes(chooser.sides, chooser),
         bytes_if_min=chooser.least_bytes(),
+        cuts=tuple(_cuts(chooser)),
     )
+
+
+def _cuts(chooser: Chooser) -> Iterator[Cut]:
+    """Cuts from budget 1 down to 0, each with the smallest budget that gives it."""
+    most = least = None
+    for names in chooser.ladder(CUTS):
+        kept = chooser.kept_bytes(names)
+        most = kept if most is None else most
+        if least is None or kept < least:
+            least = kept
+            again = chooser.run_again(names)
+            yield Cut(
+                memory_budget=kept / most if most else 1.0,
+                saved=tuple(node.name for node in chooser.sides.values if node.name in names),
+                cut_bytes=kept,
+                recomputed=len(again),
+                flops=sum(map(estimated_flops, again)),
+            )
 
 
 def _decisions(

@@ -77,6 +77,17 @@ class PartitionDecision:
         return f"{self.node}: {self.choice} ({self.nbytes:,} bytes): {'; '.join(self.reasons)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a smaller `memory_budget` would keep and run again (`flops` is an estimate of that)."""
+
+    memory_budget: float
+    saved: tuple[str, ...]
+    cut_bytes: int
+    recomputed: int
+    flops: int
+
+
 @dataclass(frozen=True, eq=False)
 class Partition(Shown):
     """A joint graph cut in two.
@@ -85,6 +96,7 @@ class Partition(Shown):
     memory_budget       the option it was made with
     bytes_if_all_saved  what eager mode keeps: every forward value that a gradient formula reads
     bytes_if_min        the least that any budget can reach (`memory_budget=0`)
+    cuts                what smaller budgets would keep, from budget 1 down to 0
     """
 
     forward: FxGraph
@@ -96,6 +108,7 @@ class Partition(Shown):
     memory_budget: float
     bytes_if_all_saved: int
     bytes_if_min: int
+    cuts: tuple[Cut, ...] = ()
 
     def __repr__(self) -> str:
         return (

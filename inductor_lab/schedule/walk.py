@@ -201,7 +201,8 @@ class Walk:
     def join_forced(self) -> None:
         """Pairs that a person forces although neither reads the other and they share nothing."""
         known = {(d.producer, d.consumer) for d in self.decisions}
-        for names in self.options.force:
+        for producer, consumer in self.options.force:
+            names = (producer, consumer)
             places = [self.where.get(name, [])[:1] for name in names]
             if names in known or not all(places) or places[0] == places[1]:
                 continue

@@ -34,6 +34,22 @@ def test_changes_add_up_and_can_be_taken_back(inference):
     assert alone.call.options.fusion.forbid == (pair,)
 
 
+def test_a_pair_may_name_its_part(training):
+    parts = training.graphs[0].parts
+    pairs = [{(d.producer, d.consumer) for d in p.schedule.decisions if d.fused} for p in parts]
+    pair = sorted(pairs[0] & pairs[1])[0]
+    both = training.what_if(forbid=[pair])
+    one = training.what_if(forbid=[(*pair, "g0.backward")])
+
+    def choices(compilation):
+        return [p.schedule.decisions.about(*pair).choice for p in compilation.graphs[0].parts]
+
+    assert choices(both) == ["forbidden", "forbidden"]
+    assert choices(one) == ["rules", "forbidden"]
+    assert choices(one.what_if(force=[(*pair, "g0.backward")])) == ["rules", "forced"]
+    assert choices(training.what_if(forbid=[(*pair, "g1.backward")])) == ["rules", "rules"]
+
+
 def test_the_budget_of_the_backward(training):
     def wide(x):
         return torch.exp(torch.sin(x)).tanh().sigmoid()
@@ -65,10 +81,8 @@ def test_what_cannot_be(inference, tmp_path):
 
 
 def test_every_switch_can_be_asked_for(training):
-    changes = [change for group in switches(training) for _, change in group["changes"]]
-    assert {next(iter(c)) for c in changes} == {
-        "fusion", "fusion_off", "rewrites_off", "memory_budget"
-    }
+    changes = [change for group in switches() for _, change in group["changes"]]
+    assert {next(iter(c)) for c in changes} == {"fusion", "fusion_off", "rewrites_off"}
     links = linked_document(training)[1]
     for change in changes[:2] + changes[-1:]:
         assert "kernels" in what_if(training, change, links)["verdict"]
