@@ -9,9 +9,10 @@ import contextlib
 import inspect
 import logging
 import operator
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 import torch
@@ -24,6 +25,7 @@ from torch._dynamo.backends.common import aot_autograd as _aot_autograd
 from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._dynamo.pgo import get_code_state
+from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._functorch import partitioners as _partitioners
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch.aot_autograd import make_boxed_func
@@ -126,6 +128,81 @@ def reset() -> None:
 def on_bytecode(hook: Callable[[CodeType, CodeType], None]) -> RemovableHandle:
     """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`."""
     return register_bytecode_hook(hook)
+
+
+class Traced(NamedTuple):
+    """TorchDynamo is about to execute one instruction symbolically.
+
+    run     the object that stands for this try to trace the frame
+    depth   0 in the frame itself, more in functions that it inlines
+    stack   what is on the symbolic stack, bottom first, in words
+    graph   the FX graph so far
+    """
+
+    run: object
+    depth: int
+    code: CodeType
+    line: int
+    opname: str
+    argument: Any
+    stack: tuple[str, ...]
+    graph: torch.fx.Graph
+
+
+@contextlib.contextmanager
+def watched_instructions(tell: Callable[[Traced], None]) -> Iterator[None]:
+    """Tell of every instruction that Dynamo traces in this thread.
+
+    Dynamo logs them for `TORCH_LOGS="trace_bytecode"`; while the block runs, that log comes here
+    and nowhere else.
+    """
+    logger = logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode")
+    listener = _InstructionListener(tell)
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(listener)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = propagate and level == logging.DEBUG
+    try:
+        yield
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+class _InstructionListener(logging.Handler):
+    def __init__(self, tell: Callable[[Traced], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self.tell = tell
+        self.thread_id = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread not in (None, self.thread_id) or not isinstance(record.args, tuple):
+            return
+        root = InstructionTranslator.current_tx()
+        frame = root.output.current_tx
+        stack = tuple(map(_on_stack, frame.stack))
+        line = frame.current_instruction.starts_line or frame.lineno
+        self.tell(
+            Traced(root, frame.inline_depth, frame.f_code, line, *record.args[:2], stack,
+                   root.output.graph)
+        )  # fmt: skip
+
+
+def _on_stack(variable: Any) -> str:
+    """What Dynamo knows of a value on its stack; looks only, since asking may add guards."""
+    facts = vars(variable)
+    if "_cache" in facts and getattr(facts["_cache"], "vt", None) is not None:
+        return _on_stack(facts["_cache"].vt)
+    node = getattr(facts.get("proxy"), "node", None)
+    if node is not None:
+        return str(node.name)
+    if type(variable).__name__ == "ConstantVariable":
+        return repr(facts.get("value"))
+    if facts.get("source") is not None:
+        name = facts["source"].name
+        return str(name() if callable(name) else name)
+    return f"<{type(variable).__name__.removesuffix('Variable')}>"
 
 
 def traced_files() -> tuple[str, ...]:

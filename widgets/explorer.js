@@ -8,6 +8,7 @@ import { Links } from "./links.js";
 import { whenLive } from "./live.js";
 import { budgetView, lanesView } from "./memory.js";
 import { Selection } from "./selection.js";
+import { stepsView } from "./steps.js";
 import { barsView, emptyView, tableView } from "./table.js";
 import { textView } from "./text.js";
 import { followTheme, toggleTheme } from "./theme.js";
@@ -22,6 +23,7 @@ const DRAW = {
   bars: barsView,
   budget: budgetView,
   guards: guardsView,
+  steps: stepsView,
   empty: emptyView,
 };
 const MOST_PANES = 4;

@@ -20,6 +20,7 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import part_panes
 from inductor_lab.widgets.person import person_panes, source_view
 from inductor_lab.widgets.split import joint_panes
+from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
     }
     if not captured:
         captured = {"captured": pane("captured", [empty_view("graph", NOTHING)], count="0")}
-    later = person_panes(compilation, links)
+    later = {**person_panes(compilation, links), "steps": pane("steps", [])}
     _add(groups, panes, "capture", {**captured, **later})
     alone = len(compilation.graphs) == 1
     for n, graph in enumerate(compilation.graphs):
@@ -59,6 +60,7 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
             _add(groups, panes, title if alone else f"graph {n} {title}", found)
     _add(groups, panes, "", {"time": time_pane(compilation)})
     panes["source"]["views"] = [source_view(compilation, links)]
+    panes["steps"] = steps_pane(compilation.capture, links)
     shown = {
         "format": "inductor_lab document",
         "version": VERSION,

@@ -18,6 +18,7 @@ MODULES = (
     "table",
     "guards",
     "memory",
+    "steps",
     "place",
     "graph",
     "trail",

@@ -5,7 +5,6 @@ import { Shows } from "./selection.js";
 
 let views = 0;
 
-// Lines come in chunks, so that the browser need not lay out those that are out of sight.
 const CHUNK = 200;
 const LINE_HEIGHT = 18.75;
 
@@ -23,16 +22,8 @@ export function textView(view, context) {
       const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
       body.append(html("div", { class: style }, block.title));
     }
-    for (let start = 0; start < block.lines.length; start += CHUNK) {
-      const chunk = html("div", { class: "lab-chunk" });
-      const part = block.lines.slice(start, start + CHUNK);
-      chunk.style.containIntrinsicHeight = `auto ${part.length * LINE_HEIGHT}px`;
-      part.forEach((line, i) => {
-        const number = block.first ? block.first + start + i : "";
-        chunk.append(lineElement(line, number, `${id}-${lines.length}`, shows, lines, context));
-      });
-      body.append(chunk);
-    }
+    body.append(...inChunks(block.lines.map((line, i) => lineElement(
+      line, block.first ? block.first + i : "", `${id}-${lines.length}`, shows, lines, context))));
     element.append(body);
   }
   listenToLines(element, lines, context.selection);
@@ -45,6 +36,18 @@ export function textView(view, context) {
     find: (query) => lines.filter((l) => l.text.toLowerCase().includes(query)).map((l) => l.element),
     text: () => lines.map((line) => line.text).join("\n") + "\n",
   };
+}
+
+/** Elements of one line each, in pieces that the browser lays out when they come into sight. */
+export function inChunks(elements) {
+  const chunks = [];
+  for (let start = 0; start < elements.length; start += CHUNK) {
+    const part = elements.slice(start, start + CHUNK);
+    const chunk = html("div", { class: "lab-chunk" }, part);
+    chunk.style.containIntrinsicHeight = `auto ${part.length * LINE_HEIGHT}px`;
+    chunks.push(chunk);
+  }
+  return chunks;
 }
 
 const MARKS = { "+": "added", "-": "removed", "@": "gap" };

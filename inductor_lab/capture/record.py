@@ -3,7 +3,8 @@
 Torch has a structured trace log, made for tools (`TORCH_TRACE`, tlparse).  A handler on that logger
 gets guards, graph breaks, symbols, recompile reasons and timings in this process, as dictionaries;
 nothing is printed, no file is written, and Dynamo is not patched.  Bytecode comes from Dynamo's
-bytecode hook, since the log has it for some frames only.
+bytecode hook, since the log has it for some frames only; single instructions from the log that
+`TORCH_LOGS="trace_bytecode"` prints.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from inductor_lab import torch_api
 from inductor_lab.capture import events
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Bytecode, Capture
+from inductor_lab.capture.steps import StepRecord
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Record:
 
     events: list[events.Event] = field(default_factory=list)
     bytecode: list[tuple[str, CodeType, CodeType]] = field(default_factory=list)
+    steps: StepRecord = field(default_factory=StepRecord)
 
     def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
         """Everything heard, beside the graphs that the backend was given (in that order)."""
@@ -43,6 +46,7 @@ class Record:
             recompiles=tuple(read.recompiles(self.events)),
             compile_ids=tuple(events.compile_ids(self.events)),
             seconds=events.seconds_by_phase(self.events),
+            runs=self.steps.finished(),
         )
 
 
@@ -84,7 +88,8 @@ def recording() -> Iterator[Record]:
     logger.addHandler(listener)
     logger.setLevel(logging.DEBUG)
     try:
-        yield record
+        with torch_api.watched_instructions(record.steps.tell):
+            yield record
     finally:
         hook.remove()
         logger.setLevel(level)

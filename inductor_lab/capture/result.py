@@ -75,6 +75,49 @@ class Bytecode:
     rewritten: str
 
 
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One bytecode instruction as TorchDynamo traced it.
+
+    depth   0 in the function itself, more in functions that were inlined
+    stack   the symbolic stack before it, bottom first: names of FX nodes, constants, sources
+    added   lines of the FX graph that it added
+    renamed names of FX nodes before and after: a result takes the name of the variable it goes to
+    """
+
+    depth: int
+    function: str
+    file: str
+    line: int
+    opname: str
+    argument: str
+    stack: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{'  ' * self.depth}{self.line:4d} {self.opname} {self.argument}"
+        became = [f"+{line}" for line in self.added] + [f"{a} -> {b}" for a, b in self.renamed]
+        return "  ".join([f"{text:44} [{', '.join(self.stack)}]", *became])
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicRun:
+    """One try of TorchDynamo to trace a frame, instruction by instruction.
+
+    A frame has several runs where Dynamo starts again, such as for a graph break.  Only the first
+    instructions are kept of a long run; `total` counts all.
+    """
+
+    compile_id: str
+    function: str
+    instructions: tuple[Instruction, ...]
+    total: int
+
+    def __str__(self) -> str:
+        return "\n".join([f"# {self.function}  {self.compile_id}", *map(str, self.instructions)])
+
+
 @dataclass(frozen=True)
 class Symbol:
     """A size or number that was left open: its name, its value this time, its range, its source."""
@@ -112,6 +155,7 @@ class Capture(Shown):
 
     graphs       one for each compiled stretch of Python, in order; a graph break gives several
     compile_ids  which compilation each graph came from
+    runs         what Dynamo did instruction by instruction
     seconds      Dynamo's own timing by phase, nested phases count in both
     """
 
@@ -123,6 +167,7 @@ class Capture(Shown):
     recompiles: tuple[Recompile, ...] = ()
     compile_ids: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    runs: tuple[SymbolicRun, ...] = ()
 
     def __repr__(self) -> str:
         counts = {

@@ -1,0 +1,60 @@
+"""TorchDynamo at work as a view: instruction, symbolic stack and growing graph, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inductor_lab.capture.result import Capture, Instruction, SymbolicRun, readable_source
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.views import View, empty_view, pane
+
+
+def steps_pane(capture: Capture, links: Links) -> View:
+    """One run for each try of Dynamo to trace a frame; the slider goes through one run."""
+    count = str(sum(run.total for run in capture.runs) or "")
+    return pane("steps", [steps_view(capture, links)], count=count)
+
+
+def steps_view(capture: Capture, links: Links) -> View:
+    """`texts` has every text once; a row refers to its texts by number.
+
+    row  [depth, function, line, opname, argument, [stack], [added], [[old, new]], things]
+    """
+    if not capture.runs:
+        return empty_view("steps", "TorchDynamo's instructions were not recorded for this call.")
+    texts: dict[str, int] = {}
+    runs = [
+        {
+            "title": _title(capture.runs, number),
+            "total": run.total,
+            "rows": [_row(step, texts, links) for step in run.instructions],
+        }
+        for number, run in enumerate(capture.runs)
+        if run.instructions
+    ]
+    return {"kind": "steps", "name": "steps", "runs": runs, "texts": list(texts)}
+
+
+def _title(runs: Sequence[SymbolicRun], number: int) -> str:
+    """`f 0/0`, with the number of the try where Dynamo traced the frame more than once."""
+    run = runs[number]
+    tries = [n for n, other in enumerate(runs) if other.compile_id == run.compile_id]
+    again = f"  try {tries.index(number) + 1} of {len(tries)}" if len(tries) > 1 else ""
+    return f"{run.function}  {run.compile_id}{again}"
+
+
+def _row(step: Instruction, texts: dict[str, int], links: Links) -> list[object]:
+    def text(each: str) -> int:
+        return texts.setdefault(each, len(texts))
+
+    return [
+        step.depth,
+        text(step.function),
+        step.line,
+        text(step.opname),
+        text(readable_source(step.argument)),
+        [text(readable_source(value)) for value in step.stack],
+        [text(line) for line in step.added],
+        [[text(old), text(new)] for old, new in step.renamed],
+        links.find("source", step.file, [str(step.line)]),
+    ]
