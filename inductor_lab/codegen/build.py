@@ -17,14 +17,14 @@ import torch
 
 from inductor_lab.codegen.axes import Space, loop_space
 from inductor_lab.codegen.elaborate import Elaborator
-from inductor_lab.codegen.flat import Access, accesses, flat_index
+from inductor_lab.codegen.flat import Access, accesses, flat_index, stored_at
 from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
 from inductor_lab.ir.expr import Expr, Op, Temp
 from inductor_lab.ir.index import ZERO, Axis, Index, Size, mul_sizes
 from inductor_lab.ir.ops import POSITIONS
-from inductor_lab.ir.program import Buffer, Reduction, Scan
+from inductor_lab.ir.program import Buffer, Reduction, Scan, Scatter
 from inductor_lab.schedule.result import Group
 
 
@@ -83,7 +83,8 @@ class _Builder:
             everything.extend(seen)
             by_shape.setdefault(placed.shape, []).extend(seen)
             levels[placed.shape] = placed.levels
-            if isinstance(placed.nest, Reduction) and placed.nest.kind in POSITIONS:
+            reduces = isinstance(placed.nest, Reduction) and placed.nest.kind in POSITIONS
+            if reduces or isinstance(placed.nest, Scatter):
                 in_order.add(placed.shape)
         inner = {
             shape: tuple(
@@ -92,7 +93,8 @@ class _Builder:
             )
             for shape in by_shape
         }
-        return loop_space(self.group.axes, everything, "i"), inner
+        meeting = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
+        return loop_space(self.group.axes, everything, "i", keep_order=meeting), inner
 
     def _placed(self) -> Iterator[Placed]:
         for stage in self.stages:
@@ -139,7 +141,9 @@ class _Builder:
         for placed, value in zip(nests, values, strict=True):
             if not isinstance(placed.nest, Reduction):
                 self._store(placed, value)
-        kind = LoopKind.SCAN if scans else LoopKind.REDUCE if sums else LoopKind.SERIAL
+        in_order = any(isinstance(placed.nest, Scatter) for placed in nests)
+        plain = LoopKind.ORDERED if in_order else LoopKind.SERIAL
+        kind = LoopKind.SCAN if scans else LoopKind.REDUCE if sums else plain
         self._wrap(loops, kind)
         before[start:start] = [
             Init(a.name, a.kind, a.value.dtype, a.origins) for a in sums.values()
@@ -196,9 +200,11 @@ class _Builder:
         nest = placed.nest
         if nest.buffer in self.group.stored:
             mapping = self._mapping(placed)
-            own = tuple(Index.of(axis).substitute(mapping) for axis in nest.axes)
+            own = tuple(index.substitute(mapping) for index in stored_at(nest))
             flat = flat_index(self.buffers[nest.buffer].layout, own)
-            self.at.emit(Store(nest.buffer, flat, value, nest.origins))
+            kind = nest.kind if isinstance(nest, Scatter) else "store"
+            place = self.at.resolved(flat, nest.origins)
+            self.at.emit(Store(nest.buffer, place, value, nest.origins, kind))
 
     def _position(self, placed: Placed) -> Index:
         """Row-major position among the reduced axes, or along the scanned one."""

@@ -86,12 +86,26 @@ class Columns(Statements):
         self._lanes(run)
 
     def _lanes(self, run: list[Stmt]) -> None:
-        if run:
-            stmts = tuple(run)
+        """A loop over the strip; what is the same in all columns is computed before it."""
+        varying: set[str] = set(self.writer.places)
+        stmts: tuple[Stmt, ...] = ()
+        for stmt in run:
+            if isinstance(stmt, Let) and self._is_uniform(stmt, varying):
+                self.stmt(stmt)
+            else:
+                stmts += (stmt,)
+                varying |= {s.temp.name for s in (stmt,) if isinstance(s, Let)}
+                varying |= {s.result.name for s in (stmt,) if isinstance(s, When)}
+        if stmts:
             if not any(isinstance(s, Accumulate) and s.position is not None for s in stmts):
                 self.pragma("simd" + self.clauses(stmts))
             with self.loop(self.axis, self.first, self.last):
                 self.body(stmts)
+
+    def _is_uniform(self, let: Let, varying: set[str]) -> bool:
+        read = {temp.name for temp in temps_read(let)}
+        along = any(axis.name == self.axis for axis in let.value.axes())
+        return not along and let.temp.name not in varying and not read & varying
 
     def _element(self) -> str:
         return self.axis if self.first == "0" else f"{self.axis} - {self.first}"

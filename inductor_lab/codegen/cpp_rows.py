@@ -128,7 +128,7 @@ class Rows(Statements):
             else:
                 self.reduce(loop, "0", size)
             return
-        innermost = next(innermost_loops((loop,))) is loop
+        innermost = next(innermost_loops((loop,))) is loop and loop.kind is not LoopKind.ORDERED
         words = (["parallel for"] if threads else []) + (["simd"] if innermost else [])
         if words:
             condition = self.condition() if threads else ""

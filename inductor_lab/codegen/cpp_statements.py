@@ -16,7 +16,7 @@ from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan
 from inductor_lab.codegen.kernel import Line
-from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, Temp
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Size
@@ -140,9 +140,8 @@ class Statements:
         match stmt:
             case Let(temp, value, origins):
                 self.define(temp, self.writer.expr(value), origins)
-            case Store(buffer, index, value, origins):
-                place = f"{self.writer.buffers[buffer]}[{self.writer.index(index)}]"
-                self.line(f"{place} = {self.writer.expr(value)};", origins, statement=True)
+            case Store():
+                self.store(stmt)
             case Init(name):
                 self.start(self.accumulators[name])
             case Accumulate(name, _, value, position, origins):
@@ -151,6 +150,18 @@ class Statements:
                 self.when(stmt)
             case Loop():
                 self.point_loop(stmt) if _is_point(stmt) else self.inner_loop(stmt)
+
+    def store(self, stmt: Store) -> None:
+        """An assignment.  Where a dimension is empty, no index into it can be made harmless."""
+        place = f"{self.writer.buffers[stmt.buffer]}[{self.writer.index(stmt.index)}]"
+        text = self.writer.expr(stmt.value)
+        if stmt.kind != "store":
+            text = self.writer.combined(stmt.kind, place, stmt.value)
+        unknown = [a.size for a in _atoms(stmt.index) if isinstance(a, Gathered)]
+        unknown = [size for size in unknown if not isinstance(size, int)]
+        tests = dict.fromkeys(f"{self.writer.size(size)} > 0" for size in unknown)
+        guard = f"if ({' && '.join(tests)}) " if tests else ""
+        self.line(f"{guard}{place} = {text};", stmt.origins, statement=True)
 
     def point_loop(self, loop: Loop) -> None:
         raise NotImplementedError
@@ -221,8 +232,9 @@ def gathered_checks(tree: tuple[Stmt, ...]) -> dict[Temp, list[Size]]:
 
     def visit(stmts: tuple[Stmt, ...], visible: set[Temp]) -> None:
         for stmt in stmts:
-            for load in (n for v in expressions(stmt) for n in v.walk() if isinstance(n, Load)):
-                for atom in _atoms(load.index[0]):
+            loads = [n for v in expressions(stmt) for n in v.walk() if isinstance(n, Load)]
+            for index in (*(load.index[0] for load in loads), *places(stmt)):
+                for atom in _atoms(index):
                     if isinstance(atom, Gathered) and atom.value in visible:
                         assert isinstance(atom.value, Temp)
                         sizes = found.setdefault(atom.value, [])

@@ -61,6 +61,11 @@ class Writer:
             case _:
                 raise AssertionError(f"not in a loop tree: {type(expr).__name__}")
 
+    def combined(self, kind: str, place: str, value: Expr) -> str:
+        """What the operation `kind` makes of an element of memory and of a value."""
+        both = Op(kind, (value, value), value.dtype)
+        return op_text(both, [place, self.operand(value)], self.table)
+
     def operand(self, expr: Expr) -> str:
         """The text of an expression as part of a larger one."""
         text = self.expr(expr)

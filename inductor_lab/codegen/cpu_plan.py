@@ -37,6 +37,8 @@ COLUMN_BLOCK = 512
 STRIP = 512
 """Columns that are reduced together, row by row."""
 
+SCATTER_STRIP = 128
+"""The same where rows are written at computed places: every thread visits all of them."""
 
 TILE = (64, 16)
 """Sides of a tile: along the axis where the transposed load is contiguous, then innermost."""
@@ -71,12 +73,16 @@ def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     simd = Simd.POINTS if not inner else _reduction_simd(points)
+    ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
     condition = None if isinstance(work, int) else work
     if small:
         return CpuPlan(simd, 0, False, None)
     count = product(loop.axis.size for loop in points)
+    if ordered:
+        levels = _levels(points, simd) if points else 0
+        return CpuPlan(simd, levels, False, condition, SCATTER_STRIP)
     width = STRIP if simd is Simd.COLUMNS else 1
     if inner and hint(count, 1024) // width < ROWS_FOR_THREADS:
         return CpuPlan(simd, 0, True, condition)

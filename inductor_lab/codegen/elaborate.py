@@ -92,7 +92,7 @@ class Elaborator:
             case Load(buffer, index):
                 return self._load(expr, buffer, index, origins)
             case IndexValue(index, dtype):
-                place = self._resolved(index, origins)
+                place = self.resolved(index, origins)
                 if place.is_affine:
                     return IndexValue(place, dtype)
                 return self._bind(IndexValue(place, dtype), self._index_depth(place), origins)
@@ -158,7 +158,7 @@ class Elaborator:
         if buffer in self.recomputed:
             return self.value_at(buffer, index)
         flat = flat_index(self.buffers[buffer].layout, index)
-        place = self._resolved(flat, origins)
+        place = self.resolved(flat, origins)
         depth = max(self._index_depth(place), self._guard_depth())
         own = load.origins or self.buffers[buffer].origins
         return self._bind(Load(buffer, (place,), load.dtype, own), depth, own)
@@ -184,7 +184,7 @@ class Elaborator:
         self.scopes[-1].memo["masked", mask, expr.body, other] = result
         return result
 
-    def _resolved(self, index: Index, origins: Origins) -> Index:
+    def resolved(self, index: Index, origins: Origins) -> Index:
         """The index with the values inside its gathered atoms computed."""
         if index.is_affine:
             return index

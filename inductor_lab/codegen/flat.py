@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from inductor_lab.ir.expr import Expr, IndexValue, Load
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise
+from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise, Scatter
 from inductor_lab.schedule.result import Group
 
 
@@ -39,9 +39,9 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
     recomputed = recomputable(group)
     found: dict[Access, None] = {}
     if nest.buffer in group.stored:
-        own = tuple(Index.of(axis) for axis in nest.axes)
-        found[Access(nest.buffer, flat_index(buffers[nest.buffer].layout, own), store=True)] = None
-    waiting: list[Expr] = [nest.body]
+        flat = flat_index(buffers[nest.buffer].layout, stored_at(nest))
+        found[Access(nest.buffer, flat, store=True)] = None
+    waiting: list[Expr] = list(nest.roots)
     visited: set[tuple[str, tuple[Index, ...]]] = set()
     while waiting:
         for part in waiting.pop().walk():
@@ -57,6 +57,13 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
                     visited.add((part.buffer, part.index))
                     waiting.append(body_at(producer, part.index))
     return list(found)
+
+
+def stored_at(nest: Nest) -> tuple[Index, ...]:
+    """Where a nest stores: at its axes, unless it is a scatter."""
+    if isinstance(nest, Scatter):
+        return nest.index
+    return tuple(Index.of(axis) for axis in nest.axes)
 
 
 def recomputable(group: Group) -> dict[str, Pointwise]:

@@ -109,7 +109,7 @@ def _join(body: tuple[Stmt, ...], uses: Counter[str]) -> tuple[Stmt, ...]:
                 kept.append(new)
                 if temp.name in lets:
                     lets[temp.name] = new
-            case Store(_, _, value, origins) | Accumulate(_, _, value, _, origins):
+            case Store(value=value, origins=origins) | Accumulate(value=value, origins=origins):
                 kept.append(replace(stmt, value=expand(value, origins)))
             case When() | Loop():
                 kept.append(replace(stmt, body=_join(stmt.body, uses)))

@@ -25,7 +25,8 @@ class LoopKind(Enum):
     PARALLEL   independent points; threads in C++, the launch grid in Triton
     VECTOR     independent points, innermost; SIMD in C++, lanes of a block in Triton
     REDUCE     feeds the accumulators of its body
-    SERIAL     in order, no accumulator (a stored inner loop of a row)
+    SERIAL     independent points of a row, no accumulator (a stored inner loop)
+    ORDERED    one turn after the other: several of them may write to one place
     SCAN       in order; from an `Accumulate` on, the accumulator's temp is its value so far
     """
 
@@ -33,6 +34,7 @@ class LoopKind(Enum):
     VECTOR = "vector"
     REDUCE = "reduce"
     SERIAL = "serial"
+    ORDERED = "ordered"
     SCAN = "scan"
 
 
@@ -47,12 +49,15 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`buffer[index] = value`, `index` flat."""
+    """`buffer[index] = value`, `index` flat; or, if `kind` is not "store", what that operation
+    makes of the element that is there and of `value`.
+    """
 
     buffer: str
     index: Index
     value: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    kind: str = "store"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -38,6 +39,8 @@ from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stm
 from inductor_lab.codegen.triton_blocks import Blocks, Cover, Row, blocks_of, index_type, reach
 from inductor_lab.codegen.triton_loops import flattened, gathered
 from inductor_lab.codegen.triton_ops import (
+    ATOMIC_NAMES,
+    ATOMICS,
     COMBINE,
     FINISH,
     SCANNED,
@@ -49,9 +52,10 @@ from inductor_lab.codegen.triton_ops import (
 )
 from inductor_lab.codegen.triton_text import Dims, Expressions, Value
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
-from inductor_lab.ir.index import Index, is_int, product
+from inductor_lab.ir.index import Gathered, Index, is_int, product
 from inductor_lab.ir.ops import POSITIONS
-from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.program import Buffer, Scatter
+from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group
 
 WIDTH = 100
@@ -67,7 +71,7 @@ def triton_kernel(
     ops: Mapping[str, str] = TRITON_OPS,
 ) -> Kernel:
     """Print a fused group as a Triton kernel; `ops` is the table of operations to print with."""
-    tree = build_tree(group, buffers)
+    tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
     blocks = blocks_of(tree)
     reached = reach(parameters, buffers, blocks)
@@ -83,6 +87,18 @@ def triton_kernel(
     if counted_in == "INDEX":
         launch["reach"] = reached
     return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
+
+
+def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
+    """Points of a scatter that may meet are independent where the machine has an atomic for them.
+
+    Of several plain stores to one place any may win on a GPU, as in eager.
+    """
+    nest = group.nests[0]
+    if not isinstance(nest, Scatter):
+        return group
+    atomic = nest.kind == "store" or buffers[nest.buffer].dtype in ATOMICS[nest.kind]
+    return replace(group, axes=real_axes(nest.axes)) if atomic else group
 
 
 class _Printer:
@@ -266,19 +282,41 @@ class _Printer:
         value = self.text.value(store.value)
         place = self.text.index(store.index)
         name = self.buffer[store.buffer]
+        if not place.dims and not is_int(self.blocks.xnumel, 1):
+            place = Value(f"{place.inside()} + xindex * 0", frozenset("x"), atomic=False)
         where = place.inside()
         if not place.dims:
             shape = "[1, 1]" if self.blocks.rows else "[1]"
             where = f"tl.full({shape}, {place.text}, tl.int32)"
-        arguments = [f"{name} + {where}", value.text]
         masks = self._mask(place.dims)
-        if masks:
-            arguments.append(" & ".join(m.inside() for m in masks))
-        self._line(f"tl.store({', '.join(arguments)})")
+        self._check_gathered(store.index, masks)
+        masks += [self._in_range(atom) for atom in gathered(store.index)]
+        mask = f", {' & '.join(m.inside() for m in masks)}" if masks else ""
+        self._put(store, f"{name} + {where}", value, mask)
         for scope in self.scopes:
             for text in [t for t in scope if t.startswith(f"tl.load({name} ")]:
                 del scope[text]
         self.unread.add(store.buffer)
+
+    def _in_range(self, atom: Gathered) -> Value:
+        """Is a loaded index in range?  Where it is not, nothing is written."""
+        position, size = self.text.value(atom.value), self.text.size(atom.size)
+        text = f"({position.inside()} >= 0) & ({position.inside()} < {size.inside()})"
+        return Value(text, position.dims, atomic=False)
+
+    def _put(self, store: Store, pointer: str, value: Value, mask: str) -> None:
+        """The statement: a store, an atomic operation, or what is there read and combined."""
+        dtype = store.value.dtype
+        if store.kind == "store":
+            self._line(f"tl.store({pointer}, {value.text}{mask})")
+        elif dtype in ATOMICS[store.kind]:
+            function = ATOMIC_NAMES[store.kind]
+            self._line(f'tl.{function}({pointer}, {value.text}{mask}, sem="relaxed")')
+        else:
+            there = f"tl.load({pointer}{mask})"
+            new = template(self.text.ops, store.kind, dtype).format(there, value.inside())
+            self._line(f"tl.store({pointer}, {new}{mask})")
+            self._frame("tl.debug_barrier()")
 
     # ---- statements --------------------------------------------------------------------------
 
@@ -316,7 +354,7 @@ class _Printer:
         if self.unread & {load.buffer for load in _loads(loop)}:
             self._frame("tl.debug_barrier()")
             self.unread.clear()
-        flat = flattened(loop)
+        flat = flattened(loop) if loop.kind is not LoopKind.ORDERED else None
         if flat is None:
             self._one_by_one(loop)
             return

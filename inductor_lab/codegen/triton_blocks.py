@@ -156,7 +156,10 @@ def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
     The loop along which the stores are contiguous becomes the row, the other one the last of the
     points, so that every access has neighbours in memory within the tile.
     """
-    stores = {unit_axis(s.index, outer): None for s in walk(body) if isinstance(s, Store)}
+    places = [s.index for s in walk(body) if isinstance(s, Store)]
+    if not all(index.is_affine for index in places):
+        return None
+    stores = {unit_axis(index, outer): None for index in places}
     units = {unit_axis(index, outer): None for index in flat_indices(body)}
     across = [a for a in units if a is not None and a not in stores and hint(a.size) >= TILE]
     row = next((a for a in stores if a is not None), None)

@@ -50,7 +50,7 @@ def inner_loops(body: tuple[Stmt, ...]) -> Iterator[tuple[tuple[Axis, ...], tupl
     """The loops that become block dimensions."""
     for stmt in body:
         if isinstance(stmt, Loop):
-            flat = flattened(stmt)
+            flat = flattened(stmt) if stmt.kind is not LoopKind.ORDERED else None
             if flat is not None:
                 yield flat
             else:

@@ -19,7 +19,13 @@ import torch
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
-from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS, nonzero_divisor
+from inductor_lab.ir.ops_torch import (
+    OPERATIONS,
+    REDUCERS,
+    SCANNERS,
+    nonzero_divisor,
+    scatter_into,
+)
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -31,6 +37,7 @@ from inductor_lab.ir.program import (
     Output,
     Reduction,
     Scan,
+    Scatter,
 )
 
 Symbols = Mapping[sympy.Symbol, int]
@@ -189,6 +196,8 @@ def run_nest(
     """
     symbols = symbols or {}
     axes = (*nest.axes, *nest.reduce_axes)
+    if isinstance(nest, Scatter):
+        return _run_scatter(nest, env, symbols, device)
     values = evaluate(nest.body, axes, env, symbols, device)
     sizes = [concrete(axis.size, symbols) for axis in axes]
     rank = len(nest.axes)
@@ -199,6 +208,25 @@ def run_nest(
     elif isinstance(nest, Scan):
         values = SCANNERS[nest.kind](values.expand(sizes), axes.index(nest.axis))
     return values.expand(sizes[:rank])
+
+
+def _run_scatter(
+    nest: Scatter, env: Env, symbols: Symbols, device: torch.device | str | None
+) -> torch.Tensor:
+    """A copy of the base with the values stored, point after point."""
+    result = env[nest.base].clone(memory_format=torch.contiguous_format)
+    sizes = [concrete(axis.size, symbols) for axis in nest.axes]
+    if 0 in sizes:
+        return result
+    flat = torch.zeros([1] * len(sizes), dtype=torch.int64, device=result.device)
+    for index, length in zip(nest.index, result.shape, strict=True):
+        place = evaluate(IndexValue(index, torch.int64), nest.axes, env, symbols, result.device)
+        if int(place.min()) < 0 or int(place.max()) >= length:
+            raise IndexError(f"index out of range in a dimension of size {length}")
+        flat = flat * length + place
+    values = evaluate(nest.body, nest.axes, env, symbols, device).expand(sizes).flatten()
+    scatter_into(result.view(-1), flat.expand(sizes).flatten(), values, nest.kind)
+    return result
 
 
 def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None) -> torch.Tensor:

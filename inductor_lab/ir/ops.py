@@ -153,3 +153,6 @@ SCANS: dict[str, str] = {
 
 POSITIONS = frozenset("argmax argmin argmax_last argmin_last".split())
 """Kinds of `Reduction` and `Scan` whose result is a position."""
+
+SCATTERS = frozenset(["store", "add", "mul", "maximum", "minimum"])
+"""Kinds of `Scatter`: a plain store, or the operation of what is there and what comes."""

@@ -1,6 +1,7 @@
 """What every operation of `ir/ops.py` means: the torch function that computes it.
 
-`OPERATIONS[name](dtype, *operands)` and `REDUCERS[kind](values)`, which reduces the last dimension.
+`OPERATIONS[name](dtype, *operands)`; `REDUCERS[kind](values)`, which reduces the last dimension;
+and `scatter_into`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.ops import OPS, REDUCTIONS, SCANS
+from inductor_lab.ir.ops import OPS, REDUCTIONS, SCANS, SCATTERS
 
 Operation = Callable[..., torch.Tensor]
 """Takes the dtype of the node, then the operands; gives the result."""
@@ -175,6 +176,29 @@ SCANNERS: Mapping[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "argmin_last": lambda values, dim: values.cummin(dim).indices,
 }
 
+_COMBINED = {"add": "sum", "mul": "prod", "maximum": "amax", "minimum": "amin"}
+"""Kind of scatter → what torch calls it."""
+
+
+def scatter_into(
+    target: torch.Tensor, places: torch.Tensor, values: torch.Tensor, kind: str
+) -> None:
+    """`target[places] kind= values`, all of one dimension, one after the other."""
+    if target.dtype is torch.bool:
+        wide = target.to(torch.uint8)
+        combine = {"add": "maximum", "mul": "minimum"}.get(kind, kind)
+        scatter_into(wide, places, values.to(torch.uint8), combine)
+        target.copy_(wide)
+    elif kind == "store":
+        turns = torch.arange(len(places), device=places.device)
+        last = torch.full_like(target, -1, dtype=torch.int64)
+        last.scatter_reduce_(0, places, turns, "amax")
+        target.copy_(torch.where(last < 0, target, values[last.clamp(min=0)]))
+    else:
+        target.scatter_reduce_(0, places, values, _COMBINED[kind])
+
+
 assert OPERATIONS.keys() == OPS.keys(), "every operation needs a meaning"
 assert REDUCERS.keys() == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
 assert SCANNERS.keys() == SCANS.keys(), "every kind of scan needs a meaning"
+assert {"store", *_COMBINED} == SCATTERS, "every kind of scatter needs a meaning"

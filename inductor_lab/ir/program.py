@@ -11,7 +11,7 @@ Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -19,8 +19,8 @@ import sympy
 import torch
 
 from inductor_lab.display import Shown
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins
-from inductor_lab.ir.index import Axis, Size, mul_sizes, product
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, values_in
+from inductor_lab.ir.index import Axis, Index, Size, mul_sizes, product
 
 
 class BufferKind(Enum):
@@ -91,6 +91,10 @@ class Pointwise:
     def reduce_axes(self) -> tuple[Axis, ...]:
         return ()
 
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return (self.body,)
+
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
@@ -105,6 +109,10 @@ class Reduction:
     kind: str
     body: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return (self.body,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +134,52 @@ class Scan:
     def reduce_axes(self) -> tuple[Axis, ...]:
         return ()
 
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        return (self.body,)
 
-Nest: TypeAlias = Pointwise | Reduction | Scan
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """`buffer = base`, then for all points of `axes` in row-major order `buffer[index] kind= body`.
+
+    `index` has an entry for each dimension of the buffer; what is written at computed places has
+    gathered values in it.  Kinds are `ir.ops.SCATTERS`; of several stores to one place the last
+    one stays.  `base` is a computed buffer of the same layout that nobody else reads: its storage
+    is continued, nothing is copied.
+    """
+
+    buffer: str
+    base: str
+    axes: tuple[Axis, ...]
+    index: tuple[Index, ...]
+    kind: str
+    body: Expr
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return ()
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        """The body, and the values that say where it goes."""
+        return (self.body, *(value for index in self.index for value in values_in(index)))
+
+    @property
+    def apart(self) -> tuple[Axis, ...]:
+        """Axes along which no two points meet: each is alone in some dimension of the buffer."""
+        alone = {index.terms[0][0] for index in self.index if len(index.terms) == 1}
+        return tuple(axis for axis in self.axes if axis in alone)
+
+    def rewritten(self, value: Callable[[Expr], Expr], axes: Mapping[Axis, Index]) -> Scatter:
+        """The scatter with its values mapped by `value`, and the axes of its place replaced."""
+        index = tuple(index.substitute(axes, value) for index in self.index)
+        return replace(self, body=value(self.body), index=index)
+
+
+Nest: TypeAlias = Pointwise | Reduction | Scan | Scatter
+"""`roots` are the expressions that a nest evaluates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +279,8 @@ def read_by(step: Step) -> frozenset[str]:
     if isinstance(step, ExternCall):
         arguments = (*step.args, *(value for _, value in step.kwargs))
         return frozenset(view.buffer for a in arguments for view in views_in(a))
-    return frozenset(load.buffer for load in step.body.loads())
+    base = frozenset([step.base] if isinstance(step, Scatter) else ())
+    return base | frozenset(load.buffer for root in step.roots for load in root.loads())
 
 
 def written_by(step: Step) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from inductor_lab.ir.program import (
     Output,
     Reduction,
     Scan,
+    Scatter,
     Step,
     read_by,
 )
@@ -205,7 +206,10 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def nest_lines(nest: Nest, buffer: Buffer | None = None) -> tuple[TextLine, ...]:
     """The two lines of a loop nest; `buffer` adds dtype, device and unusual strides."""
-    places = ", ".join(axis.name for axis in nest.axes)
+    if isinstance(nest, Scatter):
+        places = ", ".join(map(index_text, nest.index))
+    else:
+        places = ", ".join(axis.name for axis in nest.axes)
     head = f"{nest.buffer}[{places}]"
     if buffer is not None:
         head += f" : {dtype_text(buffer.dtype)} {buffer.device}"
@@ -217,6 +221,8 @@ def nest_lines(nest: Nest, buffer: Buffer | None = None) -> tuple[TextLine, ...]
         body = f"{nest.kind} over {axes_text(nest.reduce_axes)} of {body}"
     elif isinstance(nest, Scan):
         body = f"{nest.kind} up to {nest.axis.name} of {body}"
+    elif isinstance(nest, Scatter):
+        body = f"{nest.base} with {nest.kind} of {body}"
     return (head + _comment(head, nest), nest.origins), (f"  = {body}", nest.origins)
 
 

@@ -1,6 +1,7 @@
 """What a legal loop program is, as small rules; run between phases in tests.
 
-A rule returns what is wrong, or None.  `verify` collects every violation before it raises.
+A rule returns what is wrong, or None (`rules.py`).  `verify` collects every violation before it
+raises.
 
 Inductor: scattered asserts; tinygrad has such a file (`uop/spec.py`).
 """
@@ -8,24 +9,14 @@ Inductor: scattered asserts; tinygrad has such a file (`uop/spec.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import sympy
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, Temp
-from inductor_lab.ir.index import (
-    Axis,
-    Index,
-    Size,
-    add_sizes,
-    is_int,
-    is_negative,
-    is_nonnegative,
-    mul_sizes,
-)
-from inductor_lab.ir.ops import OPS, POSITIONS, PREDICATES, REDUCTIONS, SCANS
+from inductor_lab.ir import verify_body
+from inductor_lab.ir.expr import Expr, Load, Masked
+from inductor_lab.ir.ops import POSITIONS, REDUCTIONS, SCANS, SCATTERS
 from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
@@ -34,78 +25,26 @@ from inductor_lab.ir.program import (
     Nest,
     Reduction,
     Scan,
+    Scatter,
     Step,
     read_by,
     written_by,
 )
-from inductor_lab.ir.text import expr_text, index_text, sizes_text
+from inductor_lab.ir.rules import (
+    EXPR_RULES,
+    HALF,
+    PROGRAM_RULES,
+    STEP_RULES,
+    InvalidProgram,
+    Scope,
+    Violation,
+    program_rule,
+    step_rule,
+)
+from inductor_lab.ir.text import sizes_text
 
-HALF = (torch.float16, torch.bfloat16)
-"""Dtypes for storage only: bodies compute in float32."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One rule that does not hold; `where` is a buffer's name, or "program"."""
-
-    rule: str
-    where: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.reason}  [{self.rule}]"
-
-
-class InvalidProgram(AssertionError):
-    """A phase made a loop program that is not legal: a bug of ours, not of the person."""
-
-    def __init__(self, name: str, violations: tuple[Violation, ...]) -> None:
-        self.violations = violations
-        lines = [f"the loop program {name} breaks {len(violations)} rules"]
-        super().__init__("\n  ".join([*lines, *map(str, violations)]))
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a rule may look at: the program, what was made before this step, and the loops.
-
-    `masked` holds below the body of a `Masked`, where indices may be out of range.
-    """
-
-    program: LoopProgram
-    made: frozenset[str]
-    axes: frozenset[Axis] = frozenset()
-    masked: bool = False
-
-
-ProgramRule = Callable[[LoopProgram], str | None]
-StepRule = Callable[[Step, Scope], str | None]
-ExprRule = Callable[[Expr, Scope], str | None]
-
-PROGRAM_RULES: dict[str, ProgramRule] = {}
-STEP_RULES: dict[str, StepRule] = {}
-EXPR_RULES: dict[str, ExprRule] = {}
-
-
-def program_rule(rule: ProgramRule) -> ProgramRule:
-    """Register a rule about the whole program."""
-    assert rule.__name__ not in PROGRAM_RULES, f"two rules are named {rule.__name__}"
-    PROGRAM_RULES[rule.__name__] = rule
-    return rule
-
-
-def step_rule(rule: StepRule) -> StepRule:
-    """Register a rule about one loop nest or extern call."""
-    assert rule.__name__ not in STEP_RULES, f"two rules are named {rule.__name__}"
-    STEP_RULES[rule.__name__] = rule
-    return rule
-
-
-def expr_rule(rule: ExprRule) -> ExprRule:
-    """Register a rule about one node of a body."""
-    assert rule.__name__ not in EXPR_RULES, f"two rules are named {rule.__name__}"
-    EXPR_RULES[rule.__name__] = rule
-    return rule
+RULE_FILES = (verify_body,)
+"""The modules whose import fills the tables of rules, beside this one."""
 
 
 # ---- the program -----------------------------------------------------------------------------
@@ -221,7 +160,7 @@ def writes_its_kind(step: Step, scope: Scope) -> str | None:
 @step_rule
 def visits_its_buffer(step: Step, scope: Scope) -> str | None:
     """A nest has one axis for each dimension of its buffer, of the same size."""
-    if isinstance(step, ExternCall) or step.buffer not in scope.program.buffers:
+    if isinstance(step, ExternCall | Scatter) or step.buffer not in scope.program.buffers:
         return None
     expected = scope.program.buffers[step.buffer].layout.size
     visited = tuple(axis.size for axis in step.axes)
@@ -249,6 +188,35 @@ def reduction_known(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
+def scatter_known(step: Step, scope: Scope) -> str | None:
+    """The kind of a scatter is one of `SCATTERS`, and half precision is not computed in."""
+    if not isinstance(step, Scatter):
+        return None
+    if step.kind not in SCATTERS:
+        return f"there is no scatter {step.kind}"
+    half = step.kind != "store" and step.body.dtype in HALF
+    return f"computes in {step.body.dtype}" if half else None
+
+
+@step_rule
+def base_continued(step: Step, scope: Scope) -> str | None:
+    """A scatter starts from a computed buffer like its own that nobody else wants."""
+    program = scope.program
+    if not isinstance(step, Scatter) or step.base not in program.buffers:
+        return None
+    base, own = program.buffers[step.base], program.buffers.get(step.buffer)
+    if base.kind is not BufferKind.COMPUTED:
+        return f"starts from {base.name}, which is {base.kind.name}"
+    if own is not None and (base.layout, base.dtype) != (own.layout, own.dtype):
+        return f"starts from {base.name}, which is stored in another way"
+    readers = sum(base.name in read_by(other) for other in program.steps)
+    outputs = [o.buffer for o in program.outputs if isinstance(o, BufferView)]
+    inside = any(load.buffer == base.name for root in step.roots for load in root.loads())
+    others = readers > 1 or inside or base.name in outputs
+    return f"overwrites {base.name}, which is needed as it was" if others else None
+
+
+@step_rule
 def stores_its_dtype(step: Step, scope: Scope) -> str | None:
     """The body has the dtype of the buffer; sums and scans may be rounded when they are stored."""
     if isinstance(step, ExternCall) or step.buffer not in scope.program.buffers:
@@ -271,169 +239,6 @@ def result_dtype(nest: Nest) -> torch.dtype:
     if isinstance(nest, Reduction) and nest.kind in ("any", "all"):
         return torch.bool
     return nest.body.dtype
-
-
-# ---- one node of a body ----------------------------------------------------------------------
-
-
-@expr_rule
-def load_fits_buffer(expr: Expr, scope: Scope) -> str | None:
-    """A load has one index for each dimension, and the dtype of its buffer."""
-    if not isinstance(expr, Load) or expr.buffer not in scope.program.buffers:
-        return None
-    buffer = scope.program.buffers[expr.buffer]
-    rank = len(buffer.layout.size)
-    if len(expr.index) != rank:
-        return f"{expr_text(expr)} has {len(expr.index)} indices, the buffer has {rank} dimensions"
-    if expr.dtype != buffer.dtype:
-        return f"{expr_text(expr)} is read as {expr.dtype}, the buffer is {buffer.dtype}"
-    return None
-
-
-@expr_rule
-def axes_are_own(expr: Expr, scope: Scope) -> str | None:
-    """Indices use the nest's own axes only."""
-    for index in expr.indices():
-        for axis in index.axes():
-            if axis not in scope.axes:
-                return f"uses the axis {axis.name}<{axis.size}, which is no loop of this nest"
-    return None
-
-
-@expr_rule
-def in_bounds(expr: Expr, scope: Scope) -> str | None:
-    """A load outside `Masked` stays inside its buffer, as far as that can be known."""
-    if not isinstance(expr, Load) or scope.masked or expr.buffer not in scope.program.buffers:
-        return None
-    if any(is_int(axis.size, 0) for axis in scope.axes):
-        return None
-    for index, size in zip(
-        expr.index, scope.program.buffers[expr.buffer].layout.size, strict=False
-    ):
-        if index.is_affine and _surely_outside(index, size):
-            return f"the index {index_text(index)} of {expr.buffer} leaves 0..{size}"
-    return None
-
-
-def _surely_outside(index: Index, size: Size) -> bool:
-    span = index.bounds()
-    if span is None:
-        return False
-    beyond = add_sizes(span[1], mul_sizes(size, -1))
-    return is_negative(span[0]) or is_nonnegative(beyond)
-
-
-@expr_rule
-def op_known(expr: Expr, scope: Scope) -> str | None:
-    """The operation is in `OPS` and has as many operands as it takes."""
-    if not isinstance(expr, Op):
-        return None
-    spec = OPS.get(expr.name)
-    if spec is None:
-        return f"there is no operation {expr.name}"
-    if len(expr.args) != spec.arity:
-        return f"{expr.name} takes {spec.arity} operands, not {len(expr.args)}"
-    return None
-
-
-_FLOAT_ONLY = frozenset(
-    """truediv reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan
-    sinh cosh tanh asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid atan2 hypot copysign
-    """.split()
-)
-_WHOLE_ONLY = frozenset("truncdiv shift_left shift_right".split())
-_BITS_ONLY = frozenset("bitwise_and bitwise_or bitwise_xor bitwise_not".split())
-_BOOL_ONLY = frozenset("logical_and logical_or logical_xor logical_not".split())
-
-
-@expr_rule
-def operands_agree(expr: Expr, scope: Scope) -> str | None:
-    """All operands have one dtype, and it is one the operation is defined on."""
-    if not isinstance(expr, Op) or expr.name in ("convert", "bitcast") or not expr.args:
-        return None
-    name, args = expr.name, expr.args
-    if name == "where":
-        if args[0].dtype is not torch.bool:
-            return f"the condition of where is {args[0].dtype}"
-        args = args[1:]
-    dtypes = {arg.dtype for arg in args}
-    if len(dtypes) > 1:
-        return f"the operands of {name} are {', '.join(sorted(map(str, dtypes)))}"
-    dtype = args[0].dtype
-    whole = not dtype.is_floating_point and not dtype.is_complex
-    wrong = (
-        (name in _FLOAT_ONLY and whole)
-        or (name in _WHOLE_ONLY and (not whole or dtype is torch.bool))
-        or (name in _BITS_ONLY and not whole)
-        or (name in _BOOL_ONLY and dtype is not torch.bool)
-        or (name.startswith("philox") and dtype is not torch.int64)
-    )
-    return f"{name} is not defined on {dtype}" if wrong else None
-
-
-@expr_rule
-def result_follows(expr: Expr, scope: Scope) -> str | None:
-    """The dtype of an operation is bool for a predicate, otherwise that of its operands."""
-    if not isinstance(expr, Op) or not expr.args or expr.name == "convert":
-        return None
-    operand = expr.args[-1].dtype
-    if expr.name == "bitcast":
-        if operand.itemsize == expr.dtype.itemsize:
-            return None
-        return f"bitcast from {operand} to {expr.dtype} changes the width"
-    expected = torch.bool if expr.name in PREDICATES else operand
-    if expr.name in ("philox_uniform", "philox_normal"):
-        expected = torch.float32
-    return None if expr.dtype is expected else f"{expr.name} gives {expected}, not {expr.dtype}"
-
-
-@expr_rule
-def no_half_arithmetic(expr: Expr, scope: Scope) -> str | None:
-    """float16 and bfloat16 are loaded, selected, converted and stored, never computed in."""
-    if not isinstance(expr, Op) or expr.name in ("convert", "bitcast", "where"):
-        return None
-    dtypes = {expr.dtype, *(arg.dtype for arg in expr.args)}
-    half = sorted(str(dtype) for dtype in dtypes if dtype in HALF)
-    return f"{expr.name} computes in {half[0]}" if half else None
-
-
-@expr_rule
-def mask_is_bool(expr: Expr, scope: Scope) -> str | None:
-    """A mask is bool, and both alternatives have one dtype."""
-    if not isinstance(expr, Masked):
-        return None
-    if expr.mask.dtype is not torch.bool:
-        return f"the mask {expr_text(expr.mask)} is {expr.mask.dtype}"
-    if expr.body.dtype != expr.other.dtype:
-        return f"masked gives {expr.body.dtype} here and {expr.other.dtype} there"
-    return None
-
-
-@expr_rule
-def const_fits(expr: Expr, scope: Scope) -> str | None:
-    """A constant of an integer dtype is a whole number in its range."""
-    if not isinstance(expr, Const) or expr.dtype.is_floating_point or expr.dtype.is_complex:
-        return None
-    low, high = 0, 1
-    if expr.dtype is not torch.bool:
-        low, high = torch.iinfo(expr.dtype).min, torch.iinfo(expr.dtype).max
-    if isinstance(expr.value, float) or not low <= expr.value <= high:
-        return f"the constant {expr.value!r} is no {expr.dtype}"
-    return None
-
-
-@expr_rule
-def no_temps(expr: Expr, scope: Scope) -> str | None:
-    """Named temporaries belong to loop trees, not to programs."""
-    return f"uses the temporary {expr.name}" if isinstance(expr, Temp) else None
-
-
-@expr_rule
-def position_is_number(expr: Expr, scope: Scope) -> str | None:
-    """A position that is used as a number is an integer or a float, not bool."""
-    if isinstance(expr, IndexValue) and expr.dtype is torch.bool:
-        return f"the position {index_text(expr.index)} is used as bool"
-    return None
 
 
 # ---- all of them -----------------------------------------------------------------------------
@@ -463,7 +268,11 @@ def _step_violations(step: Step, scope: Scope) -> Iterator[Violation]:
         return
     axes = frozenset((*step.axes, *step.reduce_axes))
     scopes = [Scope(scope.program, scope.made, axes, masked) for masked in (False, True)]
-    for node, masked in _nodes(step.body):
+    nodes = [pair for root in step.roots for pair in _nodes(root)]
+    if isinstance(step, Scatter):
+        place = Load(step.buffer, step.index, step.body.dtype)
+        nodes.append((place, False))
+    for node, masked in nodes:
         for name, about in EXPR_RULES.items():
             if reason := about(node, scopes[masked]):
                 yield Violation(name, where, reason)

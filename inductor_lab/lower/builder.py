@@ -38,6 +38,7 @@ from inductor_lab.ir.program import (
     Pointwise,
     Reduction,
     Scan,
+    Scatter,
     Step,
 )
 from inductor_lab.lower.number import number
@@ -217,6 +218,28 @@ class Builder:
         buffer = self._new(facts, BufferKind.COMPUTED)
         axes = axes_of(facts.shape)
         self.steps.append(Scan(buffer.name, axes, axes[dim], kind, body, self.origins))
+        return TensorValue.of(buffer)
+
+    def scatter(
+        self,
+        base: TensorValue,
+        shape: tuple[Size, ...],
+        index: tuple[Index, ...],
+        kind: str,
+        body: Expr,
+    ) -> TensorValue:
+        """`base` with `body` put at `index` for all points of `shape`.
+
+        The nest that made `base` must have been made for this alone: its buffer is continued.
+        """
+        if any(is_int(size, 0) for size in shape):
+            return base
+        old = self.buffers[base.buffer]
+        facts = Facts(old.layout.size, old.layout.stride, old.dtype, old.device)
+        buffer = self._new(facts, BufferKind.COMPUTED)
+        axes, body = axes_of(shape), self.convert(body, old.dtype)
+        nest = Scatter(buffer.name, old.name, axes, index, kind, body, self.origins)
+        self.steps.append(nest)
         return TensorValue.of(buffer)
 
     def copy(self, value: TensorValue, facts: Facts | None = None) -> TensorValue:

@@ -47,6 +47,7 @@ from inductor_lab.lower import (
     random,
     reduce,
     scan,
+    scatter,
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
@@ -56,7 +57,19 @@ from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
 
 aten = torch.ops.aten
-FAMILIES = (pointwise, formula, reduce, scan, pool, view, index, create, random, matmul)
+FAMILIES = (
+    pointwise,
+    formula,
+    reduce,
+    scan,
+    pool,
+    view,
+    index,
+    scatter,
+    create,
+    random,
+    matmul,
+)
 """The modules whose import fills the registry."""
 
 SIZES = frozenset(

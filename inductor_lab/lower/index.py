@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr, Masked
-from inductor_lab.ir.index import ZERO, Index, Size, add_sizes, is_int
+from inductor_lab.ir.index import Index, Size, add_sizes, is_int
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
@@ -210,50 +210,46 @@ def index(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None])
     neighbours, otherwise in front.  Bool masks (results of unknown size) are left to ATen.
     """
     given = [*indices, *[None] * (x.ndim - len(indices))]
-    used = [d for d, one in enumerate(given) if one is not None]
-    if any(given[d].dtype in (torch.bool, torch.uint8) for d in used):
+    if any(one is not None and is_mask(one) for one in given):
         return fallback(build, build.node.target, (x, indices), {}, reason="mask as index")
-    at = identity(build.result.shape)
-    rank = max(given[d].ndim for d in used)
-    first = used[0] if used == list(range(used[0], used[-1] + 1)) else 0
-    common = at[first : first + rank]
-    rest = iter((*at[:first], *at[first + rank :]))
-    places = [
-        next(rest) if one is None else _wrapped(build, one, common, x.shape[d])
-        for d, one in enumerate(given)
-    ]
+    _, places = indexed(build, x, given)
     return build.pointwise(build.load(x, places))
 
 
-def _wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size) -> Index:
+def is_mask(index: TensorValue) -> bool:
+    """Does it pick elements by yes and no?"""
+    return index.dtype in (torch.bool, torch.uint8)
+
+
+def indexed(
+    build: Builder, x: TensorValue, given: Sequence[TensorValue | None]
+) -> tuple[tuple[Size, ...], tuple[Index, ...]]:
+    """The shape of `x[given]`, and the element of x that each of its elements is.
+
+    `given` has an entry for each dimension of x.  A negative position counts from the end.
+    """
+    used = [(d, one) for d, one in enumerate(given) if one is not None]
+    dims = [d for d, _ in used]
+    rank = max(one.ndim for _, one in used)
+    common: list[Size] = [1] * rank
+    for _, one in used:
+        for d, size in enumerate(one.shape, rank - one.ndim):
+            common[d] = size if is_int(common[d], 1) else common[d]
+    first = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
+    others = [size for size, one in zip(x.shape, given, strict=True) if one is None]
+    shape = (*others[:first], *common, *others[first:])
+    at = identity(shape)
+    rest = iter((*at[:first], *at[first + rank :]))
+    places = [
+        next(rest) if one is None else wrapped(build, one, at[first : first + rank], size)
+        for size, one in zip(x.shape, given, strict=True)
+    ]
+    return shape, tuple(places)
+
+
+def wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size) -> Index:
     """A loaded position, with `size` added if it is negative."""
     place = build.convert(build.load(index, at), torch.int64)
     below = build.op("lt", place, build.const(0, torch.int64))
-    wrapped = build.op("add", place, build.const(size, torch.int64))
-    return build.gathered(build.op("where", below, wrapped, place), size)
-
-
-@lowers(aten.scatter.value, aten.scatter.src)
-def scatter(
-    build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
-) -> TensorValue:
-    """One chosen position of a dimension takes a new value (the gradient of a picked element).
-
-    out[i, j] = value if j == index[i, 0] else x[i, j].  Where `index` chooses several positions
-    or covers only a part of x, ATen does it.
-    """
-    dim %= max(x.ndim, 1)
-    rest = [d for d in range(x.ndim) if d != dim]
-    one_each = x.ndim > 0 and is_int(index.shape[dim], 1)
-    if not one_each or any(index.shape[d] != x.shape[d] for d in rest):
-        return fallback(build, build.node.target, (x, dim, index, value), {})
-    facts = build.result
-    at = identity(facts.shape)
-    first = (*at[:dim], ZERO, *at[dim + 1 :])
-    if isinstance(value, TensorValue):
-        new = build.load(value, first)
-    else:
-        new = build.const(value, facts.dtype)
-    chosen = build.convert(build.load(index, first), torch.int64)
-    test = build.op("eq", build.position(at[dim]), chosen)
-    return build.pointwise(build.op("where", test, new, build.load(x, at)))
+    moved = build.op("add", place, build.const(size, torch.int64))
+    return build.gathered(build.op("where", below, moved, place), size)

@@ -25,13 +25,17 @@ KEPT = (
     # libraries do these whole
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten.baddbmm.default,
-    aten.embedding_dense_backward.default,
     # one nest of ours does these
     aten.rsub.Tensor,
     aten.rsub.Scalar,
     aten.tril.default,
     aten.triu.default,
     aten.select_scatter.default,
+    aten.embedding_dense_backward.default,
+    aten.index_add.default,
+    aten.index_copy.default,
+    aten.index_fill.int_Scalar,
+    aten.index_fill.int_Tensor,
     aten.fill.Scalar,
     aten.fill.Tensor,
     aten.zeros.default,

@@ -15,6 +15,7 @@ from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
+from inductor_lab.ir.program import Scatter
 from inductor_lab.options import Options
 from inductor_lab.runtime.library import Library, build_library, place_of
 from inductor_lab.runtime.pool import POOL
@@ -105,9 +106,12 @@ def cpp_function(library: Library, kernel: Kernel, traces: Mapping[str, str]) ->
 
 
 def gathering(group: Group) -> Iterator[Load]:
-    """The loads of a group whose place depends on a loaded value."""
+    """The loads of a group whose place depends on a loaded value (a scatter's store is one too)."""
     for nest in (*group.nests, *group.inlined.values()):
-        for load in nest.body.loads():
+        loads = [load for root in nest.roots for load in root.loads()]
+        if isinstance(nest, Scatter):
+            loads.append(Load(nest.buffer, nest.index, nest.body.dtype, nest.origins))
+        for load in loads:
             if any(_has_gather(index) for index in load.index):
                 yield load
 

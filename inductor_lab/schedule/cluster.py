@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, Pointwise, Scan
+from inductor_lab.ir.program import Buffer, Pointwise, Scan, Scatter
 from inductor_lab.schedule.facts import (
     Access,
     NestFacts,
@@ -56,7 +56,8 @@ class Member:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The nest's axes as the cluster names them, one for each dimension of its buffer."""
+        """The nest's axes as the cluster names them, one for each dimension of its buffer (of a
+        scatter: of what it stores)."""
         return tuple(self.rename.get(axis, axis) for axis in self.facts.nest.axes)
 
     @property
@@ -93,6 +94,12 @@ class Cluster:
     def accumulates(self) -> bool:
         return any(member.accumulates for member in self.members)
 
+    @property
+    def scatter(self) -> Scatter | None:
+        """The scatter that it is, if it is one: that shares its kernel with no other nest."""
+        nest = self.members[0].facts.nest
+        return nest if isinstance(nest, Scatter) else None
+
     @cached_property
     def loads(self) -> dict[str, dict[Place, None]]:
         """Every buffer that is loaded, with its places; inlined and made ones too."""
@@ -118,8 +125,14 @@ class Cluster:
 
     @cached_property
     def bytes_written(self) -> int:
-        written = (self.buffers[name] for name in self.written)
-        return sum(storage_elements(buffer) * buffer.dtype.itemsize for buffer in written)
+        total = 0
+        for name in self.written:
+            nest, buffer = self.made[name].facts.nest, self.buffers[name]
+            elements = storage_elements(buffer)
+            if isinstance(nest, Scatter):
+                elements = min(elements, access(nest.index, nest.axes, buffer).elements)
+            total += elements * buffer.dtype.itemsize
+        return total
 
     @property
     def bytes(self) -> int:
@@ -168,7 +181,7 @@ def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
     loads: Loads = {}
     for buffer, place in facts.loads:
         loads.setdefault(buffer, {})[place] = access(place, loops, buffers[buffer])
-    axes = real_axes(nest.axes)
+    axes = real_axes(nest.apart if isinstance(nest, Scatter) else nest.axes)
     if isinstance(nest, Scan):
         axes = tuple(axis for axis in axes if axis != nest.axis)
     return Cluster(axes, (Member(facts, {}, loads),), {}, frozenset({facts.buffer}), buffers)

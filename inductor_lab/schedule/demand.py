@@ -20,7 +20,7 @@ Demand = dict[tuple[str, Place], Expr | None]
 def demand(nest: Nest, producers: Mapping[str, Pointwise]) -> Demand:
     """Everything the nest loads, directly or through the bodies of `producers`."""
     found: Demand = {}
-    waiting: list[Expr] = [nest.body]
+    waiting: list[Expr] = list(nest.roots)
     while waiting:
         for load in waiting.pop().loads():
             key = (load.buffer, load.index)

@@ -23,7 +23,7 @@ from inductor_lab.ir.index import (
     is_int,
 )
 from inductor_lab.ir.ops import OPS
-from inductor_lab.ir.program import Buffer, Nest, Pointwise
+from inductor_lab.ir.program import Buffer, Nest, Pointwise, Scatter
 
 Place: TypeAlias = tuple[Index, ...]
 """Where a buffer is loaded: one index for each of its dimensions."""
@@ -58,7 +58,9 @@ def nest_facts(nest: Nest, position: int) -> NestFacts:
     loads: dict[tuple[str, Place], None] = {}
     flops = int(not isinstance(nest, Pointwise))
     ops = 1
-    for node in nest.body.walk():
+    if isinstance(nest, Scatter):
+        loads[nest.base, nest.index] = None
+    for node in (node for root in nest.roots for node in root.walk()):
         if isinstance(node, Load):
             loads[node.buffer, node.index] = None
         elif isinstance(node, Op):

@@ -15,6 +15,7 @@ from inductor_lab.ir.program import (
     Pointwise,
     Reduction,
     Scan,
+    Scatter,
     read_by,
     written_by,
 )
@@ -113,7 +114,8 @@ def _pointwise(facts: NestFacts) -> Pointwise:
 def _with_group_axes(member: Member) -> Nest:
     nest = member.facts.nest
     moved = {axis: Index.of(new) for axis, new in member.rename.items() if axis != new}
-    if not moved:
+    if not moved or isinstance(nest, Scatter):
+        assert not moved, "a scatter is alone in its kernel, with its own axes"
         return nest
     body = nest.body.substitute(moved)
     if isinstance(nest, Reduction):

@@ -16,7 +16,7 @@ import torch
 
 from inductor_lab.ir.expr import Const, Expr, Load, Masked, Temp, map_expr
 from inductor_lab.ir.interpret import Run, evaluate, run_nest, stored
-from inductor_lab.ir.program import ExternCall, Nest
+from inductor_lab.ir.program import ExternCall, Nest, Scatter
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import Place
 from inductor_lab.schedule.result import Group, Schedule
@@ -53,7 +53,7 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     device = run.device(run.program.buffers[nest.buffer].device)
     axes = (*nest.axes, *nest.reduce_axes)
     bodies = {key: body for key, body in demand(nest, group.inlined).items() if body is not None}
-    every = (node for body in (nest.body, *bodies.values()) for node in body.walk())
+    every = (node for body in (*nest.roots, *bodies.values()) for node in body.walk())
     guarded = any(isinstance(node, Masked) for node in every)
     env = dict(run.env)
     temps: dict[Key, Temp] = {}
@@ -63,8 +63,11 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
         name = f"t{len(temps)}"
         env[name] = evaluate(value, axes, env, run.symbols, device)
         temps[key] = Temp(name, body.dtype)
-    body = _with_temps(nest.body, temps)
-    return run_nest(replace(nest, body=body), env, run.symbols, device)
+    if isinstance(nest, Scatter):
+        nest = nest.rewritten(lambda value: _with_temps(value, temps), {})
+    else:
+        nest = replace(nest, body=_with_temps(nest.body, temps))
+    return run_nest(nest, env, run.symbols, device)
 
 
 def _in_order(bodies: Mapping[Key, Expr]) -> Iterable[Key]:

@@ -38,6 +38,19 @@ def no_step_between(pair: Pair) -> str | None:
 
 
 @legality
+def scatter_alone(pair: Pair) -> str | None:
+    """What is written at computed places is complete only when its kernel is over, and no other
+    nest visits the same points.  Producers may be evaluated in it, apart from its base."""
+    scatters = [cluster.scatter for cluster in (pair.first, pair.second)]
+    for scatter in scatters:
+        if scatter is not None and scatter.base == pair.producer:
+            return f"{scatter.buffer} continues the storage of {pair.producer}"
+        if scatter is not None and not pair.evaluated_on_demand:
+            return f"{scatter.buffer} is written at computed places, in a kernel of its own"
+    return None
+
+
+@legality
 def stored_once(pair: Pair) -> str | None:
     """A buffer is written by one kernel; the others that need it load it."""
     if pair.home is None:
@@ -52,7 +65,9 @@ def same_iteration_space(pair: Pair) -> str | None:
     Reductions keep all their axes outer; a pointwise nest may turn some of its own into inner
     loops.
     """
-    if pair.evaluated_on_demand or axes_cover(pair.first, pair.second, pair.common):
+    if pair.evaluated_on_demand or scatter_alone(pair):
+        return None
+    if axes_cover(pair.first, pair.second, pair.common):
         return None
     return (
         f"the kernel of {pair.producer} runs over {_space(pair.first)}, "
@@ -64,7 +79,7 @@ def same_iteration_space(pair: Pair) -> str | None:
 def same_point(pair: Pair) -> str | None:
     """What one nest makes, another may read only at the same point of the outer axes: other points
     may not have been computed yet."""
-    if pair.evaluated_on_demand:
+    if pair.evaluated_on_demand or scatter_alone(pair):
         return None
     back = {other: one for one, other in pair.common.items()}
     return _elsewhere(pair.first, pair.second, pair.common) or _elsewhere(

@@ -24,6 +24,7 @@ from inductor_lab.ir.program import (
     Pointwise,
     Reduction,
     Scan,
+    Scatter,
     read_by,
     written_by,
 )
@@ -149,7 +150,11 @@ class _Plan:
                 self.available.setdefault(kind, []).append(life.buffer)
 
     def reuse_in(self, position: int, group: Group) -> None:
-        """Find a storage for each result of a group."""
+        """Find a storage for each result of a group; a scatter's is that of its base."""
+        (nest, *_) = group.nests
+        if isinstance(nest, Scatter):
+            self.continued(position, nest)
+            return
         for name in made_by(group):
             candidates = self.available.get(_kind_of_storage(self.buffers[name]), [])
             fitting = [old for old in candidates if self.lives[old].first < position]
@@ -167,6 +172,15 @@ class _Plan:
                 for gap in range(self.lives[old].last + 1, position):
                     self.live[gap] += self.lives[old].nbytes
             self.reuse[name] = old
+            candidates.remove(old)
+
+    def continued(self, position: int, scatter: Scatter) -> None:
+        old = scatter.base
+        self.reuse[scatter.buffer] = old
+        self.in_place.add(scatter.buffer)
+        self.live[position] -= self.lives[old].nbytes
+        candidates = self.available.get(_kind_of_storage(self.buffers[old]), [])
+        if old in candidates:
             candidates.remove(old)
 
     def affordable(self, old: str, position: int) -> bool:
@@ -195,6 +209,8 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
     """
     nests = {nest.buffer: nest for nest in group.nests}
     writer = nests[new]
+    if isinstance(writer, Scatter):
+        return writer.base == old
     if isinstance(writer, Reduction):
         return False
     recomputed = {n.buffer: n for n in group.nests if isinstance(n, Pointwise)}

@@ -5,7 +5,15 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 
 from __future__ import annotations
 
-from inductor_lab.ir.program import BufferView, ExternCall, Nest, Pointwise, Scan, written_by
+from inductor_lab.ir.program import (
+    BufferView,
+    ExternCall,
+    Nest,
+    Pointwise,
+    Scan,
+    Scatter,
+    written_by,
+)
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.memory import made_by, needed_by, runs_in_place
@@ -33,6 +41,10 @@ def _verify_group(group: Group) -> None:
         where = f"{nest.buffer} in {group.name}"
         inner = set(real_axes((*nest.axes, *nest.reduce_axes))) - outer
         assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
+        if isinstance(nest, Scatter):
+            assert outer == set(real_axes(nest.apart)), f"{where}: points of it may meet"
+            assert len(group.nests) == 1, f"{where} is not alone"
+            continue
         assert not names & {axis.name for axis in inner}, f"{where}: two axes, one name"
         if isinstance(nest, Pointwise):
             assert nest.buffer in group.stored, f"{where} is neither stored nor inlined"

@@ -15,6 +15,7 @@ from inductor_lab.ir.program import (
     ExternCall,
     LoopProgram,
     Pointwise,
+    Scatter,
     Step,
     read_by,
     written_by,
@@ -68,6 +69,7 @@ class Walk:
             else:
                 self.facts[step.buffer] = facts = nest_facts(step, position)
                 names = frozenset(buffer for buffer, _ in facts.loads)
+                self.kept |= {step.base} if isinstance(step, Scatter) else set()
                 for name in names:
                     self.readers.setdefault(name, []).append(step.buffer)
             sources.append({maker[name] for name in names if name in maker})
@@ -245,7 +247,8 @@ class Walk:
         way = self.reach.between(_steps_of(first), _steps_of(second))
         between = next((self.describe(p) for p in positions(way)), None)
         pair = Pair(*names, placement, first, second, common, None, between, None, 0)
-        if legality.same_iteration_space(pair) or legality.same_point(pair):
+        rules = (legality.scatter_alone, legality.same_iteration_space, legality.same_point)
+        if any(rule(pair) for rule in rules):
             return pair
         merged = put_together(first, second, common)
         escaping = frozenset(b for b in merged.made if self.escapes(b, inside))

@@ -5,7 +5,7 @@ import sympy
 import torch
 
 from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, Temp
-from inductor_lab.ir.index import ZERO, Axis, Index
+from inductor_lab.ir.index import ZERO, Axis, Gathered, Index
 from inductor_lab.ir.program import (
     Buffer,
     BufferKind,
@@ -15,6 +15,7 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Pointwise,
     Reduction,
+    Scatter,
 )
 from inductor_lab.ir.verify import (
     EXPR_RULES,
@@ -53,6 +54,20 @@ def reduction(kind="sum", body=None, dtype=f32):
     body = body or Load("x", (I, R), f32)
     out = buffer("out", size=(4,), dtype=dtype)
     return program(Reduction("out", (i,), (r,), kind, body), buffers=(out,))
+
+
+def scatter(kind="add", body=x, outputs=()):
+    """`out` is x with rows added to it."""
+    row = Index.of(Gathered(Load("y", (I,), i64), 4))
+    start = buffer("start", dtype=body.dtype)
+    made = buffer("out", dtype=body.dtype)
+    return program(
+        Pointwise("start", (i, j), body),
+        Scatter("out", "start", (i, j), (row, J), kind, body),
+        buffers=(buffer("y", "input", (4,), i64), start, made),
+        inputs=("x", "y"),
+        outputs=tuple(BufferView(name, made.layout) for name in outputs),
+    )
 
 
 def extern(kind="extern"):
@@ -127,6 +142,12 @@ CASES = {
         "the axis i0 is there twice",
     ),
     "reduction_known": (reduction("max"), reduction("median"), "there is no reduction median"),
+    "scatter_known": (scatter("maximum"), scatter("median"), "there is no scatter median"),
+    "base_continued": (
+        scatter(outputs=["out"]),
+        scatter(outputs=["out", "start"]),
+        "overwrites start, which is needed as it was",
+    ),
     "stores_its_dtype": (
         reduction("sum", dtype=f16),
         pointwise(x, dtype=f16),
@@ -235,3 +256,19 @@ def test_all_violations_are_listed():
 )
 def test_other_refusals(body, reason):
     assert reason in [v.reason for v in violations(pointwise(body))]
+
+
+def test_half_precision_is_stored_and_not_added():
+    assert not list(violations(scatter("store", half)))
+    assert [v.rule for v in violations(scatter("add", half))] == ["scatter_known"]
+
+
+def test_a_scatter_runs_and_prints():
+    made = scatter("add", outputs=["out"])
+    given, rows = torch.randn(4, 8), torch.tensor([2, 0, 2, 2])
+    expected = given.index_add(0, rows, given)
+    torch.testing.assert_close(made.run(given, rows)[0], expected)
+    text = "out[y[i0], i1] : f32 cpu  i0<4, i1<8\n  = start with add of x[i0, i1]"
+    assert text in str(made)
+    with pytest.raises(IndexError, match="out of range"):
+        made.run(given, rows + 2)

@@ -119,6 +119,10 @@ def sum_of_two(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return y, y @ a + y
 
 
+def rows_added(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    return x.abs().index_add(0, rows.bool().long()[:, 0], rows.sin())
+
+
 @cache
 def cached_schedule(
     function: Callable[..., object], sizes: tuple[tuple[int, ...], ...]
@@ -148,6 +152,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "stored_once": (
         Example(two_homes, SQUARE, "buf0", "buf1"),
         Example(two_homes, SQUARE, "buf0", "buf2"),
+    ),
+    "scatter_alone": (
+        Example(rows_added, SQUARE * 2, "buf3", "buf5"),
+        Example(rows_added, SQUARE * 2, "buf4", "buf5"),
     ),
     "same_iteration_space": (
         Example(rows, SQUARE, "buf0", "buf1"),

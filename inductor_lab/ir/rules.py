@@ -1,0 +1,83 @@
+"""What a rule about loop programs is, and the tables of all rules.
+
+A rule returns what is wrong, or None.  `verify.py` has those about programs and steps,
+`verify_body.py` those about the expressions inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Axis
+from inductor_lab.ir.program import LoopProgram, Step
+
+HALF = (torch.float16, torch.bfloat16)
+"""Dtypes for storage only: bodies compute in float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One rule that does not hold; `where` is a buffer's name, or "program"."""
+
+    rule: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}  [{self.rule}]"
+
+
+class InvalidProgram(AssertionError):
+    """A phase made a loop program that is not legal: a bug of ours, not of the person."""
+
+    def __init__(self, name: str, violations: tuple[Violation, ...]) -> None:
+        self.violations = violations
+        lines = [f"the loop program {name} breaks {len(violations)} rules"]
+        super().__init__("\n  ".join([*lines, *map(str, violations)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a rule may look at: the program, what was made before this step, and the loops.
+
+    `masked` holds below the body of a `Masked`, where indices may be out of range.
+    """
+
+    program: LoopProgram
+    made: frozenset[str]
+    axes: frozenset[Axis] = frozenset()
+    masked: bool = False
+
+
+ProgramRule = Callable[[LoopProgram], str | None]
+StepRule = Callable[[Step, Scope], str | None]
+ExprRule = Callable[[Expr, Scope], str | None]
+
+PROGRAM_RULES: dict[str, ProgramRule] = {}
+STEP_RULES: dict[str, StepRule] = {}
+EXPR_RULES: dict[str, ExprRule] = {}
+
+
+def program_rule(rule: ProgramRule) -> ProgramRule:
+    """Register a rule about the whole program."""
+    assert rule.__name__ not in PROGRAM_RULES, f"two rules are named {rule.__name__}"
+    PROGRAM_RULES[rule.__name__] = rule
+    return rule
+
+
+def step_rule(rule: StepRule) -> StepRule:
+    """Register a rule about one loop nest or extern call."""
+    assert rule.__name__ not in STEP_RULES, f"two rules are named {rule.__name__}"
+    STEP_RULES[rule.__name__] = rule
+    return rule
+
+
+def expr_rule(rule: ExprRule) -> ExprRule:
+    """Register a rule about one node of a body."""
+    assert rule.__name__ not in EXPR_RULES, f"two rules are named {rule.__name__}"
+    EXPR_RULES[rule.__name__] = rule
+    return rule

@@ -1,0 +1,376 @@
+"""Operators that write at computed places: index_put, scatter, index_add, embedding's gradient.
+
+    index_add(x[4, 8], 0, rows[3], source[3, 8])
+
+    buf0[i0, i1] = x[i0, i1]                         a copy that is the scatter's own
+    buf1[rows[i0], i1] : f32   i0<3, i1<8
+      = buf0 with add of source[i0, i1]
+
+float16 and bfloat16 are combined in float32 and rounded once.
+
+Inductor: `lowering.py`, `index_put_impl_`, `scatter_reduce_`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
+from inductor_lab.lower.builder import Builder, size_of
+from inductor_lab.lower.extern import fallback
+from inductor_lab.lower.index import indexed, is_mask, wrapped
+from inductor_lab.lower.reduce import accumulator
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue, identity, reshape, unflatten
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The points of a scatter, `shape`, and the element of the result that each goes to."""
+
+    shape: tuple[Size, ...]
+    index: tuple[Index, ...]
+
+    @property
+    def at(self) -> tuple[Index, ...]:
+        """The points themselves."""
+        return identity(self.shape)
+
+
+def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
+    """A copy of `x` (zeros for None), of the result's shape, that a scatter may continue."""
+    facts = build.result.having(dtype)
+    zero = build.const(0, dtype)
+    body = zero if x is None else build.load(x, identity(facts.shape))
+    return build.pointwise(body, facts)
+
+
+def rounded(build: Builder, made: TensorValue) -> TensorValue:
+    """What was made, in the dtype of the result."""
+    facts = build.result
+    if made.dtype == facts.dtype:
+        return made
+    return build.pointwise(build.load(made, identity(facts.shape)), facts)
+
+
+def stored(build: Builder, x: TensorValue, target: Target, value: Expr) -> TensorValue:
+    """x with values stored at the target."""
+    return build.scatter(start(build, x, x.dtype), target.shape, target.index, "store", value)
+
+
+def added(
+    build: Builder, x: TensorValue | None, target: Target, value: Expr, kind: str = "add"
+) -> TensorValue:
+    """x (or zeros) with values added at the target, or multiplied."""
+    wide = accumulator(build.result.dtype)
+    begin = start(build, x, wide)
+    return rounded(build, build.scatter(begin, target.shape, target.index, kind, value))
+
+
+# ---- index tensors that broadcast together -------------------------------------------------------
+
+
+@lowers(aten.index_put.default, aten._unsafe_index_put.default)
+def index_put(
+    build: Builder,
+    x: TensorValue,
+    indices: Sequence[TensorValue | None],
+    values: TensorValue,
+    accumulate: bool = False,
+) -> TensorValue:
+    """`x[indices] = values`, or `+=`; negative positions count from the end."""
+    given = [*indices, *[None] * (x.ndim - len(indices))]
+    if any(one is not None and is_mask(one) for one in given):
+        done = _masked_put(build, x, given, values, accumulate)
+        if done is not None:
+            return done
+        args = (x, indices, values, accumulate)
+        return fallback(build, build.node.target, args, {}, reason="mask as index")
+    shape, places = indexed(build, x, given)
+    target = Target(shape, places)
+    value = build.load(values, target.at)
+    return (added if accumulate else stored)(build, x, target, value)
+
+
+def _masked_put(
+    build: Builder,
+    x: TensorValue,
+    given: Sequence[TensorValue | None],
+    values: TensorValue,
+    accumulate: bool,
+) -> TensorValue | None:
+    """One mask and values that are the same for all elements that it picks: a choice."""
+    used = [d for d, one in enumerate(given) if one is not None]
+    mask = given[used[0]]
+    assert mask is not None
+    first, after = used[0], x.ndim - used[0] - mask.ndim
+    picked = values.shape[-1 - after] if values.ndim > after else 1
+    if len(used) > 1 or not is_int(picked, 1):
+        return None
+    at = identity(x.shape)
+    value = build.load(values, (*at[:first], ZERO, *at[x.ndim - after :]))
+    old = build.load(x, at)
+    if accumulate:
+        wide = accumulator(x.dtype)
+        value = build.op("add", build.convert(old, wide), build.convert(value, wide))
+    chosen = build.convert(build.load(mask, at[first : first + mask.ndim]), torch.bool)
+    value = build.convert(value, x.dtype)
+    return build.pointwise(build.op("where", chosen, value, old))
+
+
+@lowers(aten.put.default)
+def put(
+    build: Builder,
+    x: TensorValue,
+    index: TensorValue,
+    source: TensorValue,
+    accumulate: bool = False,
+) -> TensorValue:
+    """x as one long row; negative positions count from the end."""
+    flat = wrapped(build, index, identity(index.shape), product(x.shape))
+    target = Target(index.shape, tuple(unflatten(flat, x.shape)))
+    value = build.load(reshape(source, index.shape), target.at)
+    return (added if accumulate else stored)(build, x, target, value)
+
+
+# ---- one index tensor for one dimension ----------------------------------------------------------
+
+
+def along(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> Target:
+    """The points of `index`: each goes to its own place, apart from dimension `dim`."""
+    shape = index.shape or (1,) * x.ndim
+    at = identity(shape)
+    if not x.ndim:
+        return Target(shape, ())
+    dim %= x.ndim
+    row = build.gathered(build.load(index, at), x.shape[dim])
+    return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
+
+
+def slices(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, wrap: bool = False
+) -> Target:
+    """Whole slices of dimension `dim`; `index` has one or no dimension."""
+    if not x.ndim:
+        return Target((), ())
+    dim %= x.ndim
+    count = index.shape[0] if index.ndim else 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])
+    at = identity(shape)
+    if wrap:
+        row = wrapped(build, index, at[dim : dim + 1], x.shape[dim])
+    else:
+        row = build.gathered(build.load(index, at[dim : dim + 1]), x.shape[dim])
+    return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
+
+
+@lowers(aten.scatter.src, aten.scatter.value, aten.scatter.reduce, aten.scatter.value_reduce)
+def scatter(
+    build: Builder,
+    x: TensorValue,
+    dim: int,
+    index: TensorValue,
+    value: Any,
+    reduce: str | None = None,
+) -> TensorValue:
+    """Elements of one dimension take new values.
+
+    Where `index` picks one element of each row, it is a choice that fuses with its neighbours:
+    out[i, j] = value if j == index[i, 0] else x[i, j].
+    """
+    if reduce is None and _picks_one(x, dim, index):
+        return _one_each(build, x, dim % x.ndim, index, value)
+    target = along(build, x, dim, index)
+    new = _value(build, value, target.at)
+    if reduce is None:
+        return stored(build, x, target, new)
+    return added(build, x, target, new, {"add": "add", "multiply": "mul"}[reduce])
+
+
+def _value(build: Builder, value: Any, at: Sequence[Index]) -> Expr:
+    if isinstance(value, TensorValue):
+        return build.load(value, at)
+    return build.const(value, build.result.dtype)
+
+
+def _picks_one(x: TensorValue, dim: int, index: TensorValue) -> bool:
+    if not x.ndim or index.ndim != x.ndim or not is_int(index.shape[dim], 1):
+        return False
+    return all(index.shape[d] == x.shape[d] for d in range(x.ndim) if d != dim % x.ndim)
+
+
+def _one_each(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
+) -> TensorValue:
+    at = identity(build.result.shape)
+    first = (*at[:dim], ZERO, *at[dim + 1 :])
+    chosen = build.convert(build.load(index, first), torch.int64)
+    test = build.op("eq", build.position(at[dim]), chosen)
+    new = _value(build, value, first)
+    return build.pointwise(build.op("where", test, new, build.load(x, at)))
+
+
+@lowers(aten.scatter_add.default)
+def scatter_add(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue
+) -> TensorValue:
+    """Elements are added along one dimension; several may meet."""
+    target = along(build, x, dim, index)
+    return added(build, x, target, build.load(source, target.at))
+
+
+@lowers(aten.index_add.default)
+def index_add(
+    build: Builder,
+    x: TensorValue,
+    dim: int,
+    index: TensorValue,
+    source: TensorValue,
+    alpha: Any = 1,
+) -> TensorValue:
+    """Slices are added, `alpha` times."""
+    target = slices(build, x, dim, index)
+    value = build.load(source, target.at)
+    if alpha != 1:
+        wide = accumulator(build.result.dtype)
+        value = build.op("mul", build.convert(value, wide), build.const(alpha, wide))
+    return added(build, x, target, value)
+
+
+@lowers(aten.index_copy.default)
+def index_copy(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue
+) -> TensorValue:
+    """Slices are replaced."""
+    target = slices(build, x, dim, index)
+    return stored(build, x, target, build.load(source, target.at))
+
+
+@lowers(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
+) -> TensorValue:
+    """Slices take one value."""
+    target = slices(build, x, dim, index, wrap=True)
+    return stored(build, x, target, _value(build, value, ()))
+
+
+# ---- reductions of what meets --------------------------------------------------------------------
+
+KINDS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
+
+
+def _neutral(kind: str, dtype: torch.dtype) -> Any:
+    """What combines with any value to that value."""
+    if kind in ("add", "mul"):
+        return 0 if kind == "add" else 1
+    lowest = kind == "maximum"
+    if dtype is torch.bool:
+        return not lowest
+    if dtype.is_floating_point:
+        return -math.inf if lowest else math.inf
+    return torch.iinfo(dtype).min if lowest else torch.iinfo(dtype).max
+
+
+def _reduced(
+    find: Any,
+    build: Builder,
+    x: TensorValue,
+    dim: int,
+    index: TensorValue,
+    source: TensorValue,
+    reduce: str,
+    include_self: bool = True,
+) -> TensorValue:
+    """All values that go to one place, and what was there if `include_self`, become one."""
+    target = find(build, x, dim, index)
+    kind, facts = KINDS[reduce], build.result
+    wide = accumulator(facts.dtype)
+    made = start(build, x, wide)
+    if not include_self:
+        neutral = build.const(_neutral(kind, wide), wide)
+        made = build.scatter(made, target.shape, target.index, "store", neutral)
+    value = build.load(source, target.at)
+    made = build.scatter(made, target.shape, target.index, kind, value)
+    if reduce != "mean":
+        return rounded(build, made)
+    counts = build.pointwise(build.const(include_self, torch.int64), facts.having(torch.int64))
+    one = build.const(1, torch.int64)
+    counts = build.scatter(counts, target.shape, target.index, "add", one)
+    at = identity(facts.shape)
+    count = build.convert(build.op("maximum", build.load(counts, at), one), wide)
+    name = "truediv" if wide.is_floating_point else "floordiv"
+    return build.pointwise(build.op(name, build.load(made, at), count))
+
+
+lowers(aten.scatter_reduce.two)(partial(_reduced, along))
+lowers(aten.index_reduce.default)(partial(_reduced, slices))
+
+
+# ---- gradients and views -------------------------------------------------------------------------
+
+
+@lowers(aten.embedding_dense_backward.default)
+def embedding_dense_backward(
+    build: Builder,
+    grad: TensorValue,
+    indices: TensorValue,
+    count: Any,
+    padding: int,
+    by_frequency: bool,
+) -> TensorValue:
+    """Rows of the gradient are added to the rows of the table that they came from."""
+    wide = accumulator(grad.dtype)
+    rows = size_of(count)
+    at = identity(grad.shape)
+    chosen = build.load(indices, at[:-1])
+    row = build.gathered(chosen, rows)
+    value = build.convert(build.load(grad, at), wide)
+    if by_frequency:
+        value = build.op("truediv", value, _frequency(build, indices, rows, row, wide))
+    if padding >= 0:
+        test = build.op("eq", chosen, build.const(padding, chosen.dtype))
+        value = build.op("where", test, build.const(0, wide), value)
+    return added(build, None, Target(grad.shape, (row, at[-1])), value)
+
+
+def _frequency(
+    build: Builder, indices: TensorValue, rows: Size, row: Index, dtype: torch.dtype
+) -> Expr:
+    """How often the row that `row` stands for was chosen."""
+    facts = replace(build.result, shape=(rows,), stride=(1,), dtype=torch.int64)
+    counts = build.pointwise(build.const(0, torch.int64), facts)
+    place = build.gathered(build.load(indices, identity(indices.shape)), rows)
+    one = build.const(1, torch.int64)
+    counts = build.scatter(counts, indices.shape, (place,), "add", one)
+    return build.convert(build.load(counts, (row,)), dtype)
+
+
+@lowers(aten.as_strided_scatter.default)
+def as_strided_scatter(
+    build: Builder,
+    x: TensorValue,
+    source: TensorValue,
+    size: Sequence[Any],
+    stride: Sequence[Any],
+    offset: Any = None,
+) -> TensorValue:
+    """`source` at the places of a strided view of x, which lies row by row."""
+    fake = build.node.args[0].meta["val"]
+    if not fake.is_contiguous() or fake.storage_offset():
+        args = (x, source, size, stride, offset)
+        return fallback(build, build.node.target, args, {})
+    flat = Index.constant_of(size_of(offset or 0))
+    for index, step in zip(identity(source.shape), stride, strict=True):
+        flat = flat + index * size_of(step)
+    target = Target(source.shape, tuple(unflatten(flat, x.shape)))
+    return stored(build, x, target, build.load(source, target.at))
