@@ -79,7 +79,7 @@ def added(
 # ---- index tensors that broadcast together -------------------------------------------------------
 
 
-@lowers(aten.index_put.default, aten._unsafe_index_put.default)
+@lowers(aten.index_put.default)
 def index_put(
     build: Builder,
     x: TensorValue,

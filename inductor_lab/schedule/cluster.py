@@ -67,6 +67,8 @@ class Member:
 
     @property
     def store(self) -> Place:
+        if isinstance(self.facts.nest, Scatter):
+            return self.facts.nest.index
         return tuple(Index.of(axis) for axis in self.axes)
 
 

@@ -9,13 +9,12 @@ from inductor_lab.lower.graph import LOWERINGS
 from inductor_lab.rewrite.decompositions import ADDED, KEPT, decomposition_table
 
 aten = torch.ops.aten
-LIBRARIES_ONLY = {aten.embedding_dense_backward.default}
 COMPOSITE = {aten.linear.default, aten.scaled_dot_product_attention.default, aten.square.default}
 
 
 def test_what_is_kept_would_be_taken_apart_otherwise() -> None:
     assert set(KEPT) <= set(torch_api.core_decompositions())
-    assert set(KEPT) <= set(LOWERINGS) | LIBRARIES_ONLY
+    assert set(KEPT) <= set(LOWERINGS)
 
 
 def test_what_is_added_is_not_in_the_core() -> None:
