@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -36,7 +35,15 @@ from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.codegen.triton_blocks import Blocks, Cover, Row, blocks_of, index_type, reach
+from inductor_lab.codegen.triton_blocks import (
+    Blocks,
+    Cover,
+    Row,
+    blocks_of,
+    index_type,
+    reach,
+    with_atomics,
+)
 from inductor_lab.codegen.triton_loops import flattened, gathered
 from inductor_lab.codegen.triton_ops import (
     ATOMIC_NAMES,
@@ -54,8 +61,7 @@ from inductor_lab.codegen.triton_text import Dims, Expressions, Value
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
 from inductor_lab.ir.index import Gathered, Index, is_int, product
 from inductor_lab.ir.ops import POSITIONS
-from inductor_lab.ir.program import Buffer, Scatter
-from inductor_lab.schedule.facts import real_axes
+from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
 WIDTH = 100
@@ -87,18 +93,6 @@ def triton_kernel(
     if counted_in == "INDEX":
         launch["reach"] = reached
     return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
-
-
-def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
-    """Points of a scatter that may meet are independent where the machine has an atomic for them.
-
-    Of several plain stores to one place any may win on a GPU, as in eager.
-    """
-    nest = group.nests[0]
-    if not isinstance(nest, Scatter):
-        return group
-    atomic = nest.kind == "store" or buffers[nest.buffer].dtype in ATOMICS[nest.kind]
-    return replace(group, axes=real_axes(nest.axes)) if atomic else group
 
 
 class _Printer:

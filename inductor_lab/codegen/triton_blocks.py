@@ -10,13 +10,14 @@ Inductor: `codegen/triton.py`, `IterationRangesRoot`; `runtime/triton_heuristics
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Stmt, Store
 from inductor_lab.codegen.triton_loops import flat_indices, inner_loops, outer_loops, unit_axis
+from inductor_lab.codegen.triton_ops import ATOMICS
 from inductor_lab.ir.index import (
     Axis,
     Size,
@@ -27,7 +28,9 @@ from inductor_lab.ir.index import (
     mul_sizes,
     product,
 )
-from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.program import Buffer, Scatter
+from inductor_lab.schedule.facts import real_axes
+from inductor_lab.schedule.result import Group
 
 LONGEST_PERSISTENT = 4096
 """Rows up to this length are held in one block; longer ones are read RBLOCK elements at a time."""
@@ -132,6 +135,18 @@ class Blocks:
     def xaxis(self) -> Axis:
         """The outer loops as one."""
         return Axis("xindex", self.xnumel)
+
+
+def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
+    """Points of a scatter that may meet are independent where the machine has an atomic for them.
+
+    Of several plain stores to one place any may win on a GPU, as in eager.
+    """
+    nest = group.nests[0]
+    if not isinstance(nest, Scatter):
+        return group
+    atomic = nest.kind == "store" or buffers[nest.buffer].dtype in ATOMICS[nest.kind]
+    return replace(group, axes=real_axes(nest.axes)) if atomic else group
 
 
 def blocks_of(tree: tuple[Stmt, ...]) -> Blocks:
