@@ -1,78 +1,91 @@
-"""Pooling: reductions over a sliding window; what lies outside of the input is masked.
+"""Pooling in one to three dimensions: the largest, or the mean, of each window.
 
     max_pool2d(x[n, c, 8, 8], 2)  →  max over r0<2, r1<2 of x[i0, i1, 2*i2 + r0, 2*i3 + r1]
 
-Inductor: `lowering.py`, `max_pool2d_with_indices`, `avg_pool2d`.
+What lies outside of the input is masked.  float16 and bfloat16 are added in float32.
+
+Inductor: `lowering.py`, `max_pool2d_with_indices`, `avg_pool2d`, `_adaptive_avg_pool2d`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import torch
 
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis, Index, add_sizes, is_int, is_nonnegative, mul_sizes
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.index import both_hold, compare, masked
-from inductor_lab.lower.reduce import Space, accumulator, reduce_to
+from inductor_lab.ir.index import Index, Size
+from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.extern import fallback
+from inductor_lab.lower.index import both_hold, masked
+from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, flatten, identity
+from inductor_lab.lower.tensor import TensorValue, flatten, identity, unflatten
+from inductor_lab.lower.window import Adaptive, Sliding, Window, fold
 
 aten = torch.ops.aten
 
 
-def pair(given: Sequence[int] | int, default: Sequence[int] = ()) -> tuple[int, int]:
+def each(given: Sequence[int] | int, count: int, default: Sequence[int] = ()) -> list[int]:
     """`3`, `[3]` and `[3, 3]` mean the same; an empty list means the default."""
     values = [given] if isinstance(given, int) else list(given or default)
-    return values[0], values[-1]
+    return values if len(values) == count else values * count
 
 
-class Window:
-    """The elements that one result reads: a box of kernel size, `stride` apart from the next."""
+def sliding(
+    sizes: Sequence[Size],
+    results: Sequence[Size],
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+) -> list[Window]:
+    """One window for each dimension, from the arguments of a pooling operator."""
+    n = len(sizes)
+    kernels = each(kernel, n)
+    parts = (kernels, each(stride, n, kernels), each(padding, n), each(dilation, n))
+    return [Sliding(*one) for one in zip(sizes, results, *parts, strict=True)]
+
+
+def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window] | None:
+    """One window for each dimension; None if a size is symbolic."""
+    if not all(isinstance(size, int) for size in (*sizes, *results)):
+        return None
+    return [Adaptive(*one) for one in zip(sizes, results, strict=True)]
+
+
+class Pool:
+    """`windows` over the last dimensions of x; `element(r)` is what a result reads at r."""
 
     def __init__(
-        self,
-        build: Builder,
-        x: TensorValue,
-        shape: Sequence[Any],
-        kernel: tuple[int, int],
-        stride: tuple[int, int],
-        padding: tuple[int, int],
-        dilation: tuple[int, int] = (1, 1),
+        self, build: Builder, x: TensorValue, windows: Sequence[Window], facts: Facts
     ) -> None:
-        self.build, self.x, self.kernel = build, x, kernel
-        self.axes = tuple(Axis(f"r{n}", size) for n, size in enumerate(kernel))
-        own = identity(shape)
-        self.places = [
-            own[n - 2] * stride[n] + Index.of(self.axes[n]) * dilation[n] - padding[n]
-            for n in range(2)
-        ]
-        self.at = (*own[:-2], *self.places)
-        reduce_axes = tuple(axis for axis in self.axes if not is_int(axis.size, 1))
-        self.space = Space(self.at, reduce_axes, tuple(shape), kernel[0] * kernel[1])
+        self.build, self.x, self.windows = build, x, windows
+        self.wide = accumulator(x.dtype)
+        own = identity(facts.shape)
+        self.front, self.o = own[: -len(windows)], own[-len(windows) :]
+        self.kernel = [w.kernel for w in windows]
 
-    def inside(self) -> list[Expr]:
-        """The tests that a place needs to be known to be in the input."""
-        tests = []
-        for place, size in zip(self.places, self.x.shape[-2:], strict=True):
-            low, high = place.bounds() or (-1, size)
-            if not is_nonnegative(low):
-                tests.append(compare(self.build, "ge", place, 0))
-            if not is_nonnegative(add_sizes(add_sizes(size, -1), mul_sizes(high, -1))):
-                tests.append(compare(self.build, "lt", place, size))
-        return tests
+    def places(self, r: Sequence[Index]) -> list[Index]:
+        return [w.place(o, n) for w, o, n in zip(self.windows, self.o, r, strict=True)]
 
-    def value(self, dtype: torch.dtype, outside: Any) -> Expr:
+    def tests(self, r: Sequence[Index]) -> list[Expr]:
+        """What has to hold for a place to be one of the input."""
+        parts = zip(self.windows, self.o, self.places(r), strict=True)
+        return [test for w, o, place in parts for test in w.is_read(self.build, o, place)]
+
+    def element(self, r: Sequence[Index], outside: Any) -> Expr:
         """The element of the input, or `outside` where there is none."""
-        body = self.build.convert(self.build.load(self.x, self.at), dtype)
-        tests = self.inside()
+        at = (*self.front, *self.places(r))
+        body = self.build.convert(self.build.load(self.x, at), self.wide)
+        tests = self.tests(r)
         if not tests:
             return body
-        mask = both_hold(self.build, tests)
-        return masked(self.build, mask, body, self.build.const(outside, dtype))
+        other = self.build.const(outside, self.wide)
+        return masked(self.build, both_hold(self.build, tests), body, other)
 
 
 def lowest(dtype: torch.dtype) -> float | int:
@@ -80,71 +93,131 @@ def lowest(dtype: torch.dtype) -> float | int:
     return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
 
 
-@lowers(aten.max_pool2d_with_indices.default)
-def max_pool2d_with_indices(
+def max_pool(
+    build: Builder, x: TensorValue, windows: Sequence[Window]
+) -> tuple[TensorValue, TensorValue]:
+    """The largest element of each window, and its place in the flattened input.
+
+    Of equal ones the first counts, of several NaN the last, as in eager: the place is the least
+    key, which is the number in the window; -number for NaN; and the window's size where there is
+    no maximum.
+    """
+    values, places = build.results
+    pool = Pool(build, x, windows, values)
+    count, kernel = math.prod(pool.kernel), pool.kernel
+    outside = lowest(pool.wide)
+    largest = fold(build, "max", kernel, partial(pool.element, outside=outside), values)
+    at = identity(values.shape)
+
+    def key(r: Sequence[Index]) -> Expr:
+        value, number = pool.element(r, outside), flatten(r, kernel)
+        best = build.convert(build.load(largest, at), value.dtype)
+        tests = [build.op("eq", value, best), *pool.tests(r)]
+        nowhere = build.const(count, torch.int32)
+        found = build.position(number, torch.int32)
+        chosen = build.op("where", both_hold(build, tests), found, nowhere)
+        if not value.dtype.is_floating_point:
+            return chosen
+        before = build.position(number * -1, torch.int32)
+        return build.op("where", build.op("isnan", value), before, chosen)
+
+    least = fold(build, "min", kernel, key, places.having(torch.int32))
+    number = build.gathered(build.op("abs", build.load(least, at)), count)
+    there = pool.places(unflatten(number, kernel))
+    sizes = [w.size for w in windows]
+    return largest, build.pointwise(build.position(flatten(there, sizes)), places)
+
+
+def _max_pool(
+    dims: int,
     build: Builder,
     x: TensorValue,
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[TensorValue, TensorValue]:
-    """The largest element of each window, and its place in the flattened image."""
-    values, places = build.results
-    kernel = pair(kernel_size)
-    steps = pair(stride, kernel)
-    spread = pair(dilation)
-    window = Window(build, x, values.shape, kernel, steps, pair(padding), spread)
-    wide = accumulator(x.dtype)
-    body = window.value(wide, lowest(wide))
-    largest = reduce_to(build, "max", body, window.space, values)
-    found = reduce_to(build, "argmax", body, window.space, places)
-    at = identity(places.shape)
-    inner = build.gathered(build.load(found, at), kernel[0] * kernel[1])
-    rows = [inner // kernel[1], inner % kernel[1]]
-    there = [at[n - 2] * steps[n] + rows[n] * spread[n] - pair(padding)[n] for n in range(2)]
-    return largest, build.pointwise(build.position(flatten(there, x.shape[-2:])), places)
+    results = build.results[0].shape[-dims:]
+    return max_pool(build, x, sliding(x.shape[-dims:], results, kernel, stride, padding, dilation))
 
 
-@lowers(aten.avg_pool2d.default)
-def avg_pool2d(
+lowers(aten.max_pool2d_with_indices.default)(partial(_max_pool, 2))
+lowers(aten.max_pool3d_with_indices.default)(partial(_max_pool, 3))
+
+
+def _adaptive_max_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> Any:
+    windows = adaptive(x.shape[-dims:], build.results[0].shape[-dims:])
+    if windows is None:
+        return fallback(build, build.node.target, (x, size), {}, reason="symbolic windows")
+    return max_pool(build, x, windows)
+
+
+lowers(aten.adaptive_max_pool2d.default)(partial(_adaptive_max_pool, 2))
+lowers(aten.adaptive_max_pool3d.default)(partial(_adaptive_max_pool, 3))
+
+
+# ---- means -----------------------------------------------------------------------------------
+
+
+def divisor(
+    build: Builder,
+    windows: Sequence[Window],
+    o: Sequence[Index],
+    dtype: torch.dtype,
+    padded: bool = True,
+    given: int | None = None,
+) -> Expr:
+    """How many elements the mean of window o is taken over."""
+    if given is not None:
+        return build.const(given, dtype)
+    sizes = [w.counted(build, one, padded) for w, one in zip(windows, o, strict=True)]
+    known = math.prod(size for size in sizes if isinstance(size, int))
+    factors = [size for size in sizes if not isinstance(size, int)]
+    if known != 1 or not factors:
+        factors.append(build.const(known, torch.int64))
+    return build.convert(reduce(lambda a, b: build.op("mul", a, b), factors), dtype)
+
+
+def mean_pool(
+    build: Builder, x: TensorValue, windows: Sequence[Window], **counting: Any
+) -> TensorValue:
+    """The sum of each window over the number of its elements that count."""
+    facts = build.result
+    pool = Pool(build, x, windows, facts)
+    element = partial(pool.element, outside=0)
+    total = fold(build, "sum", pool.kernel, element, facts.having(pool.wide))
+    value = build.load(total, identity(facts.shape))
+    count = divisor(build, windows, pool.o, pool.wide, **counting)
+    name = "truediv" if pool.wide.is_floating_point else "truncdiv"
+    return build.pointwise(build.op(name, value, count))
+
+
+def _avg_pool(
+    dims: int,
     build: Builder,
     x: TensorValue,
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0, 0),
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> TensorValue:
-    """The sum of each window over the number of its elements that count."""
-    facts = build.result
-    kernel, around = pair(kernel_size), pair(padding)
-    window = Window(build, x, facts.shape, kernel, pair(stride, kernel), around)
-    wide = accumulator(x.dtype)
-    space = window.space
-    total = reduce_to(build, "sum", window.value(wide, 0), space, facts.having(wide))
-    value = build.load(total, identity(facts.shape))
-    if divisor_override is not None:
-        count = build.const(divisor_override, wide)
-    else:
-        count = _window_sizes(build, x, window, around if count_include_pad else (0, 0), wide)
-    name = "truediv" if wide.is_floating_point else "truncdiv"
-    return build.pointwise(build.op(name, value, count))
+    windows = sliding(x.shape[-dims:], build.result.shape[-dims:], kernel, stride, padding)
+    return mean_pool(build, x, windows, padded=count_include_pad, given=divisor_override)
 
 
-def _window_sizes(
-    build: Builder, x: TensorValue, window: Window, counted: tuple[int, int], dtype: torch.dtype
-) -> Expr:
-    """How many elements of each window lie in the input, with `counted` padding on either side."""
-    if not window.inside():
-        return build.const(window.space.count, dtype)
-    sizes = []
-    for n, (place, size) in enumerate(zip(window.places, x.shape[-2:], strict=True)):
-        start = build.position(place.substitute({window.axes[n]: Index.constant_of(0)}))
-        end = build.op("add", start, build.const(window.kernel[n], torch.int64))
-        limit = build.const(add_sizes(size, counted[n]), torch.int64)
-        first = build.op("maximum", start, build.const(-counted[n], torch.int64))
-        sizes.append(build.op("sub", build.op("minimum", end, limit), first))
-    return build.convert(build.op("mul", *sizes), dtype)
+lowers(aten.avg_pool2d.default)(partial(_avg_pool, 2))
+lowers(aten.avg_pool3d.default)(partial(_avg_pool, 3))
+
+
+def _adaptive_avg_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> TensorValue:
+    windows = adaptive(x.shape[-dims:], build.result.shape[-dims:])
+    if windows is None:
+        return fallback(build, build.node.target, (x, size), {}, reason="symbolic windows")
+    return mean_pool(build, x, windows)
+
+
+lowers(aten._adaptive_avg_pool2d.default)(partial(_adaptive_avg_pool, 2))
+lowers(aten._adaptive_avg_pool3d.default)(partial(_adaptive_avg_pool, 3))

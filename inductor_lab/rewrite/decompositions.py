@@ -110,7 +110,6 @@ ADDED = (
     aten.native_dropout.default,
     aten.linalg_vector_norm.default,
     aten.dist.default,
-    aten._adaptive_avg_pool2d.default,
     aten.ldexp.Tensor,
     aten.narrow_copy.default,
     aten.upsample_nearest2d.vec,
@@ -129,7 +128,6 @@ ADDED = (
     aten.normal.Tensor_Tensor,
     aten.exponential.default,
     aten.rrelu_with_noise_backward.default,
-    aten.max_pool2d_with_indices_backward.default,
     aten.round.decimals,
 )
 """In PrimTorch's full table, and not in its core."""

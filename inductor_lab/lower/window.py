@@ -1,0 +1,168 @@
+"""Windows: which positions of a dimension one result reads, and which results read one position.
+
+    Sliding(kernel 3, stride 2, padding 1)     result o reads 2*o - 1 + r              for r < 3
+    Adaptive(10 → 4)                           result o reads 10*o//4 + r              for r < 4
+                                               as far as it is below ceil(10*(o+1)/4)
+
+Both ways round are index arithmetic, so a pooling gathers what it reads, and its gradient gathers
+from the results that read an element: nothing is scattered, and both vectorize.
+
+Inductor: `lowering.py`, `_max_pool_with_offsets`, `_adaptive_pooling_fn`, `avg_pool2d_backward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
+from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.index import compare
+from inductor_lab.lower.reduce import Space, reduce_to
+from inductor_lab.lower.tensor import TensorValue
+
+UNROLLED = 32
+"""The largest window that is written out as one expression."""
+
+COMBINED = {"sum": "add", "max": "maximum", "min": "minimum"}
+"""Kinds of reduction → the operation of two elements."""
+
+
+def inside(build: Builder, place: Index, size: Size) -> list[Expr]:
+    """The tests that `place` needs to be known to be in 0 <= place < size."""
+    tests = []
+    low, high = place.bounds() or (-1, size)
+    if not is_nonnegative(low):
+        tests.append(compare(build, "ge", place, 0))
+    if not is_nonnegative(add_sizes(add_sizes(size, -1), mul_sizes(high, -1))):
+        tests.append(compare(build, "lt", place, size))
+    return tests
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Result o of `results` reads o*stride - padding + dilation*r for r < kernel."""
+
+    size: Size
+    results: Size
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int = 1
+
+    def place(self, o: Index, r: Index) -> Index:
+        return o * self.stride + r * self.dilation - self.padding
+
+    def is_read(self, build: Builder, o: Index, place: Index) -> list[Expr]:
+        """The tests that a place of result o is one of the input."""
+        return inside(build, place, self.size)
+
+    @property
+    def readers(self) -> int:
+        """How many results may read one position."""
+        return self.dilation * (self.kernel - 1) // self.stride + 1
+
+    def reader(self, place: Index, t: Index) -> Index:
+        """The results that may read a position, in ascending order for t < readers."""
+        return (place + self.padding) // self.stride + t - (self.readers - 1)
+
+    def reads(self, build: Builder, o: Index, place: Index) -> list[Expr]:
+        """The tests that o is a result and that its window (without dilation) holds `place`."""
+        tests = inside(build, o, self.results)
+        if self.readers * self.stride > self.kernel:
+            tests.append(compare(build, "lt", place - self.place(o, Index((), 0)), self.kernel))
+        return tests
+
+    def counted(self, build: Builder, o: Index, padded: bool) -> Expr | int:
+        """How many places of the window are in the input, with its padding if `padded`."""
+        around = self.padding if padded else 0
+        last = self.place(o, Index.constant_of(self.kernel - 1))
+        shifted = inside(build, self.place(o, Index((), 0)) + around, add_sizes(self.size, around))
+        if not shifted and not inside(build, last, add_sizes(self.size, around)):
+            return self.kernel
+        start = build.position(self.place(o, Index((), 0)))
+        end = build.op("add", start, build.const(self.kernel, start.dtype))
+        limit = build.const(add_sizes(self.size, around), start.dtype)
+        first = build.op("maximum", start, build.const(-around, start.dtype))
+        return build.op("sub", build.op("minimum", end, limit), first)
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Result o of `results` reads from floor(o*size/results) up to ceil((o+1)*size/results)."""
+
+    size: int
+    results: int
+
+    def start(self, o: Index) -> Index:
+        return (o * self.size) // self.results
+
+    def end(self, o: Index) -> Index:
+        return (o * self.size + (self.size + self.results - 1)) // self.results
+
+    def place(self, o: Index, r: Index) -> Index:
+        return self.start(o) + r
+
+    @property
+    def lengths(self) -> frozenset[int]:
+        """The lengths that windows have."""
+        n, k = self.size, self.results
+        return frozenset(-(-(o + 1) * n // k) - o * n // k for o in range(k))
+
+    @property
+    def kernel(self) -> int:
+        return max(self.lengths, default=1)
+
+    def is_read(self, build: Builder, o: Index, place: Index) -> list[Expr]:
+        """The tests that a place of result o is one of its window."""
+        return [compare(build, "lt", place - self.end(o), 0)] if len(self.lengths) > 1 else []
+
+    @property
+    def readers(self) -> int:
+        """How many results may read one position."""
+        n, k = self.size, self.results
+        return max((-(-(i + 1) * k // n) - i * k // n for i in range(n)), default=1)
+
+    def reader(self, place: Index, t: Index) -> Index:
+        """The results that may read a position, in ascending order for t < readers."""
+        return (place * self.results) // self.size + t
+
+    def reads(self, build: Builder, o: Index, place: Index) -> list[Expr]:
+        """The tests that o is a result and that its window holds `place`."""
+        if self.readers == 1:
+            return []
+        begun = compare(build, "ge", place - self.start(o), 0)
+        return [*inside(build, o, self.results), begun]
+
+    def counted(self, build: Builder, o: Index, padded: bool) -> Expr | int:
+        """The length of the window."""
+        return build.position(self.end(o) - self.start(o)) if len(self.lengths) > 1 else self.kernel
+
+
+Window: TypeAlias = Sliding | Adaptive
+
+
+def fold(
+    build: Builder,
+    kind: str,
+    box: Sequence[int],
+    element: Callable[[Sequence[Index]], Expr],
+    facts: Facts,
+) -> TensorValue:
+    """The sum, max or min of `element` over a box of positions, for each element of `facts`.
+
+    A small box is written out: the nest is pointwise, and vector lanes run along its results.
+    """
+    if prod(box) <= UNROLLED:
+        places = product(*(map(Index.constant_of, range(size)) for size in box))
+        parts = [element(place) for place in places]
+        return build.pointwise(reduce(lambda a, b: build.op(COMBINED[kind], a, b), parts), facts)
+    axes = [Axis(f"r{n}", size) for n, size in enumerate(box)]
+    visited = tuple(axis for axis in axes if not is_int(axis.size, 1))
+    body = element([Index.of(axis) for axis in axes])
+    return reduce_to(build, kind, body, Space((), visited, facts.shape, prod(box)), facts)
