@@ -3,6 +3,7 @@
 import inductor_lab as lab
 
 c = lab.inspect(f, x)              # compile f, run it once, keep every stage
+lab.bench(f, x)                    # compare it with eager and with stock torch.compile
 fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
 """
 
@@ -22,11 +23,14 @@ _HOMES = {
     "Options": "options",
     "release_memory": "runtime.pool",
 }
-__all__ = ["__version__", *_HOMES]
+_MODULES = ("bench",)
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its module when it is first asked for: `import` stays quick."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -58,12 +58,17 @@ def compile(
             options=options,
             disable=disable,
         )
-    chosen = Options.make(options, mode=mode)
+    backend = backend_with(Options.make(options, mode=mode))
+    return torch.compile(fn, backend=backend, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
+
+
+def backend_with(options: Options, observer: Observer | None = None) -> Callable[..., Any]:
+    """A backend for `torch.compile` that compiles under these options, telling `observer`."""
 
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return GraphCompiler(chosen).compile(module, inputs, "graph")
+        return GraphCompiler(options, observer or Observer()).compile(module, inputs, "graph")
 
-    return torch.compile(fn, backend=backend, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
+    return backend
 
 
 def inspect(

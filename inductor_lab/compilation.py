@@ -15,6 +15,7 @@ from typing import Any
 from inductor_lab import saving
 from inductor_lab.again import Again, call_again
 from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.bench.roofline import StepTime
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
 from inductor_lab.capture.source import SourceFile
@@ -32,7 +33,8 @@ from inductor_lab.what_if import Call, Comparison, recompile
 class CompiledPart(Shown):
     """One direction of one graph, from ATen ops to running code.
 
-    `name` is "forward" (also when no gradient is needed) or "backward".
+    `name` is "forward" (also when no gradient is needed) or "backward"; `times` has one entry for
+    each step of the schedule, once `Compilation.measure` has run.
     """
 
     name: str
@@ -44,6 +46,7 @@ class CompiledPart(Shown):
     kernels: tuple[Kernel, ...]
     host: HostProgram
     executable: Executable | None = field(default=None, metadata={"live": True})
+    times: tuple[StepTime, ...] = ()
 
     def __repr__(self) -> str:
         return f"CompiledPart({self.name}: {self.schedule!r})"
@@ -229,6 +232,17 @@ class Compilation(Shown):
         Raises NotRunnable for a compilation that was loaded from a file.
         """
         return call_again(self, *args, **kwargs)
+
+    def measure(self, seconds: float = 1.0) -> Compilation:
+        """This compilation with the time of each of its kernels and library calls.
+
+        Makes the inspected call again for about so many seconds, with its gradient if it has one,
+        and times every step where it runs.  The explorer, the annotated source and saved files show
+        the times.  Raises NotRunnable for one that was loaded, or compiled for another machine.
+        """
+        from inductor_lab.bench.kernels import measure
+
+        return measure(self, seconds)
 
     def compare(self, other: Compilation) -> Comparison:
         """This compilation (before) and another one (after): numbers and the code's difference."""

@@ -25,6 +25,15 @@ class Shown:
         return svg
 
 
+class Svg(str):
+    """The text of an SVG file, which a notebook draws."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
 def write_report(
     compilation: Any, path: Path, ladder: str | None = None, assembly: bool = False
 ) -> Path:
@@ -47,6 +56,23 @@ def mime_bundle(compilation: Any) -> dict[str, Any] | None:
 def annotated(compilation: Any) -> Any:
     """The source with bytes moved beside each line; shows itself as HTML and as text."""
     return _widgets("annotate").Annotated(compilation)
+
+
+def benchmark_svg(result: Any) -> Svg:
+    """The picture of a benchmark's result."""
+    drawn: Svg = _widgets("bench").svg(result)
+    return drawn
+
+
+def write_benchmark(result: Any, path: Path) -> Path:
+    """Write a benchmark's result as one self-contained HTML page; raises CannotWrite."""
+    written: Path = _widgets("bench").write_page(result, path)
+    return written
+
+
+def live_benchmark() -> Any:
+    """A view of a running benchmark in the cell that runs; None where there is no notebook."""
+    return _widgets("bench").live()
 
 
 def close_explorers() -> None:

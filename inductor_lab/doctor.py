@@ -92,7 +92,8 @@ def _rows() -> Iterator[Row]:
     yield _compiler()
     yield _probe()
     yield Row("OpenMP", ", ".join(map(str, loaded_runtimes())))
-    yield Row("CPU", f"{_cpu()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}")
+    capability = torch.backends.cpu.get_cpu_capability()
+    yield Row("CPU", f"{cpu_name()}, {os.cpu_count()} cores, {capability}")
     yield Row("threads", f"{torch.get_num_threads()} (torch.set_num_threads)")
     yield Row("GPU", _gpus(), todo="without one, Triton code is compiled and interpreted, not run")
     yield _graphviz()
@@ -144,7 +145,8 @@ def _gpus() -> str:
     return "\n".join(f"{c.name}, {c.total_memory / 2**30:.0f} GiB, {kind}" for c in cards)
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
+    """The processor as it calls itself."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:
             names = (line.split(":", 1)[1].strip() for line in info if "model name" in line)

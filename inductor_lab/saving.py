@@ -44,6 +44,10 @@ MAX_NESTING = 40
 
 MODULES = (
     "autograd.result",
+    "bench.machine",
+    "bench.result",
+    "bench.roofline",
+    "bench.timing",
     "capture.graph",
     "capture.result",
     "capture.source",

@@ -68,6 +68,24 @@ def style() -> str:
     return _read("explorer.css")
 
 
+@cache
+def bench_script() -> str:
+    """What a benchmark's page needs: `build`, `addButtons` and `follow`."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(f"{m}.js"))) for m in ("dom", "bench"))
+
+
+@cache
+def bench_widget_script() -> str:
+    """The same for anywidget: a running benchmark."""
+    widget = "{ render({ model, el }) { return follow(model, el); } }"
+    return f"{bench_script()}\nexport default {widget};\n"
+
+
+@cache
+def bench_style() -> str:
+    return _read("bench.css")
+
+
 def json_for_html(data: Mapping[str, Any]) -> str:
     """JSON that can stand inside a `<script>` element: no `<`, and no line separators."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))

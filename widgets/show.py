@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.bench.result import Measured
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
@@ -17,6 +18,7 @@ from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.so_far import SoFar
 from inductor_lab.what_if import Comparison
+from inductor_lab.widgets import bench
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
 from inductor_lab.widgets.live import connect
@@ -44,6 +46,8 @@ def svg(value: Any) -> str | None:
             return svg(value.after)
         case Rewrites():
             return svg(value.steps[-1]) if value.steps else None
+        case Measured():
+            return bench.svg(value)
         case Capture():
             return svg(value.graphs[0]) if len(value.graphs) == 1 else None
     return None
@@ -56,6 +60,8 @@ def html(value: Any) -> str:
             return _explorer(value)
         case Comparison():
             return _comparison(value)
+        case Measured():
+            return bench.html(value)
         case SoFar():
             return partial_html(value)
         case Kernel() | HostProgram():

@@ -1,1 +1,41 @@
-"""Timing that can be trusted."""
+"""Benchmarks that can be trusted: `lab.bench(f, x)` compares compilers on one call.
+
+lab.bench(f, x)                              eager, stock and ours: compile time, time, verdict
+lab.bench.sweep(f, make, sizes)              the same over sizes, in one plot
+lab.bench.four_experiments()                 sin, ResNet-18, BERT and NumPy code in three modes
+lab.bench.ceilings()                         the bandwidth and flop rate of this machine
+lab.bench.load(path)                         what a result's `.save(path)` wrote
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+_HOMES = {
+    "sweep": "sizes",
+    "four_experiments": "experiments",
+    "ceilings": "machine",
+    "load": "result",
+    "BenchResult": "result",
+    "SweepResult": "result",
+    "Experiments": "result",
+}
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+class _Bench(ModuleType):
+    """A module that can be called: `lab.bench(f, x)` is `inductor_lab.bench.run.bench(f, x)`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return importlib.import_module(f"{__name__}.run").bench(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Bench

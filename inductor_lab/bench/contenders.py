@@ -1,0 +1,149 @@
+"""Ways to run a function: eager, ours in its modes, stock, any other backend of torch.compile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_lab.backend import backend_with
+from inductor_lab.bench.result import OURS, STOCK
+from inductor_lab.codegen.kernel import HostProgram, Kernel
+from inductor_lab.errors import BadOption
+from inductor_lab.observer import Observer
+from inductor_lab.options import Options
+from inductor_lab.runtime.cache import VARIABLE
+from inductor_lab.stock.caches import forget
+
+EAGER = "eager"
+SECONDS_TO_COMPILE = {EAGER: 0.0, STOCK: 10.0}
+"""About what the first compilation takes, for the progress bar."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run a function.  `make(fn)` gives what to call instead of it."""
+
+    name: str
+    kind: str
+    make: Callable[[Callable[..., Any]], Callable[..., Any]]
+    code: CodeText | None = None
+
+    @property
+    def compiles(self) -> bool:
+        return self.kind != EAGER
+
+    @property
+    def expected_seconds(self) -> float:
+        return SECONDS_TO_COMPILE.get(self.kind, 1.0)
+
+
+@dataclass
+class CodeText(Observer):
+    """What our compiler generated, as it was told: kernels and host programs."""
+
+    phase: Callable[[str], None]
+    texts: list[str] = field(default_factory=list)
+
+    def entered(self, phase: str) -> None:
+        self.phase(phase)
+
+    def left(self, phase: str, result: Any) -> None:
+        if isinstance(result, HostProgram):
+            self.texts.append(str(result))
+        elif isinstance(result, tuple):
+            self.texts += [str(kernel) for kernel in result if isinstance(kernel, Kernel)]
+
+
+def ways(
+    against: Iterable[str | Callable[..., Any]],
+    modes: Sequence[str],
+    options: Options,
+    tell: Callable[[str], None],
+) -> tuple[Way, ...]:
+    """Everybody who takes part, those in `against` first and then ours.
+
+    `tell` hears of the phases of our compiler.  Raises BadOption for a backend or mode that does
+    not exist.
+    """
+    found = [way for asked in against for way in _others(asked, modes, options.dynamic)]
+    for mode in modes:
+        code = CodeText(tell)
+        chosen = replace(options, mode=mode)
+        found.append(Way(_in_mode(OURS, mode), OURS, _ours(chosen, code), code))
+    return tuple({way.name: way for way in found}.values())
+
+
+def _others(
+    asked: str | Callable[..., Any], modes: Sequence[str], dynamic: bool | None
+) -> Iterator[Way]:
+    if callable(asked):
+        name = getattr(asked, "__name__", type(asked).__name__)
+        yield Way(name, EAGER, lambda fn: asked)
+    elif asked == EAGER:
+        yield Way(EAGER, EAGER, lambda fn: fn)
+    elif asked == STOCK:
+        for mode in modes:
+            yield Way(_in_mode(STOCK, mode), STOCK, _stock(mode, dynamic))
+    elif asked in torch.compiler.list_backends(exclude_tags=()):
+        yield Way(asked, asked, lambda fn: torch.compile(fn, backend=asked))
+    else:
+        known = ", ".join((EAGER, *torch.compiler.list_backends(exclude_tags=())))
+        raise BadOption("against", asked, f"a function, or one of {known}")
+
+
+def _in_mode(name: str, mode: str) -> str:
+    return name if mode == "default" else f"{name} {mode}"
+
+
+def _ours(options: Options, code: CodeText) -> Callable[..., Any]:
+    return lambda fn: torch.compile(
+        fn,
+        backend=backend_with(options, code),
+        fullgraph=options.fullgraph,
+        dynamic=options.dynamic,
+    )
+
+
+def _stock(mode: str, dynamic: bool | None) -> Callable[..., Any]:
+    return lambda fn: torch.compile(fn, backend=STOCK, mode=mode, dynamic=dynamic)
+
+
+@contextlib.contextmanager
+def caches_in(folder: Path) -> Iterator[None]:
+    """Compilers keep on disk what they compile, ours and stock: here, while the block runs."""
+    places = {
+        VARIABLE: folder,
+        "TORCHINDUCTOR_CACHE_DIR": folder / "inductor",
+        "TRITON_CACHE_DIR": folder / "triton",
+    }
+    before = {name: os.environ.get(name) for name in places}
+    os.environ.update({name: str(place) for name, place in places.items()})
+    forget()
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
+        forget()
+
+
+@contextlib.contextmanager
+def empty_folder() -> Iterator[Path]:
+    """A folder for caches, deleted afterwards as far as the system lets us."""
+    with tempfile.TemporaryDirectory(prefix="lab-bench-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def plus_one(x: torch.Tensor) -> torch.Tensor:
+    """What is compiled to find out what a compiler costs before it sees anything."""
+    return x + 1

@@ -1,0 +1,50 @@
+"""Four programs in three modes, in one call: what a mode costs to compile, and what it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from inductor_lab.bench.machine import machine
+from inductor_lab.bench.progress import Progress, usual_progress
+from inductor_lab.bench.result import BenchResult, Experiments
+from inductor_lab.bench.run import bench
+from inductor_lab.bench.series import in_series
+from inductor_lab.demo.programs import PROGRAMS, Program
+from inductor_lab.errors import BadArguments
+
+NAMES = ("trig", "resnet18", "bert", "numpy")
+MODES = ("default", "reduce-overhead", "max-autotune")
+
+
+def four_experiments(
+    names: Iterable[str] = NAMES,
+    *,
+    modes: Sequence[str] = MODES,
+    against: Sequence[str] = ("eager",),
+    seconds: float = 3.0,
+    progress: Progress | None = None,
+) -> Experiments:
+    """The sin function with its gradient, ResNet-18, BERT-base and the NumPy function.
+
+    Each in every mode, compared with eager (and with stock, if `against` has "inductor").  The
+    models need `transformers`; their weights are random.  A minute or two for ours alone.
+    """
+    known = {program.name: program for program in PROGRAMS}
+    chosen = tuple(names)
+    for name in chosen:
+        if name not in known:
+            raise BadArguments(f"no program {name}", todo=f"there are {', '.join(known)}")
+
+    def run(program: Program, inner: Progress) -> BenchResult:
+        fn, args = program.make()
+        return bench(fn, *args, against=against, modes=modes, backward=program.gradient,
+                     seconds=seconds, kernels=False, progress=inner,
+                     title=program.title)  # fmt: skip
+
+    def made(results: tuple[BenchResult, ...], complete: bool) -> Experiments:
+        where: Any = results[0].machine if results else machine()
+        return Experiments("programs in modes", where, results, complete)
+
+    programs = [known[name] for name in chosen]
+    return in_series(programs, run, made, progress or usual_progress())

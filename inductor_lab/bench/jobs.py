@@ -1,0 +1,88 @@
+"""The work that is timed and compared: a call, and its gradient where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-9}
+"""Largest difference, relative to 1 + |expected|, that still counts as agreement."""
+
+USUAL_TOLERANCE = 1e-4
+
+
+def job(
+    fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool = False
+) -> Callable[[], list[Any]]:
+    """`run()` calls `fn` and returns its results, with the gradients of all leaves if `backward`.
+
+    The gradient is that of the sum of all results.  Leaves are found at the ends of the autograd
+    graph: arguments and parameters alike.
+    """
+
+    def run() -> list[Any]:
+        results = list(values_in(fn(*args, **kwargs)))
+        if not backward:
+            return results
+        tensors = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
+        ones = [torch.ones_like(tensor) for tensor in tensors]
+        found = torch.autograd.grad(tensors, leaves_of(tensors), ones)
+        return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *found]
+
+    return run
+
+
+def values_in(value: Any) -> Iterator[Any]:
+    """Every tensor, array and number in nested lists, tuples and mappings."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from values_in(item)
+    elif value is not None:
+        yield value
+
+
+def leaves_of(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors whose gradients a backward from `results` would accumulate."""
+    found = [result for result in results if result.grad_fn is None]
+    waiting = [result.grad_fn for result in results if result.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        below = [n for n, _ in node.next_functions if n is not None and n not in seen]
+        seen.update(below)
+        waiting += below
+    return found
+
+
+def difference(expected: Sequence[Any], found: Sequence[Any]) -> float:
+    """The largest |found - expected| / (1 + |expected|); inf where shape or dtype differ."""
+    if len(expected) != len(found):
+        return float("inf")
+    return max((_gap(a, b) for a, b in zip(expected, found, strict=True)), default=0.0)
+
+
+def tolerance(expected: Sequence[Any]) -> float:
+    """What difference is rounding, by the coarsest dtype among the results."""
+    dtypes = {value.dtype for value in expected if isinstance(value, torch.Tensor)}
+    return max((TOLERANCES.get(dtype, USUAL_TOLERANCE) for dtype in dtypes), default=1e-4)
+
+
+def _gap(expected: Any, found: Any) -> float:
+    left, right = (torch.as_tensor(np.asarray(v) if not isinstance(v, torch.Tensor) else v)
+                   for v in (expected, found))  # fmt: skip
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return float("inf")
+    wide = torch.complex128 if left.is_complex() else torch.float64
+    left, right = left.detach().to(wide), right.detach().to(wide)
+    differs = ~((left == right) | (left.isnan() & right.isnan()))
+    if not differs.any():
+        return 0.0
+    gap = ((left - right).abs() / (1 + left.abs()))[differs].max().item()
+    return gap if gap == gap else float("inf")

@@ -1,0 +1,177 @@
+"""What this machine is, and the fastest it can move and compute: the roofs of a roofline.
+
+Measured once, in a second or two, and kept in the user's cache directory: a file for each machine,
+device and number of threads.
+
+Samuel Williams, Andrew Waterman, David Patterson: "Roofline: an insightful visual performance model
+for multicore architectures", 2009.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from bisect import bisect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from inductor_lab import saving
+from inductor_lab.display import Shown
+from inductor_lab.doctor import cpu_name
+from inductor_lab.errors import CacheRefused, CannotWrite, UnreadableFile
+from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.toolchain import cpu_identity
+
+COPIED_BYTES = tuple(1 << power for power in (14, 17, 20, 23, 25, 27))
+"""Bytes read and written by each copy, from what a core's own cache holds to what none does."""
+
+MATRIX = 1024
+FLOP_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+SECONDS_EACH = 0.08
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where something was measured."""
+
+    device: str
+    threads: int
+    torch: str
+
+    def __str__(self) -> str:
+        threads = f", {self.threads} {'thread' if self.threads == 1 else 'threads'}"
+        return f"{self.device}{'' if self.threads == 0 else threads}, torch {self.torch}"
+
+
+@dataclass(frozen=True)
+class Ceilings(Shown):
+    """The most that a machine was seen to do.
+
+    bandwidth   (bytes moved by one copy, bytes per second), from small to large: what fits into a
+                cache moves faster
+    flop_rates  dtype (`"float32"`) → floating-point operations per second of its matrix product
+    """
+
+    machine: Machine
+    bandwidth: tuple[tuple[int, float], ...]
+    flop_rates: Mapping[str, float]
+
+    def bytes_per_second(self, nbytes: int) -> float:
+        """The bandwidth for work that moves this many bytes, between the sizes measured."""
+        sizes = [math.log(size) for size, _ in self.bandwidth]
+        rates = [rate for _, rate in self.bandwidth]
+        at = math.log(max(nbytes, 1))
+        right = bisect(sizes, at)
+        if right in (0, len(sizes)):
+            return rates[min(right, len(rates) - 1)]
+        part = (at - sizes[right - 1]) / (sizes[right] - sizes[right - 1])
+        return rates[right - 1] + part * (rates[right] - rates[right - 1])
+
+    def flops_per_second(self, dtype: str) -> float:
+        return self.flop_rates.get(dtype, self.flop_rates["float32"])
+
+    def seconds(self, nbytes: int, flops: int, dtype: str = "float32") -> float:
+        """The least time that so much work can take here: the slower of the two roofs."""
+        moving = nbytes / self.bytes_per_second(nbytes) if nbytes else 0.0
+        return max(moving, flops / self.flops_per_second(dtype))
+
+    def __repr__(self) -> str:
+        memory, most = self.bandwidth[-1][1], self.flop_rates["float32"]
+        return f"Ceilings({memory / 1e9:.0f} GB/s, {most / 1e9:.0f} GFLOP/s)"
+
+    def __str__(self) -> str:
+        lines = [str(self.machine)]
+        lines += [f"  {_size(size):>8} copied   {rate / 1e9:8.1f} GB/s"
+                  for size, rate in self.bandwidth]  # fmt: skip
+        lines += [f"  {name:>8} product  {rate / 1e9:8.1f} GFLOP/s"
+                  for name, rate in self.flop_rates.items()]  # fmt: skip
+        return "\n".join(lines)
+
+
+def machine(device: str = "cpu") -> Machine:
+    """This machine, seen from a torch device."""
+    if torch.device(device).type == "cpu":
+        return Machine(cpu_name(), torch.get_num_threads(), str(torch.__version__))
+    return Machine(torch.cuda.get_device_name(device), 0, str(torch.__version__))
+
+
+def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
+    """This machine's limits, measured if nobody has yet (or if `fresh`: measured on a busy
+    machine they are too low)."""
+    here = machine(device)
+    path = _kept_at(here)
+    if path is not None and path.exists() and not fresh:
+        try:
+            return saving.load(path, Ceilings)
+        except UnreadableFile:
+            pass  # of another version, or damaged: as good as none
+    found = measured(here, device)
+    if path is not None:
+        try:
+            saving.save(path, found)
+        except CannotWrite:
+            pass  # measured again next time
+    return found
+
+
+def measured(here: Machine, device: str) -> Ceilings:
+    """Copy arrays and multiply matrices for a moment each; the fastest counts."""
+    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else _nothing
+    bandwidth = []
+    for nbytes in COPIED_BYTES:
+        source = torch.ones(nbytes // 8, dtype=torch.float32, device=device)
+        target = torch.empty_like(source)
+        took = _fastest(lambda t=target, s=source: t.copy_(s), wait)
+        bandwidth.append((nbytes, nbytes / took))
+    flop_rates = {}
+    for dtype in FLOP_DTYPES:
+        took = min(_fastest(product, wait) for product in _products(dtype, device))
+        flop_rates[str(dtype).removeprefix("torch.")] = 2 * MATRIX**3 / took
+    return Ceilings(here, tuple(bandwidth), flop_rates)
+
+
+def _products(dtype: torch.dtype, device: str) -> list[Callable[[], object]]:
+    """Ways to multiply two matrices; which library is the fastest depends on the machine."""
+    a = torch.ones(MATRIX, MATRIX, dtype=dtype, device=device)
+    ways: list[Callable[[], object]] = [lambda: a @ a]
+    if device == "cpu" and dtype == torch.float32 and torch.backends.mkldnn.is_available():
+        packed = a.to_mkldnn()
+        ways.append(lambda: torch.nn.functional.linear(packed, packed))
+    return ways
+
+
+def _fastest(work: Callable[[], object], wait: Callable[[], None]) -> float:
+    """Seconds of the quickest of as many calls as fit into `SECONDS_EACH`, three at least."""
+    for _ in range(2):
+        work()
+    wait()
+    took = []
+    end = time.perf_counter() + SECONDS_EACH
+    while len(took) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        work()
+        wait()
+        took.append(time.perf_counter() - start)
+    return min(took)
+
+
+def _kept_at(here: Machine) -> Path | None:
+    try:
+        folder = open_cache().root / "ceilings"
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except (CacheRefused, OSError):
+        return None
+    key = hashlib.sha256(f"{here}\n{cpu_identity()}".encode()).hexdigest()[:16]
+    return folder / f"{key}.json"
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 1e6:.1f} MB" if nbytes >= 1e6 else f"{nbytes / 1e3:.0f} kB"
+
+
+def _nothing() -> None:
+    pass

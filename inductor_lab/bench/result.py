@@ -1,0 +1,330 @@
+"""What benchmarks return: frozen values that print, draw, copy as Markdown, save and load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from inductor_lab import saving
+from inductor_lab.bench.machine import Ceilings, Machine
+from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.bench.timing import Timings
+from inductor_lab.display import Shown, Svg, benchmark_svg, write_benchmark
+
+OURS = "inductor_lab"
+STOCK = "inductor"
+MOST_KERNELS = 20
+"""Those that take longest stand in the table; the others in one row."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a title; columns that start with `>` hold numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def to_markdown(self) -> str:
+        heads = [column.removeprefix(">") for column in self.columns]
+        marks = ["---:" if column.startswith(">") else "---" for column in self.columns]
+        lines = [_markdown_row(row) for row in (heads, marks, *self.rows)]
+        return "\n".join([f"**{self.title}**", "", *lines]) + "\n"
+
+    def __str__(self) -> str:
+        heads = tuple(column.removeprefix(">") for column in self.columns)
+        widths = [max(map(len, cells)) for cells in zip(heads, *self.rows, strict=True)]
+        lines = [self.title]
+        for row in (heads, *self.rows):
+            cells = (
+                cell.rjust(width) if column.startswith(">") else cell.ljust(width)
+                for cell, column, width in zip(row, self.columns, widths, strict=True)
+            )
+            lines.append("  " + "  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+
+class Measured(Shown):
+    """What every result of a benchmark can do; each says what its tables and sentences are."""
+
+    title: str
+    machine: Machine
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        raise NotImplementedError
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What came out, in plain words."""
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """Tables, findings and machine, to be pasted into an issue or a README."""
+        found = "".join(f"- {_escaped(sentence)}\n" for sentence in self.sentences)
+        tables = [table.to_markdown() for table in self.tables]
+        return "\n".join([*tables, found, str(self.machine)])
+
+    def plot(self) -> Svg:
+        """The picture: text of an SVG file, for slides and papers; a notebook draws it."""
+        return benchmark_svg(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write all that was measured (JSON); `lab.bench.load` reads it.  Raises CannotWrite."""
+        return saving.save(Path(path), self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
+        return write_benchmark(self, Path(path))
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(str, self.tables), "\n".join(self.sentences), str(self.machine)])
+
+
+@dataclass(frozen=True)
+class CompileTime:
+    """Seconds of first calls, the run of the compiled code included; None: not measured.
+
+    setup   of `x + 1`, compiled just before with nothing on disk: what the compiler costs a process
+            before it sees the function
+    cold    with nothing on disk
+    warm    compiled again, with on disk what the cold compile left there
+    """
+
+    setup: float | None = None
+    cold: float | None = None
+    warm: float | None = None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to run the function.
+
+    error    largest difference from the first contender's results, relative to 1 + |expected|
+    agrees   whether that is rounding
+    note     what a mode does here, where it changes nothing
+    failure  why it does not run; it then has no timings
+    """
+
+    name: str
+    compile: CompileTime | None = None
+    error: float | None = None
+    agrees: bool = True
+    note: str = ""
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class BenchResult(Measured):
+    """One function on one set of arguments; made by `lab.bench`.
+
+    work        what was timed: `"f(x: f32[1000])"`, with `"and its gradient"` where that is so
+    contenders  the first one is what the others are compared with
+    timings     of those that ran; rounds in which all took part
+    complete    False if a person stopped it
+    steps       each kernel and library call of ours, timed alone; see `lab.bench.ceilings`
+    """
+
+    title: str
+    work: str
+    machine: Machine
+    contenders: tuple[Contender, ...]
+    timings: Timings
+    complete: bool = True
+    steps: tuple[StepTime, ...] = ()
+    limits: Ceilings | None = None
+
+    @property
+    def base(self) -> str:
+        """Whom the others are compared with: the first one that ran."""
+        return next((c.name for c in self.contenders if not c.failure), "")
+
+    @property
+    def timed(self) -> bool:
+        return self.timings.rounds > 0
+
+    def speedup(self, name: str, base: str | None = None) -> float:
+        """How many times as fast as `base` (default: the first) it is."""
+        return 1 / self.timings.ratio(name, base or self.base)
+
+    def verdict(self, name: str, base: str | None = None) -> str:
+        """`1.9x faster than eager, spread 3 %`, or why nothing can be said."""
+        contender = next(c for c in self.contenders if c.name == name)
+        if contender.failure:
+            return f"failed: {contender.failure}"
+        if not self.timed:
+            return "not timed"
+        wrong = f"; but its results differ by {contender.error:.0e}" if not contender.agrees else ""
+        return self.timings.verdict(name, base or self.base) + wrong
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        columns = ("", ">set-up", ">cold compile", ">warm compile", ">per call", ">spread",
+                   f">speed-up over {self.base}", ">difference", "note")  # fmt: skip
+        table = Table(self.title, columns, tuple(map(self._row, self.contenders)))
+        return (table, roofline_table(self.steps)) if self.steps else (table,)
+
+    def _row(self, contender: Contender) -> tuple[str, ...]:
+        name = contender.name
+        took = contender.compile or CompileTime()
+        cells = [name, *map(_seconds, (took.setup, took.cold, took.warm))]
+        cells += [_per_call(self, name), "", ""]
+        if cells[-3]:
+            cells[-2:] = [_percent(self.timings.spread(name)), f"{self.speedup(name):.2f}x"]
+        error = contender.error
+        cells.append("" if error is None else "none" if error == 0 else f"{error:.0e}")
+        return (*cells, contender.failure or contender.note)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        if not self.complete:
+            yield f"Stopped early; what follows is from {self.timings.rounds} rounds."
+        names = [contender.name for contender in self.contenders]
+        for name in names[1:]:
+            yield f"{name}: {self.verdict(name)}"
+        for name in names:
+            if name.startswith(OURS) and STOCK in self.timings.seconds and self.timed:
+                yield f"{name}: {self.verdict(name, STOCK)}"
+        if self.timed:
+            yield (f"{self.work}, in turns, {self.timings.rounds} rounds; results were compared "
+                   "first; medians, spread is half the distance of the quartiles.")  # fmt: skip
+
+    def __repr__(self) -> str:
+        found = "; ".join(f"{c.name} {self.verdict(c.name)}" for c in self.contenders[1:])
+        return f"BenchResult({self.title}: {found or 'nothing compared'})"
+
+
+@dataclass(frozen=True)
+class SweepResult(Measured):
+    """One function over sizes; made by `lab.bench.sweep`.  `results[i]` belongs to `sizes[i]`."""
+
+    title: str
+    machine: Machine
+    sizes: tuple[int, ...]
+    results: tuple[BenchResult, ...]
+    complete: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of everybody who ran at some size."""
+        found = (c.name for result in self.results for c in result.contenders)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        names = self.names
+        columns = (">size", *(f">{name}" for name in names),
+                   *(f">{name} over {names[0]}" for name in names[1:]))  # fmt: skip
+        pairs = zip(self.sizes, self.results, strict=False)
+        rows = tuple((f"{size:,}", *self._cells(result)) for size, result in pairs)
+        return (Table(self.title, columns, rows),)
+
+    def _cells(self, result: BenchResult) -> Iterator[str]:
+        yield from (_per_call(result, name) for name in self.names)
+        for name in self.names[1:]:
+            yield f"{result.speedup(name):.2f}x" if _per_call(result, name) else ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        stopped = () if self.complete else (
+            f"Stopped early, at {len(self.results)} of {len(self.sizes)} sizes.",)  # fmt: skip
+        told = (
+            f"{size:,}: {name} {result.verdict(name)}"
+            for size, result in zip(self.sizes, self.results, strict=False)
+            for name in self.names[1:]
+        )
+        return (*stopped, *told)
+
+    def __repr__(self) -> str:
+        return f"SweepResult({self.title}: {len(self.results)} sizes)"
+
+
+@dataclass(frozen=True)
+class Experiments(Measured):
+    """Programs in several modes; made by `lab.bench.four_experiments`."""
+
+    title: str
+    machine: Machine
+    results: tuple[BenchResult, ...]
+    complete: bool = True
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        columns = ("program", "compiled by", ">compile", ">before", ">after", "change", "note")
+        rows = tuple(row for result in self.results for row in _experiment_rows(result))
+        return (Table(self.title, columns, rows),)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        stopped = () if self.complete else ("Stopped early: not every program was measured.",)
+        return (*stopped, "Compile: the first call, with nothing on disk.  Before: eager.  After: "
+                "compiled.  In turns; results were compared first.")  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Experiments({', '.join(result.title for result in self.results)})"
+
+
+def load(path: str | Path) -> Measured:
+    """Read what `.save` wrote; raises UnreadableFile."""
+    return saving.load(Path(path), Measured)
+
+
+def roofline_table(steps: tuple[StepTime, ...]) -> Table:
+    """Kernels and library calls, slowest first: what they moved and computed, against the roofs."""
+    columns = (">", "kernel", ">time", ">spread", ">moved", ">GB/s", ">GFLOP/s", ">of the roof",
+               "roof")  # fmt: skip
+    order = sorted(enumerate(steps, 1), key=lambda pair: -pair[1].seconds)
+    rows = [
+        (
+            str(number),
+            step.name,
+            duration(step.seconds),
+            _percent(step.spread),
+            f"{step.nbytes / 1e6:,.3f} MB",
+            f"{step.bandwidth / 1e9:.1f}",
+            f"{step.flop_rate / 1e9:.1f}",
+            _percent(step.share),
+            "memory" if step.memory else "arithmetic",
+        )
+        for number, step in order[:MOST_KERNELS]
+    ]
+    rest = [step.seconds for _, step in order[MOST_KERNELS:]]
+    if rest:
+        rows.append(("", f"{len(rest)} more", duration(sum(rest)), "", "", "", "", "", ""))
+    return Table("kernels of inductor_lab, against this machine's limits", columns, tuple(rows))
+
+
+def _experiment_rows(result: BenchResult) -> Iterator[tuple[str, ...]]:
+    before = _per_call(result, result.base)
+    for contender in result.contenders[1:]:
+        name = contender.name
+        took = contender.compile.cold if contender.compile else None
+        after = _per_call(result, name)
+        change = result.verdict(name) if after else contender.failure or "not timed"
+        yield result.title, name, _seconds(took), before, after, change, contender.note
+
+
+def _per_call(result: BenchResult, name: str) -> str:
+    known = result.timed and name in result.timings.seconds
+    return duration(result.timings.median_ms(name) / 1e3) if known else ""
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} s"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _markdown_row(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    """A person's names may hold what Markdown and HTML take for their own."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -1,0 +1,55 @@
+"""What one kernel or library call took, against what the machine could have done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """One step of a schedule, timed inside the running program.
+
+    name      of the kernel's group, or the library's op
+    seconds   the middle of all rounds, with the call itself; `spread` as in `Timings`
+    nbytes    read and written; `flops` are 0 where nobody knows them
+    roof      the least seconds that so many bytes and flops can take on this machine
+    memory    True if the bytes set the roof, False if the flops do
+    """
+
+    name: str
+    generated: bool
+    seconds: float
+    spread: float
+    nbytes: int
+    flops: int
+    roof: float
+    memory: bool
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second."""
+        return self.nbytes / self.seconds
+
+    @property
+    def flop_rate(self) -> float:
+        """Floating-point operations per second."""
+        return self.flops / self.seconds
+
+    @property
+    def share(self) -> float:
+        """How much of the roof it reaches: 1 is as fast as the machine can."""
+        return self.roof / self.seconds
+
+    def __str__(self) -> str:
+        kind = "memory" if self.memory else "arithmetic"
+        return (
+            f"{duration(self.seconds)}, {self.bandwidth / 1e9:.1f} GB/s, "
+            f"{self.flop_rate / 1e9:.1f} GFLOP/s, {self.share:.0%} of the {kind} roof"
+        )
+
+
+def duration(seconds: float) -> str:
+    """`12.8 µs`, `3.4 ms`, `1.31 s`."""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"

@@ -1,0 +1,290 @@
+"""One function, several compilers: compiled cold and warm, compared, then timed in turns.
+
+Inductor: `torch._dynamo.utils.timed`, and its `benchmarks/dynamo` folder, in which each backend
+runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from inductor_lab.backend import inspect
+from inductor_lab.bench.contenders import Way, caches_in, empty_folder, plus_one, ways
+from inductor_lab.bench.jobs import difference, job, tolerance, values_in
+from inductor_lab.bench.machine import ceilings, machine
+from inductor_lab.bench.progress import Progress, usual_progress
+from inductor_lab.bench.result import STOCK, BenchResult, CompileTime, Contender
+from inductor_lab.bench.roofline import StepTime
+from inductor_lab.bench.timing import Timings, compare
+from inductor_lab.errors import BadArguments
+from inductor_lab.options import Options
+from inductor_lab.torch_api import DTYPE_NAMES
+
+FEWEST_ROUNDS = 7
+BETWEEN_UPDATES = 0.2
+"""Seconds between two looks at a running benchmark."""
+
+KERNEL_SECONDS = 1.0
+WARM_SHARE = 0.2
+"""Of the time of a cold compile, for the progress bar."""
+
+
+def bench(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    against: Iterable[str | Callable[..., Any]] = ("eager", "inductor"),
+    modes: Sequence[str] = ("default",),
+    backward: bool = False,
+    options: Options | Mapping[str, Any] | None = None,
+    seconds: float = 2.0,
+    cold: bool = True,
+    kernels: bool = True,
+    title: str = "",
+    progress: Progress | None = None,
+    **kwargs: Any,
+) -> BenchResult:
+    """Compare our compiler with others on `fn(*args, **kwargs)`.
+
+    against   `"eager"`, `"inductor"` (stock torch.compile), another backend's name, or a function
+              that takes the same arguments; the first one is what all others are compared with
+    modes     for our compiler and for stock: default, reduce-overhead, max-autotune, ...
+    backward  time the gradient of the summed results too
+    options   for our compiler, as `lab.inspect` takes them
+    seconds   for timing, after everything is compiled; at least seven rounds are made
+    cold      measure compile times too, with empty caches on disk; stock takes about 10 s for that
+    kernels   time each of our kernels against the limits of this machine
+
+    Results are compared before anything is timed.  Arguments are copied first, so a function that
+    changes them does no harm.  Ctrl-C returns what was measured until then.  What torch.compile has
+    compiled before is forgotten (`torch.compiler.reset`).
+
+    Raises BadOption for an unknown backend or mode, and what `fn` itself raises; a compiler that
+    fails stands in the table with its error.
+    """
+    if not against:
+        raise BadArguments("nobody to compare with", todo='for example against=["eager"]')
+    asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
+    name = title or getattr(fn, "__name__", type(fn).__name__)
+    work = f"{name}({', '.join(map(describe, (*args, *kwargs.values())))})"
+    work += " and its gradient" if backward else ""
+    run = _Run(fn, args, kwargs, backward, name, work, progress or usual_progress())
+    with ExitStack() as stack:
+        stack.callback(lambda: run.progress.finished(run.result()))
+        stack.callback(torch.compiler.reset)
+        run.ways = ways(against, modes, asked, run.tell_phase)
+        run.plan(cold, seconds, kernels)
+        try:
+            if cold:
+                run.folders = {w.name: stack.enter_context(empty_folder()) for w in run.ways}
+                run.compile_cold()
+            jobs = run.compile_warm()
+            run.time(jobs, seconds)
+            if kernels:
+                run.time_kernels(asked)
+            run.complete = True
+        except KeyboardInterrupt:
+            pass  # what was measured is kept
+    return run.result()
+
+
+@dataclass
+class _Run:
+    """A benchmark on its way: who takes part, and what is known so far."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    backward: bool
+    title: str
+    work: str
+    progress: Progress
+    ways: tuple[Way, ...] = ()
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    contenders: dict[str, Contender] = field(default_factory=dict)
+    so_far: Callable[[], Timings] = field(default=lambda: Timings({}))
+    device: str = "cpu"
+    steps: tuple[StepTime, ...] = ()
+    complete: bool = False
+    doing: str = ""
+    done: float = 0.0
+    whole: float = 1.0
+
+    # ---- telling --------------------------------------------------------------------------------
+
+    def plan(self, cold: bool, seconds: float, kernels: bool) -> None:
+        """About how long it will take, for the progress bar."""
+        compiling = sum(way.expected_seconds for way in self.ways)
+        self.whole = compiling * (WARM_SHARE + cold) + seconds + kernels * KERNEL_SECONDS
+
+    def start(self, doing: str) -> None:
+        self.doing = doing
+        self.tell(doing)
+
+    def tell_phase(self, phase: str) -> None:
+        """Our compiler enters a phase."""
+        self.tell(f"{self.doing} ({phase})")
+
+    def tell(self, text: str, more: float = 0.0) -> None:
+        """`more` seconds of what is under way are done."""
+        self.progress.told(min((self.done + more) / self.whole, 1.0), text, self.result())
+
+    def note(self, way: Way, **known: Any) -> None:
+        """Something about a contender is known now."""
+        old = self.contenders.get(way.name, Contender(way.name))
+        self.contenders[way.name] = replace(old, **known)
+
+    def result(self) -> BenchResult:
+        limits = ceilings(self.device) if self.steps else None
+        return BenchResult(
+            self.title, self.work, machine(self.device), tuple(self.contenders.values()),
+            self.so_far(), self.complete, self.steps, limits,
+        )  # fmt: skip
+
+    # ---- measuring ------------------------------------------------------------------------------
+
+    def compile_cold(self) -> None:
+        """Each compiler with nothing on disk, first on a function that is hardly there."""
+        for way in self.ways:
+            self.note(way)
+            if not way.compiles:
+                continue
+            patience = ", which takes ten seconds or more" if way.kind == STOCK else ""
+            with caches_in(self.folders[way.name]):
+                self.start(f"{way.name}: setting up{patience}")
+                setup, _ = self.attempt(way, partial(way.make(plus_one), torch.ones(8)))
+                torch.compiler.reset()
+                self.start(f"{way.name}: compiling with nothing on disk{patience}")
+                took, _ = self.attempt(way, self.job(way.make(self.fn)))
+                torch.compiler.reset()
+            self.note(way, compile=CompileTime(setup, took))
+            self.done += way.expected_seconds
+
+    def compile_warm(self) -> dict[str, Callable[[], Any]]:
+        """Everybody's job, ready to be timed, its results compared with those of the first."""
+        jobs: dict[str, Callable[[], Any]] = {}
+        expected: list[Any] | None = None
+        given = copied((self.args, self.kwargs))
+        for way in self.ways:
+            self.start(f"{way.name}: compiling again, comparing" if way.compiles else way.name)
+            if way.code is not None:
+                way.code.texts.clear()
+            ready = way.make(self.fn)
+            with caches_in(self.folders[way.name]) if self.folders else nullcontext():
+                took, found = self.attempt(way, self.job(ready))
+            self.done += way.expected_seconds * WARM_SHARE
+            if took is None:
+                continue
+            if expected is None:
+                expected = found
+                self.device = device_of(found)
+            else:
+                error = difference(expected, found)
+                self.note(way, error=error, agrees=error <= tolerance(expected))
+            if way.compiles and self.folders:
+                known = self.contenders[way.name].compile or CompileTime()
+                self.note(way, compile=replace(known, warm=took))
+            jobs[way.name] = job(ready, *given, self.backward)
+        self.note_equal_code()
+        return jobs
+
+    def note_equal_code(self) -> None:
+        """A mode that changes nothing here is told by what was generated."""
+        seen: dict[tuple[str, ...], str] = {}
+        for way in self.ways:
+            if way.code is not None and way.code.texts:
+                first = seen.setdefault(tuple(way.code.texts), way.name)
+                if first != way.name:
+                    self.note(way, note=f"makes the same code as {first} here")
+
+    def time(self, jobs: Mapping[str, Callable[[], Any]], seconds: float) -> None:
+        """In turns, keeping what there is after each round."""
+        self.start("timing")
+        started = told = time.perf_counter()
+
+        def after_round(so_far: Callable[[], Timings]) -> None:
+            nonlocal told
+            self.so_far = so_far
+            now = time.perf_counter()
+            if now - told > BETWEEN_UPDATES:
+                told = now
+                doing = f"timing, round {so_far().rounds}"
+                self.tell(doing, min(now - started, seconds))
+
+        compare(jobs, seconds=seconds, at_least=FEWEST_ROUNDS, after_round=after_round)
+        self.done += seconds
+
+    def time_kernels(self, options: Options) -> None:
+        """Each kernel of ours alone."""
+        self.start("timing each kernel")
+        args, kwargs = copied((self.args, self.kwargs))
+        compilation = inspect(self.fn, *args, options=options, **kwargs)
+        measured = compilation.measure(KERNEL_SECONDS / 2)
+        self.steps = tuple(step for part in measured.parts for step in part.times)
+
+    def job(self, fn: Callable[..., Any]) -> Callable[[], list[Any]]:
+        """The work on arguments of its own."""
+        return job(fn, *copied((self.args, self.kwargs)), self.backward)
+
+    def attempt(self, way: Way, run: Callable[[], Any]) -> tuple[float | None, Any]:
+        """Seconds of a first call and its results; what a compiler raises goes into the table."""
+        if way.name in self.contenders and self.contenders[way.name].failure:
+            return None, None
+        self.note(way)
+        start = time.perf_counter()
+        try:
+            found = run()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+        except Exception as error:
+            if not way.compiles:
+                raise
+            text = str(error).strip().splitlines() or [""]
+            self.note(way, failure=f"{type(error).__name__}: {text[0]}")
+            return None, None
+        return time.perf_counter() - start, found
+
+
+def copied(values: Any, done: dict[int, Any] | None = None) -> Any:
+    """Arguments with tensors and arrays of their own; what was one tensor stays one."""
+    done = {} if done is None else done
+    if id(values) in done:
+        return done[id(values)]
+    if isinstance(values, torch.Tensor) and not isinstance(values, torch.nn.Parameter):
+        made: Any = values.detach().clone().requires_grad_(values.requires_grad)
+    elif isinstance(values, np.ndarray):
+        made = values.copy()
+    elif type(values) in (list, tuple):
+        made = type(values)(copied(item, done) for item in values)
+    elif type(values) is dict:
+        made = {key: copied(item, done) for key, item in values.items()}
+    else:
+        made = values
+    done[id(values)] = made
+    return made
+
+
+def describe(value: Any) -> str:
+    """`f32[1000, 8]` for tensors and arrays; Python for short values, the type for others."""
+    if isinstance(value, torch.Tensor):
+        name = DTYPE_NAMES.get(value.dtype, str(value.dtype))
+        return f"{name}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    text = repr(value)
+    return text if len(text) <= 20 else type(value).__name__
+
+
+def device_of(results: Iterable[Any]) -> str:
+    """Where the first tensor of the results lives."""
+    devices = (str(v.device) for v in values_in(list(results)) if isinstance(v, torch.Tensor))
+    return next(devices, "cpu")

@@ -1,0 +1,48 @@
+"""Several benchmarks one after the other, as one: one bar, one result, one Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from inductor_lab.bench.progress import Progress
+from inductor_lab.bench.result import BenchResult
+
+Item = TypeVar("Item")
+Whole = TypeVar("Whole")
+
+
+class Part(Progress):
+    """Progress of one benchmark out of several, told to the progress of all."""
+
+    def __init__(self, outer: Progress, before: int, count: int, tell: Callable[..., Any]) -> None:
+        self._outer, self._before, self._count, self._tell = outer, before, count, tell
+
+    def told(self, done: float, doing: str, result: Any) -> None:
+        where = f"{self._before + 1} of {self._count}: {result.title}: {doing}"
+        self._outer.told((self._before + done) / self._count, where, self._tell(result))
+
+
+def in_series(
+    items: Sequence[Item],
+    run: Callable[[Item, Progress], BenchResult],
+    made: Callable[[tuple[BenchResult, ...], bool], Whole],
+    progress: Progress,
+) -> Whole:
+    """`made(results, complete)` of all items; a benchmark that is stopped is the last one."""
+    results: tuple[BenchResult, ...] = ()
+    try:
+        for position, item in enumerate(items):
+            done = results
+            part = Part(progress, position, len(items), lambda r, d=done: made((*d, r), False))
+            try:
+                found = run(item, part)
+            except KeyboardInterrupt:
+                break  # between two benchmarks
+            results = (*results, found)
+            if not found.complete:
+                break
+        complete = len(results) == len(items) and all(r.complete for r in results)
+        return made(results, complete)
+    finally:
+        progress.finished(made(results, len(results) == len(items)))

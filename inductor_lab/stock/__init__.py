@@ -1,0 +1,1 @@
+"""Stock TorchInductor, for comparison: the only package that imports `torch._inductor`."""

@@ -1,0 +1,260 @@
+"""Charts of benchmarks, as trees of SVG; see `markup.py`.
+
+Colours are told apart by colour-blind people, and never alone: each row or curve has its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from inductor_lab.bench.machine import Ceilings
+from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
+from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.widgets.markup import Tree, element
+from inductor_lab.widgets.scales import Scale, log_scale
+from inductor_lab.widgets.svg import themed
+
+WIDTH = 860
+LABEL = 190
+ROW = 36
+DOTS = 120
+"""So many rounds at most are drawn as dots."""
+
+MOST_NUMBERED = 12
+MARKERS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "M-4 -4h8v8h-8z", "M0 -5l5 5l-5 5l-5 -5z",
+           "M0 -5l5 9h-10z", "M-5 -1.5h3.5v-3.5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5z")  # fmt: skip
+
+_LIGHT = ("#57606a", "#0072b2", "#c24e00", "#007a5a", "#b0508a", "#6b5b00", "#5b4bb5")
+_DARK = ("#9da7b3", "#56b4e9", "#f0883e", "#3fcf9f", "#e398c5", "#d8c34a", "#a79bf5")
+SHAPES = """
+.lab-chart{max-width:100%;height:auto;border-radius:4px}
+.lab-chart text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.lab-chart text{paint-order:stroke;stroke-width:4px}
+.lab-chart .sub{font-size:11px}
+.lab-chart .grid{stroke-width:1;fill:none}
+.lab-chart .curve{fill:none;stroke-width:2}
+.lab-chart .bar{fill-opacity:.35;stroke:none}
+.lab-chart .dot{fill-opacity:.55;stroke:none}
+.lab-chart .middle{stroke-width:3}
+.lab-chart .roof{fill:none;stroke-width:2;stroke-dasharray:6 3}
+"""
+
+
+def _palette(series: Sequence[str], text: str, soft: str, line: str, back: str) -> dict[str, str]:
+    rules = {"": f"background:{back};color:{text}", "text": f"fill:{text};stroke:{back}", ".sub": f"fill:{soft}"}
+    rules |= {".grid": f"stroke:{line}", ".roof": f"stroke:{soft}"}
+    rules |= {f".s{n}": f"fill:{hue};stroke:{hue}" for n, hue in enumerate(series)}
+    return {**rules, ".curve": "fill:none"}
+
+
+STYLE = SHAPES + themed(
+    ".lab-chart",
+    _palette(_LIGHT, "#1b1f24", "#57606a", "#d0d7de", "#fff"),
+    _palette(_DARK, "#e6edf3", "#9da7b3", "#30363d", "#0d1117"),
+)
+
+
+def bench_chart(result: BenchResult) -> Tree:
+    """A row for each contender: all rounds as dots with the median, beside the compile times."""
+    names = [c.name for c in result.contenders if not c.failure]
+    height = ROW * len(names) + 62
+    times = result.timings
+    most = max((max(times.median_ms(n), _high(times.seconds[n])) for n in times.seconds), default=0)
+    per_call = Scale(0, most or 1.0, LABEL, 540)
+    took = {c.name: c.compile for c in result.contenders if c.compile}
+    first = [s for t in took.values() for s in (t.cold, t.warm) if s is not None]
+    compiling = Scale(0, max(first, default=1.0), 670, WIDTH - 12)
+    body = [_text(LABEL, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
+    if first:
+        body.append(_text(670, 16, "first call: cold, warm", "sub"))
+        body += _axis(compiling, 24, height - 24, lambda s: f"{s:g} s", most=3)
+    for number, name in enumerate(names):
+        top = 30 + ROW * number
+        body.append(_text(LABEL - 10, top + 17, name, anchor="end"))
+        if times.rounds and name in times.seconds:
+            samples = times.seconds[name]
+            middle = times.median_ms(name)
+            body += _rounds([s * 1e3 for s in samples], middle, per_call, top, number)
+            speed = "" if name == result.base else f", {result.speedup(name):.2f}x"
+            body.append(_text(548, top + 17, f"{duration(middle / 1e3)}{speed}"))
+        cold_warm = (took[name].cold, took[name].warm) if name in took else ()
+        for place, seconds in enumerate(cold_warm):
+            if seconds is not None:
+                tip = f"{name}, {('cold', 'warm')[place]} compile: {seconds:.2f} s"
+                body.append(_bar(compiling, seconds, top + 3 + 12 * place, 10, number, tip))
+    return _chart(f"time per call of {result.title}", height, body)
+
+
+def sweep_chart(result: SweepResult) -> Tree:
+    """A curve for each contender over the sizes, both axes logarithmic."""
+    curves = {
+        name: [
+            (size, found.timings.median_ms(name))
+            for size, found in zip(result.sizes, result.results, strict=False)
+            if found.timed and name in found.timings.seconds
+        ]
+        for name in result.names
+    }
+    times = [ms for points in curves.values() for _, ms in points] or [1.0]
+    height = 380
+    across = log_scale([float(size) for size in result.sizes], 80, WIDTH - 230)
+    up = log_scale(times, height - 40, 26)
+    body = [_text(80, 16, "time per call", "sub"),
+            _text(WIDTH - 230, height - 4, "size", "sub", "end")]  # fmt: skip
+    body += _axis(across, 26, height - 40, lambda v: f"{v:,.0f}")
+    body += _side_axis(up, 80, WIDTH - 230, _ms)
+    ends: list[tuple[float, int, str]] = []
+    for number, (name, points) in enumerate(curves.items()):
+        places = [(across.at(size), up.at(ms)) for size, ms in points]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        body.append(element("polyline", {"class": f"curve s{number % 7}", "points": line}))
+        for (x, y), (size, ms) in zip(places, points, strict=True):
+            body.append(_marker(x, y, number, f"{name}, {size:,}: {duration(ms / 1e3)}"))
+        if places:
+            ends.append((places[-1][1], number, name))
+    body += _curve_names(ends, WIDTH - 214)
+    return _chart(result.title, height, body)
+
+
+def experiments_chart(result: Experiments) -> Tree:
+    """Speed-ups of every program in every mode; the line is the speed of the first contender."""
+    rows = [
+        (found, contender.name)
+        for found in result.results
+        for contender in found.contenders[1:]
+        if found.timed and contender.name in found.timings.seconds
+    ]
+    names = list(dict.fromkeys(name for _, name in rows))
+    height = 22 * len(rows) + 24 * len(result.results) + 40
+    most = max([found.speedup(name) for found, name in rows] + [1.0])
+    across = Scale(0, most * 1.1, 270, WIDTH - 70)
+    body = list(_axis(across, 14, height - 24, lambda v: f"{v:g}x"))
+    line = {"class": "roof", "d": f"M{across.at(1):.1f} 14V{height - 24}"}
+    body.append(element("path", line, element("title", {}, "as fast as without compiling")))
+    top, before = 8.0, None
+    for found, name in rows:
+        if found is not before:
+            body.append(_text(8, top + 16, found.title))
+            top, before = top + 24, found
+        speed = found.speedup(name)
+        body.append(_text(262, top + 14, name, "sub", "end"))
+        tip = f"{found.title}, {name}: {found.verdict(name)}"
+        body.append(_bar(across, speed, top + 3, 14, names.index(name) + 1, tip))
+        body.append(_text(across.at(speed) + 6, top + 14, f"{speed:.2f}x"))
+        top += 22
+    return _chart(result.title, height, body)
+
+
+def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
+    """Flop rate over flops per byte, under the machine's roofs; None where nothing computes."""
+    shown = [(n, step) for n, step in enumerate(steps, 1) if step.flops and step.nbytes]
+    if not shown:
+        return None
+    height = 380
+    reach = [step.flops / step.nbytes for _, step in shown]
+    peak = limits.flops_per_second("float32")
+    memory, cache = limits.bandwidth[-1][1], max(rate for _, rate in limits.bandwidth)
+    across = log_scale([*reach, peak / memory, 0.05], 80, WIDTH - 20)
+    rates = [step.flop_rate / 1e9 for _, step in shown]
+    up = log_scale([*rates, peak / 1e9, memory * across.low / 1e9], height - 40, 26)
+    body = [_text(80, 16, "GFLOP/s", "sub"),
+            _text(WIDTH - 20, height - 8, "flop / byte", "sub", "end")]  # fmt: skip
+    body += _axis(across, 26, height - 40, lambda v: f"{v:g}")
+    body += _side_axis(up, 80, WIDTH - 20, lambda v: f"{v:g}")
+    for rate, name in ((memory, "memory"), (cache, "cache")):
+        body += _roof(across, up, rate, peak, f"{name} {rate / 1e9:.0f} GB/s")
+    body.append(_text(WIDTH - 26, up.at(peak / 1e9) - 6, f"{peak / 1e9:.0f} GFLOP/s", "sub", "end"))
+    for rank, (number, step) in enumerate(sorted(shown, key=lambda s: -s[1].seconds)):
+        x, y = across.at(step.flops / step.nbytes), up.at(step.flop_rate / 1e9)
+        body.append(_marker(x, y, 1 if step.generated else 2, f"{number}  {step.name}\n{step}"))
+        if rank < MOST_NUMBERED:
+            body.append(_text(x + 7, y + 4, str(number), "sub"))
+    return _chart("roofline", height, body)
+
+
+# ---- pieces ------------------------------------------------------------------------------------
+
+
+def _chart(title: str, height: float, body: Sequence[Tree]) -> Tree:
+    attributes = {
+        "class": "lab-chart", "xmlns": "http://www.w3.org/2000/svg", "role": "img",
+        "aria-label": title, "width": WIDTH, "height": f"{height:.0f}",
+        "viewBox": f"0 0 {WIDTH} {height:.0f}",
+    }  # fmt: skip
+    return element("svg", attributes, element("style", {}, STYLE), *body)
+
+
+def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> Tree:
+    name = {"class": style} if style else {}
+    return element("text", {**name, "x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}, text)
+
+
+def _bar(scale: Scale, value: float, y: float, height: float, series: int, tip: str) -> Tree:
+    place = {"x": f"{scale.start:.1f}", "y": f"{y:.1f}", "height": f"{height:.1f}",
+             "width": f"{max(scale.at(value) - scale.start, 1):.1f}"}  # fmt: skip
+    return element("rect", {"class": f"bar s{series % 7}", **place}, element("title", {}, tip))
+
+
+def _rounds(
+    samples: list[float], median: float, scale: Scale, top: float, series: int
+) -> Iterator[Tree]:
+    """A pale bar up to the median, a stroke at it, and the rounds as dots around it."""
+    tip = f"median {median:.4g} ms of {len(samples)} rounds, {min(samples):.4g} at best"
+    yield _bar(scale, median, top + 3, 22, series, tip)
+    for number, value in enumerate(samples[:: max(1, len(samples) // DOTS)]):
+        y = top + 6 + 16 * (number * 0.618 % 1)
+        place = {"cx": f"{scale.at(value):.1f}", "cy": f"{y:.1f}", "r": "2"}
+        yield element("circle", {"class": f"dot s{series % 7}", **place})
+    line = f"M{scale.at(median):.1f} {top + 2}v24"
+    yield element("path", {"class": f"middle s{series % 7}", "d": line})
+
+
+def _high(seconds: Sequence[float]) -> float:
+    """The 95th percentile in milliseconds: what lies beyond stands at the edge."""
+    return sorted(seconds)[int(0.95 * (len(seconds) - 1))] * 1e3 if seconds else 0.0
+
+
+def _axis(
+    scale: Scale, top: float, bottom: float, text: Callable[[float], str], most: int = 9
+) -> Iterator[Tree]:
+    ticks = scale.ticks()
+    for value in ticks[:: max(1, -(-len(ticks) // most))]:
+        x = scale.at(value)
+        yield element("path", {"class": "grid", "d": f"M{x:.1f} {top:.1f}V{bottom:.1f}"})
+        yield _text(x, bottom + 15, text(value), "sub", "middle")
+
+
+def _side_axis(scale: Scale, left: float, right: float, text: Callable[[float], str]) -> Iterator[Tree]:
+    for value in scale.ticks():
+        y = scale.at(value)
+        yield element("path", {"class": "grid", "d": f"M{left:.1f} {y:.1f}H{right:.1f}"})
+        yield _text(left - 8, y + 4, text(value), "sub", "end")
+
+
+def _marker(x: float, y: float, series: int, tip: str) -> Tree:
+    place = {"transform": f"translate({x:.1f} {y:.1f})", "d": MARKERS[series % len(MARKERS)]}
+    return element("path", {"class": f"dot s{series % 7}", **place}, element("title", {}, tip))
+
+
+def _curve_names(ends: list[tuple[float, int, str]], x: float) -> Iterator[Tree]:
+    """Names beside the ends of curves, moved apart where they would touch."""
+    lowest = 0.0
+    for y, number, name in sorted(ends):
+        lowest = max(y, lowest + 16)
+        yield _marker(x, lowest, number, name)
+        yield _text(x + 10, lowest + 4, name)
+
+
+def _roof(across: Scale, up: Scale, rate: float, peak: float, name: str) -> Iterator[Tree]:
+    """A slope of one bandwidth up to the flop rate, and along it."""
+    start = max(across.low, up.low * 1e9 / rate)
+    points = [(start, rate * start), (peak / rate, peak), (across.high, peak)]
+    line = " ".join(f"{across.at(x):.1f},{up.at(y / 1e9):.1f}" for x, y in points)
+    yield element("polyline", {"class": "roof", "points": line})
+    middle = (start * peak / rate) ** 0.5
+    x, y = across.at(middle), up.at(rate * middle / 1e9)
+    yield _text(x - 6, y - 6, name, "sub", "end")
+
+
+def _ms(milliseconds: float) -> str:
+    return duration(milliseconds / 1e3)
