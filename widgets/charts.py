@@ -20,6 +20,9 @@ ROW = 36
 DOTS = 120
 """So many rounds at most are drawn as dots."""
 
+BEYOND = 2.5
+"""Rounds that took longer than this many times the slowest median stand at the edge."""
+
 MOST_NUMBERED = 12
 MARKERS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "M-4 -4h8v8h-8z", "M0 -5l5 5l-5 5l-5 -5z",
            "M0 -5l5 9h-10z", "M-5 -1.5h3.5v-3.5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5z")  # fmt: skip
@@ -41,7 +44,8 @@ SHAPES = """
 
 
 def _palette(series: Sequence[str], text: str, soft: str, line: str, back: str) -> dict[str, str]:
-    rules = {"": f"background:{back};color:{text}", "text": f"fill:{text};stroke:{back}", ".sub": f"fill:{soft}"}
+    rules = {"": f"background:{back};color:{text}", ".sub": f"fill:{soft}"}
+    rules = {"text": f"fill:{text};stroke:{back}", **rules}
     rules |= {".grid": f"stroke:{line}", ".roof": f"stroke:{soft}"}
     rules |= {f".s{n}": f"fill:{hue};stroke:{hue}" for n, hue in enumerate(series)}
     return {**rules, ".curve": "fill:none"}
@@ -59,8 +63,9 @@ def bench_chart(result: BenchResult) -> Tree:
     names = [c.name for c in result.contenders if not c.failure]
     height = ROW * len(names) + 62
     times = result.timings
-    most = max((max(times.median_ms(n), _high(times.seconds[n])) for n in times.seconds), default=0)
-    per_call = Scale(0, most or 1.0, LABEL, 540)
+    medians = [times.median_ms(name) for name in times.seconds] if times.rounds else [1.0]
+    most = max((max(times.seconds[name], default=0.0) * 1e3 for name in times.seconds), default=1.0)
+    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), LABEL, 540)
     took = {c.name: c.compile for c in result.contenders if c.compile}
     first = [s for t in took.values() for s in (t.cold, t.warm) if s is not None]
     compiling = Scale(0, max(first, default=1.0), 670, WIDTH - 12)
@@ -209,11 +214,6 @@ def _rounds(
     yield element("path", {"class": f"middle s{series % 7}", "d": line})
 
 
-def _high(seconds: Sequence[float]) -> float:
-    """The 95th percentile in milliseconds: what lies beyond stands at the edge."""
-    return sorted(seconds)[int(0.95 * (len(seconds) - 1))] * 1e3 if seconds else 0.0
-
-
 def _axis(
     scale: Scale, top: float, bottom: float, text: Callable[[float], str], most: int = 9
 ) -> Iterator[Tree]:
@@ -224,7 +224,9 @@ def _axis(
         yield _text(x, bottom + 15, text(value), "sub", "middle")
 
 
-def _side_axis(scale: Scale, left: float, right: float, text: Callable[[float], str]) -> Iterator[Tree]:
+def _side_axis(
+    scale: Scale, left: float, right: float, text: Callable[[float], str]
+) -> Iterator[Tree]:
     for value in scale.ticks():
         y = scale.at(value)
         yield element("path", {"class": "grid", "d": f"M{left:.1f} {y:.1f}H{right:.1f}"})

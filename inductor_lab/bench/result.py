@@ -26,6 +26,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    def without_empty(self) -> Table:
+        """The table without columns that say nothing."""
+        kept = [n for n in range(len(self.columns)) if n == 0 or any(row[n] for row in self.rows)]
+        rows = tuple(tuple(row[n] for n in kept) for row in self.rows)
+        return Table(self.title, tuple(self.columns[n] for n in kept), rows)
+
     def to_markdown(self) -> str:
         heads = [column.removeprefix(">") for column in self.columns]
         marks = ["---:" if column.startswith(">") else "---" for column in self.columns]
@@ -162,7 +168,7 @@ class BenchResult(Measured):
     def tables(self) -> tuple[Table, ...]:
         columns = ("", ">set-up", ">cold compile", ">warm compile", ">per call", ">spread",
                    f">speed-up over {self.base}", ">difference", "note")  # fmt: skip
-        table = Table(self.title, columns, tuple(map(self._row, self.contenders)))
+        table = Table(self.title, columns, tuple(map(self._row, self.contenders))).without_empty()
         return (table, roofline_table(self.steps)) if self.steps else (table,)
 
     def _row(self, contender: Contender) -> tuple[str, ...]:
@@ -221,7 +227,7 @@ class SweepResult(Measured):
                    *(f">{name} over {names[0]}" for name in names[1:]))  # fmt: skip
         pairs = zip(self.sizes, self.results, strict=False)
         rows = tuple((f"{size:,}", *self._cells(result)) for size, result in pairs)
-        return (Table(self.title, columns, rows),)
+        return (Table(self.title, columns, rows).without_empty(),)
 
     def _cells(self, result: BenchResult) -> Iterator[str]:
         yield from (_per_call(result, name) for name in self.names)
@@ -256,7 +262,7 @@ class Experiments(Measured):
     def tables(self) -> tuple[Table, ...]:
         columns = ("program", "compiled by", ">compile", ">before", ">after", "change", "note")
         rows = tuple(row for result in self.results for row in _experiment_rows(result))
-        return (Table(self.title, columns, rows),)
+        return (Table(self.title, columns, rows).without_empty(),)
 
     @property
     def sentences(self) -> tuple[str, ...]:

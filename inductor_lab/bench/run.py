@@ -91,9 +91,8 @@ def bench(
             run.time(jobs, seconds)
             if kernels:
                 run.time_kernels(asked)
-            run.complete = True
         except KeyboardInterrupt:
-            pass  # what was measured is kept
+            run.complete = False  # what was measured is kept
     return run.result()
 
 
@@ -114,7 +113,7 @@ class _Run:
     so_far: Callable[[], Timings] = field(default=lambda: Timings({}))
     device: str = "cpu"
     steps: tuple[StepTime, ...] = ()
-    complete: bool = False
+    complete: bool = True
     doing: str = ""
     done: float = 0.0
     whole: float = 1.0

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
 import nbformat
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.browser.conftest import write_notebook
+
 CELLS = (
     "import torch\n%load_ext inductor_lab",
     "%%compile\n"
@@ -31,57 +24,11 @@ SOURCE, CODE = '.lab-pane[data-pane="source"]', f'.lab-pane[data-pane="{CODE_PAN
 SCHEDULE = '.lab-pane[data-pane="g0.forward.schedule"]'
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-@pytest.fixture(scope="module")
-def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
-    """The address of a server without a token, on this machine only, and its folder."""
-    pytest.importorskip("jupyterlab", reason="no JupyterLab; to run it: pip install jupyterlab")
-    folder = tmp_path_factory.mktemp("notebooks")
-    address = f"http://127.0.0.1:{(port := free_port())}"
-    options = {
-        "--ServerApp.port": port, "--ServerApp.ip": "127.0.0.1", "--ServerApp.root_dir": folder,
-        "--IdentityProvider.token": "", "--ServerApp.open_browser": False,
-        "--ServerApp.allow_root": True, "--LabApp.news_url": "",
-        "--LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
-    }
-    settings = folder / "settings"
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(settings),
-           "JUPYTERLAB_SETTINGS_DIR": str(settings), "JUPYTERLAB_WORKSPACES_DIR": str(settings)}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", *(f"{k}={v}" for k, v in options.items())],
-        cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(f"{address}/api", server)
-        yield address, folder
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def wait_for(url: str, server: subprocess.Popen) -> None:
-    for _ in range(240):
-        assert server.poll() is None, "JupyterLab did not start"
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.25)
-    pytest.fail("JupyterLab did not answer within a minute")
-
-
 @pytest.fixture(scope="module")
 def notebook(browser, jupyterlab):
     """The page with both cells run, and the seconds until the explorer was there."""
     address, folder = jupyterlab
-    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "two.ipynb")
+    write_notebook(CELLS, folder / "two.ipynb")
     context = browser.new_context(viewport={"width": 1500, "height": 1000})
     page = context.new_page()
     page.set_default_timeout(180_000)

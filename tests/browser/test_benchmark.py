@@ -1,0 +1,71 @@
+"""A benchmark in a real JupyterLab: the bar moves, Ctrl-C keeps what there is, the result stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import write_notebook
+
+CELLS = (
+    "import torch, inductor_lab as lab\n"
+    "def wave(x):\n"
+    "    return ((x + 1) * 2).sin()\n"
+    "x = torch.randn(10_000)",
+    'lab.bench(wave, x, against=["eager"], cold=False, seconds=8)',
+    'kept = lab.bench(wave, x, against=["eager"], cold=False, seconds=600)\n'
+    "print(kept.timings.rounds > 0, kept.complete)",
+)
+BAR = '.lab-bench [role="progressbar"]'
+
+
+@pytest.fixture(scope="module")
+def notebook(browser, jupyterlab):
+    address, folder = jupyterlab
+    write_notebook(CELLS, folder / "bench.ipynb")
+    context = browser.new_context(viewport={"width": 1500, "height": 1300})
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    page = context.new_page()
+    page.set_default_timeout(180_000)
+    page.goto(f"{address}/lab/tree/bench.ipynb")
+    page.click(".jp-Cell >> nth=0")
+    page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector(".jp-Cell:nth-child(1) .jp-InputPrompt:has-text('[1]')")
+    yield page
+    context.close()
+
+
+def test_a_bar_while_it_runs_and_the_result_afterwards(notebook):
+    seen: list[int] = []
+    notebook.keyboard.press("Shift+Enter")
+    notebook.wait_for_selector(BAR)
+    while not seen or seen[-1] < 100:
+        bar = notebook.query_selector(BAR)
+        if bar is None:
+            break
+        value = int(bar.get_attribute("aria-valuenow") or 0)
+        seen += [value] if value not in seen else []
+        notebook.wait_for_timeout(50)
+    assert len(seen) > 2 and seen == sorted(seen)
+    notebook.wait_for_selector(".jp-Cell:nth-child(2) .jp-InputPrompt:has-text('[2]')")
+    notebook.wait_for_selector(".jp-Cell:nth-child(2) .lab-chart")
+    text = notebook.inner_text(".jp-Cell:nth-child(2) .jp-OutputArea")
+    assert "measured in" in text and "inductor_lab" in text and "threads" in text
+    assert notebook.query_selector(BAR) is None
+
+
+def test_the_table_copies_as_markdown(notebook):
+    notebook.click(".jp-Cell:nth-child(2) .lab-bench button")
+    copied = notebook.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("**wave**") and "| inductor_lab |" in copied
+
+
+def test_interrupting_the_kernel_keeps_what_was_measured(notebook):
+    notebook.click(".jp-Cell:nth-child(3) .jp-InputArea-editor")
+    notebook.keyboard.press("Control+Enter")
+    notebook.wait_for_selector(".jp-Cell:nth-child(3) .lab-running:has-text('timing, round')")
+    notebook.keyboard.press("Escape")
+    notebook.keyboard.press("i")
+    notebook.keyboard.press("i")
+    notebook.wait_for_selector(".jp-Cell:nth-child(3) .jp-OutputArea-output:has-text('True False')")
+    assert "stopped after" in notebook.inner_text(".jp-Cell:nth-child(3) .jp-OutputArea")
