@@ -18,6 +18,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+from inductor_lab.bench.result import BenchResult
 from inductor_lab.compilation import Compilation
 from inductor_lab.display import annotated
 from inductor_lab.errors import LabError
@@ -29,6 +30,9 @@ CALL = "__lab_call__"
 
 LAST = "_lab"
 """The notebook's variable for the last compilation."""
+
+LAST_BENCH = "_lab_bench"
+"""The same for the last benchmark."""
 
 
 def register(shell: Any) -> None:
@@ -43,6 +47,10 @@ class LabMagics(Magics):
     @magic_arguments()
     @argument("-a", "--annotate", action="store_true",
               help="show the source shaded by bytes moved, as %%%%cython -a does by Python calls")
+    @argument("-b", "--bench", action="store_true",
+              help="time it against others, in turns; the result is kept in _lab_bench")
+    @argument("--against", default="eager,inductor",
+              help="with -b: whom to compare with; stock inductor takes ten seconds to compile")
     @argument("--mode", choices=MODES, default="default", help="as torch.compile has it")
     @argument("--dynamic", action="store_true", help="compile for sizes that may change")
     @argument("--target", help='write code for a named GPU without one: "cuda:90", "hip:gfx942"')
@@ -74,10 +82,19 @@ class LabMagics(Magics):
         if found is None:
             print("%%compile: nothing was compiled; end the cell with a call such as f(x)")
             return
+        if given.bench:
+            if given.target:
+                raise UsageError("%%compile -b times code on this machine; leave --target out")
+            found = found.measure()
         self.shell.user_ns[LAST] = found
         if given.result:
             self.shell.user_ns[given.result] = found
-        display(annotated(found) if given.annotate else found)
+        if given.bench:
+            result = bench_of(found, [name for name in given.against.split(",") if name])
+            self.shell.user_ns[LAST_BENCH] = result
+            display(result)
+        if given.annotate or not given.bench:
+            display(annotated(found) if given.annotate else found)
 
     @line_magic
     def lab_graph(self, line: str) -> None:
@@ -111,6 +128,25 @@ class LabMagics(Magics):
             return value
         raise UsageError(f"{wanted} is no compilation: "
                          "run a cell under %%compile, or c = lab.inspect(f, x)")
+
+
+def bench_of(measured: Compilation, against: list[str]) -> BenchResult:
+    """Compare a measured compilation with others, on the same call."""
+    from inductor_lab.bench.run import bench
+
+    call = measured.call
+    assert call is not None, "only what has just run is measured"
+    result = bench(
+        call.fn,
+        *call.args,
+        against=against,
+        modes=[call.options.mode],
+        options=call.options,
+        backward=any(graph.backward is not None for graph in measured.graphs),
+        kernels=False,
+        **call.kwargs,
+    )
+    return result.with_steps(measured)
 
 
 def run_cell(shell: Any, cell: str, options: Options, arguments: str = "") -> Compilation | None:

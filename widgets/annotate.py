@@ -1,5 +1,7 @@
 """The person's source, each line shaded by the bytes that it moves; opened, its own code.
 
+Once a compilation is measured, by its share of the time: a kernel's time is split as its bytes are.
+
 A kernel's bytes are split among the lines that load and store its buffers: a buffer counts for the
 lines whose nests read it, in equal parts, as a stored buffer does for the lines it came from.  So
 the lines add up to what the schedule says.
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.bench.roofline import duration
 from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.cost import extern_cost
@@ -39,11 +42,15 @@ STRONGEST = 0.38
 
 @dataclass(frozen=True)
 class AnnotatedLine:
-    """A line of source, what it moves, and the generated lines that it became."""
+    """A line of source, what it moves, and the generated lines that it became.
+
+    `seconds` are 0 before the compilation is measured.
+    """
 
     number: int
     text: str
     nbytes: float
+    seconds: float
     loops: tuple[str, ...]
     code: tuple[str, ...]
 
@@ -53,46 +60,59 @@ class Annotated:
 
     def __init__(self, compilation: Compilation) -> None:
         self.name = compilation.name
-        self.total = compilation.after.bytes
+        moved = f"{bytes_text(compilation.after.bytes)} moved"
+        seconds = sum(step.seconds for part in compilation.parts for step in part.times)
+        self.measured = seconds > 0
+        self.total = f"{moved} in {duration(seconds)}" if self.measured else moved
         document, links = linked_document(compilation)
-        moved = bytes_by_line(compilation, links)
+        amounts = amounts_by_line(compilation, links)
         became = {kind: _lines_by_source(document, kind, links) for kind in ("loops", "code")}
         self.blocks = [
-            (block["title"], list(_annotated(block, moved, became)))
+            (block["title"], list(_annotated(block, amounts, became)))
             for view in document["panes"]["source"]["views"]
             for block in view.get("blocks", ())
         ]
 
     def __repr__(self) -> str:
-        return f"Annotated({self.name}: {bytes_text(self.total)} moved)"
+        return f"Annotated({self.name}: {self.total})"
 
     def __str__(self) -> str:
         lines = []
         for file, found in self.blocks:
-            lines.append(f"{file}   ({bytes_text(self.total)} moved in all)")
+            lines.append(f"{file}   ({self.total} in all)")
             for line in found:
-                amount = bytes_text(round(line.nbytes)) if line.nbytes else ""
-                lines.append(f"{amount:>9}  {line.number:4d}  {line.text}")
+                lines.append(f"{self._amount(line):>9}  {line.number:4d}  {line.text}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        most = max((line.nbytes for _, found in self.blocks for line in found), default=0) or 1
+        most = max((self._weight(line) for _, found in self.blocks for line in found), default=0)
         parts = [f"<style>{STYLE}{SHADES}</style>"]
-        total = f"{self.name}: {bytes_text(self.total)} moved in all; open a line to see its code"
+        total = f"{self.name}: {self.total} in all; open a line to see its code"
         parts.append(f"<p>{escape(total)}</p>")
         for file, found in self.blocks:
             parts.append(f"<div><code>{escape(file)}</code></div>")
-            parts += [_line_html(line, line.nbytes / most) for line in found]
+            parts += [
+                _line_html(line, self._amount(line), self._weight(line) / (most or 1))
+                for line in found
+            ]
         return f'<div class="lab-plain lab-ann">{"".join(parts)}</div>'
 
+    def _weight(self, line: AnnotatedLine) -> float:
+        return line.seconds if self.measured else line.nbytes
 
-def _line_html(line: AnnotatedLine, share: float) -> str:
+    def _amount(self, line: AnnotatedLine) -> str:
+        """What stands beside a line."""
+        if not self._weight(line):
+            return ""
+        return duration(line.seconds) if self.measured else bytes_text(round(line.nbytes))
+
+
+def _line_html(line: AnnotatedLine, amount: str, share: float) -> str:
     shade = ""
     if share:
         percent = round(100 * STRONGEST * share, 1)
         mixed = f"color-mix(in srgb,var(--shade) {percent}%,transparent)"
         shade = f' style="background:{mixed}"'
-    amount = bytes_text(round(line.nbytes)) if line.nbytes else ""
     head = f"<b>{amount}</b>{line.number:4d}  {escape(line.text) or ' '}"
     if not line.loops and not line.code:
         return f'<div class="lab-flat"{shade}>{head}</div>'
@@ -100,27 +120,31 @@ def _line_html(line: AnnotatedLine, share: float) -> str:
     return f"<details><summary{shade}>{head}</summary><pre>{escape(code)}</pre></details>"
 
 
-def bytes_by_line(compilation: Compilation, links: Links) -> dict[Thing, float]:
-    """Source line → the bytes of all kernels and library calls that it answers for."""
-    moved: dict[Thing, float] = defaultdict(float)
+def amounts_by_line(compilation: Compilation, links: Links) -> dict[Thing, tuple[float, float]]:
+    """Source line → (bytes, seconds) of all kernels and library calls that it answers for."""
+    found: dict[Thing, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for number, graph in enumerate(compilation.graphs):
         for part in graph.parts:
-            for amount, origins in _amounts(part):
+            for nbytes, seconds, origins in _amounts(part):
                 things = links.find("node", f"g{number}.{part.name}", sorted(origins))
                 lines = links.sources(things)
                 for line in lines:
-                    moved[line] += amount / len(lines)
-    return moved
+                    old = found[line]
+                    found[line] = old[0] + nbytes / len(lines), old[1] + seconds / len(lines)
+    return found
 
 
-def _amounts(part: CompiledPart) -> Iterator[tuple[float, Iterable[str]]]:
-    """(bytes, the FX nodes that answer for them)."""
+def _amounts(part: CompiledPart) -> Iterator[tuple[float, float, Iterable[str]]]:
+    """(bytes, seconds, the FX nodes that answer for them)."""
     buffers = part.loops.buffers
-    for step in part.schedule.steps:
+    for position, step in enumerate(part.schedule.steps):
+        took = part.times[position].seconds if part.times else 0.0
         if isinstance(step, Group):
-            yield from _group_amounts(step, buffers)
+            shares = list(_group_amounts(step, buffers))
+            whole = sum(nbytes for nbytes, _ in shares) or 1.0
+            yield from ((nbytes, took * nbytes / whole, nodes) for nbytes, nodes in shares)
         else:
-            yield extern_cost(step, buffers).bytes, step.origins
+            yield extern_cost(step, buffers).bytes, took, step.origins
 
 
 def _group_amounts(
@@ -168,7 +192,7 @@ def _lines_by_source(
 
 def _annotated(
     block: Mapping[str, Any],
-    moved: Mapping[Thing, float],
+    amounts: Mapping[Thing, tuple[float, float]],
     became: Mapping[str, Mapping[Thing, list[str]]],
 ) -> Iterator[AnnotatedLine]:
     for number, (text, things, *_) in enumerate(block["lines"], block["first"]):
@@ -176,7 +200,7 @@ def _annotated(
         yield AnnotatedLine(
             number,
             text,
-            moved.get(thing, 0.0),
+            *amounts.get(thing, (0.0, 0.0)),
             tuple(became["loops"].get(thing, ())),
             tuple(became["code"].get(thing, ())),
         )

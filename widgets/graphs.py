@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.capture.graph import FxGraph, FxNode
 from inductor_lab.ir.index import Size
 from inductor_lab.ir.program import (
@@ -28,8 +29,16 @@ OPEN_UP_TO = 70
 _ROLES = {"placeholder": "input", "output": "output", "get_attr": "constant"}
 
 
-def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> Picture:
-    """One box for each node; above `OPEN_UP_TO` nodes, closed frames for modules."""
+def fx_picture(
+    graph: FxGraph,
+    links: Links | None = None,
+    scope: str = "",
+    notes: Mapping[str, str] | None = None,
+) -> Picture:
+    """One box for each node; above `OPEN_UP_TO` nodes, closed frames for modules.
+
+    `notes` have more lines for the tooltips of nodes.
+    """
     edges = [(source, node.name) for node in graph.nodes for source in node.inputs]
     frames: list[Frame] = []
     frame_of: Mapping[str, str] = {}
@@ -43,7 +52,7 @@ def fx_picture(graph: FxGraph, links: Links | None = None, scope: str = "") -> P
             label=node.name if node.op == "placeholder" else short_target(node),
             sub=str(node.tensor) if node.tensor else "",
             role=_ROLES.get(node.op, "call"),
-            tip=node_tip(node),
+            tip=node_tip(node) + (notes or {}).get(node.name, ""),
             things=tuple(links.find("node", scope, [node.name])) if links else (),
             frame=frame_of.get(node.name, ROOT),
         )
@@ -106,8 +115,12 @@ def schedule_picture(
     links: Links | None = None,
     scope: str = "",
     modules: Mapping[str, str] | None = None,
+    times: Sequence[StepTime] = (),
 ) -> Picture:
-    """The loop nests as boxes, and around those that became one kernel a frame."""
+    """The loop nests as boxes, and around those that became one kernel a frame.
+
+    `times` are those of the schedule's steps, where they were measured.
+    """
     program = schedule.program
     group_of = {
         nest.buffer: group
@@ -115,12 +128,17 @@ def schedule_picture(
         for nest in (*group.inlined.values(), *group.nests)
     }
     frames, frame_of = _program_frames(program, modules or {}, group_of)
+    steps = zip(schedule.steps, times, strict=False)
+    took = {step.name: time for step, time in steps if isinstance(step, Group)}
     for group in schedule.groups:
         count = len(group.nests) + len(group.inlined)
         name = f"group {group.name}"
         things = tuple(links.find("node", scope, sorted(group.origins))) if links else ()
         sub = f"{count} {'nest' if count == 1 else 'nests'} in one kernel"
         tip = f"{group.name}\n{sub}\n{cost_text(group)}"
+        if group.name in took:
+            sub += f", {duration(took[group.name].seconds)}"
+            tip += f"\n{took[group.name]}"
         around = frame_of.get(group.nests[0].buffer, ROOT)
         frames.append(Frame(name, group.name, sub, tip, around, open=True, things=things))
     frame_of.update({buffer: f"group {group.name}" for buffer, group in group_of.items()})

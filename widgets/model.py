@@ -11,9 +11,10 @@ links             what came from what (see `links.py`)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.bench.roofline import StepTime
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
@@ -147,6 +148,8 @@ def facts(compilation: Compilation) -> list[View]:
     graphs, breaks = len(compilation.graphs), len(compilation.capture.breaks)
     coverage = compilation.coverage
     where = "g0.forward.schedule" if compilation.graphs else "source"
+    seconds = sum(step.seconds for part in compilation.parts for step in part.times)
+    measured = [_fact("in kernels", seconds_text(seconds), "time")] if seconds else []
     return [
         _fact(_noun("graph", graphs), str(graphs), "g0.captured" if graphs else "source"),
         _fact(_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
@@ -155,6 +158,7 @@ def facts(compilation: Compilation) -> list[View]:
         _fact("traffic saved", f"{100 * compilation.saved:.1f} %", where),
         _fact("generated", f"{100 * coverage.share:.0f} %", where),
         _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),
+        *measured,
     ]
 
 
@@ -176,7 +180,20 @@ def time_pane(compilation: Compilation) -> View:
     views = [bars_view("phases", ours, note)]
     if compilation.capture.seconds:
         views.append(bars_view("dynamo", compilation.capture.seconds, "As TorchDynamo tells it."))
+    steps = [step for part in compilation.parts for step in part.times]
+    if steps:
+        whole = seconds_text(sum(step.seconds for step in steps))
+        note = f"{whole} in all, each measured inside of the running program."
+        views.append(bars_view("kernels", _named_apart(steps), note))
     return pane("time", views, seconds=compilation.total_seconds)
+
+
+def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
+    """Seconds by name; a library that is called several times has its calls added up."""
+    seconds: dict[str, float] = {}
+    for step in steps:
+        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
+    return seconds
 
 
 def bars_view(name: str, seconds: Mapping[str, float], note: str) -> View:
@@ -190,4 +207,6 @@ def bars_view(name: str, seconds: Mapping[str, float], note: str) -> View:
 
 def seconds_text(seconds: float) -> str:
     """`12.8 ms`, `1.31 s`."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{1000 * seconds:.1f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} µs"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.ir.program import LoopProgram, written_by
 from inductor_lab.rewrite.result import Step
 from inductor_lab.schedule.result import Decision, Group, Schedule
@@ -79,13 +81,23 @@ def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
 
 def graph_pane(part: CompiledPart, scope: str, links: Links) -> View:
     """The ATen graph, and which op of the person's became which."""
+    picture = fx_picture(part.graph, links, scope, step_notes(part))
     views = [
-        {**fx_picture(part.graph, links, scope).data(), "name": "graph"},
+        {**picture.data(), "name": "graph"},
         text_view("text", [block(fx_lines(part.graph, links, scope))]),
         decompositions_view(part, scope, links),
     ]
     calls = sum(node.op.startswith("call") for node in part.graph.nodes)
     return pane("graph", views, count=str(calls))
+
+
+def step_notes(part: CompiledPart) -> dict[str, str]:
+    """FX node → which kernels or library calls compute it, and their measured times."""
+    notes: dict[str, str] = defaultdict(str)
+    for step, took in zip(part.schedule.steps, part.times, strict=False):
+        for origin in step.origins:
+            notes[origin] += f"\nin {took.name}: {took}"
+    return notes
 
 
 def decompositions_view(part: CompiledPart, scope: str, links: Links) -> View:
@@ -157,11 +169,11 @@ def module_paths(part: CompiledPart) -> dict[str, str]:
 def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> View:
     """Groups over the loop graph, every decision with its reasons, and the groups' costs."""
     schedule = part.schedule
-    picture = schedule_picture(schedule, links, scope, module_paths(part))
+    picture = schedule_picture(schedule, links, scope, module_paths(part), part.times)
     views = [
         {**picture.data(), "name": "graph"},
         decisions_view(schedule, scope, links),
-        groups_view(schedule, scope, links),
+        groups_view(part, scope, links),
     ]
     count = f"{schedule.before.kernels}→{schedule.after.kernels}"
     return pane("schedule", views, count=count, seconds=seconds)
@@ -204,24 +216,34 @@ def refusal(decision: Decision) -> str:
     return f"{against[0].rule}: {against[0].reason}"
 
 
-def groups_view(schedule: Schedule, scope: str, links: Links) -> View:
-    """What each kernel reads, writes and computes; in total before and after."""
+def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
+    """What each kernel reads, writes and computes, its time if measured; all before and after."""
+    schedule, measured = part.schedule, bool(part.times)
     rows = []
-    for step in schedule.steps:
+    for position, step in enumerate(schedule.steps):
         things = links.find("node", scope, sorted(step.origins))
+        took = _time_cells(part.times[position]) if measured else ()
         if isinstance(step, Group):
             cost = step.cost
             made = ", ".join(sorted(step.stored)) or "nothing"
             inlined = ", ".join(sorted(step.inlined))
             detail = [("stored", made), ("inlined", inlined or "nothing")]
             detail.append(("cost", cost_text(step)))
-            rows.append(row(_cost_cells(step.name, cost), things, detail))
+            rows.append(row((*_cost_cells(step.name, cost), *took), things, detail))
         else:
-            rows.append(row((step.op, "", "", "", step.reason), things))
-    rows.append(row(_cost_cells("before fusion", schedule.before)))
-    rows.append(row(_cost_cells("after fusion", schedule.after), mark="ok"))
-    columns = ("kernel", ">reads", ">writes", ">flop", ">passes over memory")
-    return table_view("kernels", columns, rows, saved_text(schedule))
+            rows.append(row((step.op, "", "", "", step.reason, *took), things))
+    total = duration(sum(took.seconds for took in part.times))
+    rows.append(row((*_cost_cells("before fusion", schedule.before), *[""] * 3 * measured)))
+    after = (*_cost_cells("after fusion", schedule.after), *(total, "", "") * measured)
+    rows.append(row(after, mark="ok"))
+    columns = ("kernel", ">reads", ">writes", ">flop", ">passes")
+    more = (">time", ">GB/s", ">of the roof") * measured
+    return table_view("kernels", (*columns, *more), rows, saved_text(schedule))
+
+
+def _time_cells(took: StepTime) -> tuple[str, str, str]:
+    bandwidth = f"{took.bandwidth / 1e9:.3g}"
+    return duration(took.seconds), bandwidth, f"{100 * took.share:.0f} %"
 
 
 def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inductor_lab import saving
-from inductor_lab.bench.machine import Ceilings, Machine
+from inductor_lab.bench.machine import Ceilings, Machine, ceilings
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
 from inductor_lab.display import Shown, Svg, benchmark_svg, write_benchmark
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation
 
 OURS = "inductor_lab"
 STOCK = "inductor"
@@ -36,7 +40,7 @@ class Table:
         heads = [column.removeprefix(">") for column in self.columns]
         marks = ["---:" if column.startswith(">") else "---" for column in self.columns]
         lines = [_markdown_row(row) for row in (heads, marks, *self.rows)]
-        return "\n".join([f"**{self.title}**", "", *lines]) + "\n"
+        return "\n".join([f"**{_escaped(self.title)}**", "", *lines]) + "\n"
 
     def __str__(self) -> str:
         heads = tuple(column.removeprefix(">") for column in self.columns)
@@ -140,6 +144,13 @@ class BenchResult(Measured):
     complete: bool = True
     steps: tuple[StepTime, ...] = ()
     limits: Ceilings | None = None
+
+    def with_steps(self, measured: Compilation) -> BenchResult:
+        """The same with the kernels of a compilation, which was measured on this machine."""
+        buffers = [b for part in measured.parts for b in part.loops.buffers.values()]
+        device = next((buffer.device for buffer in buffers), "cpu")
+        steps = tuple(step for part in measured.parts for step in part.times)
+        return replace(self, steps=steps, limits=ceilings(device))
 
     @property
     def base(self) -> str:
@@ -291,8 +302,8 @@ def roofline_table(steps: tuple[StepTime, ...]) -> Table:
             duration(step.seconds),
             _percent(step.spread),
             f"{step.nbytes / 1e6:,.3f} MB",
-            f"{step.bandwidth / 1e9:.1f}",
-            f"{step.flop_rate / 1e9:.1f}",
+            f"{step.bandwidth / 1e9:.3g}",
+            f"{step.flop_rate / 1e9:.3g}",
             _percent(step.share),
             "memory" if step.memory else "arithmetic",
         )

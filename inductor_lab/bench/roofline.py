@@ -43,8 +43,8 @@ class StepTime:
     def __str__(self) -> str:
         kind = "memory" if self.memory else "arithmetic"
         return (
-            f"{duration(self.seconds)}, {self.bandwidth / 1e9:.1f} GB/s, "
-            f"{self.flop_rate / 1e9:.1f} GFLOP/s, {self.share:.0%} of the {kind} roof"
+            f"{duration(self.seconds)}, {self.bandwidth / 1e9:.3g} GB/s, "
+            f"{self.flop_rate / 1e9:.3g} GFLOP/s, {self.share:.0%} of the {kind} roof"
         )
 
 

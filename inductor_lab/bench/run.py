@@ -20,11 +20,11 @@ import torch
 from inductor_lab.backend import inspect
 from inductor_lab.bench.contenders import Way, caches_in, empty_folder, plus_one, ways
 from inductor_lab.bench.jobs import difference, job, tolerance, values_in
-from inductor_lab.bench.machine import ceilings, machine
+from inductor_lab.bench.machine import machine
 from inductor_lab.bench.progress import Progress, usual_progress
 from inductor_lab.bench.result import STOCK, BenchResult, CompileTime, Contender
-from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, compare
+from inductor_lab.compilation import Compilation
 from inductor_lab.errors import BadArguments
 from inductor_lab.options import Options
 from inductor_lab.torch_api import DTYPE_NAMES
@@ -112,7 +112,7 @@ class _Run:
     contenders: dict[str, Contender] = field(default_factory=dict)
     so_far: Callable[[], Timings] = field(default=lambda: Timings({}))
     device: str = "cpu"
-    steps: tuple[StepTime, ...] = ()
+    measured: Compilation | None = None
     complete: bool = True
     doing: str = ""
     done: float = 0.0
@@ -143,11 +143,11 @@ class _Run:
         self.contenders[way.name] = replace(old, **known)
 
     def result(self) -> BenchResult:
-        limits = ceilings(self.device) if self.steps else None
-        return BenchResult(
-            self.title, self.work, machine(self.device), tuple(self.contenders.values()),
-            self.so_far(), self.complete, self.steps, limits,
-        )  # fmt: skip
+        contenders = tuple(self.contenders.values())
+        found = BenchResult(
+            self.title, self.work, machine(self.device), contenders, self.so_far(), self.complete
+        )
+        return found if self.measured is None else found.with_steps(self.measured)
 
     # ---- measuring ------------------------------------------------------------------------------
 
@@ -227,8 +227,7 @@ class _Run:
         self.start("timing each kernel")
         args, kwargs = copied((self.args, self.kwargs))
         compilation = inspect(self.fn, *args, options=options, **kwargs)
-        measured = compilation.measure(KERNEL_SECONDS / 2)
-        self.steps = tuple(step for part in measured.parts for step in part.times)
+        self.measured = compilation.measure(KERNEL_SECONDS / 2)
 
     def job(self, fn: Callable[..., Any]) -> Callable[[], list[Any]]:
         """The work on arguments of its own."""

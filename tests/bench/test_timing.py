@@ -55,3 +55,46 @@ def test_statistics() -> None:
     assert timings.ratio("b", "a") == 2.0  # of 2, 1 and 4
     assert timings.spread("a") == pytest.approx(0.5)
     assert "2.00x of a" in str(timings)
+
+
+def told(seconds: dict[str, tuple[float, ...]]) -> str:
+    return Timings(seconds).verdict("new", "old")
+
+
+def test_a_verdict_says_what_the_rounds_agree_on() -> None:
+    old = (1.9, 2.0, 2.1, 1.9, 2.0, 2.1, 2.0)
+    half = tuple(seconds / 2 for seconds in old)
+    assert told({"old": old, "new": half}) == "2x faster than old, spread 0 %"
+    assert told({"old": half, "new": old}) == "2x slower than old, spread 0 %"
+    assert told({"old": old, "new": old}).startswith("as fast as old")
+
+
+def test_rounds_that_disagree_are_too_noisy() -> None:
+    wild = (1.0, 9.0, 0.2, 4.0, 0.5, 2.0, 1.5)
+    assert told({"old": (1.0,) * 7, "new": wild}).startswith("too noisy to tell: 0.11x to 5.00x")
+    assert told({"old": (1.0, 1.0), "new": (1.0, 1.0)}) == "too few rounds to tell: 2"
+
+
+def test_more_rounds_narrow_the_interval() -> None:
+    few = tuple(0.8 + 0.4 * (n / 6) for n in range(7))
+    many = tuple(0.8 + 0.4 * (n / 99) for n in range(100))
+    wide = Timings({"old": (1.0,) * 7, "new": few}).interval("new", "old")
+    narrow = Timings({"old": (1.0,) * 100, "new": many}).interval("new", "old")
+    assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
+
+
+def test_whole_rounds_are_there_when_one_is_stopped() -> None:
+    kept, calls = [], 0
+
+    def stopping() -> None:
+        nonlocal calls
+        calls += 1
+        time.sleep(0.001)
+        if calls > 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jobs = {"quiet": lambda: time.sleep(0.001), "stopping": stopping}
+        compare(jobs, rounds=50, after_round=kept.append)
+    timings = kept[-1]()
+    assert timings.rounds == 4 and {len(s) for s in timings.seconds.values()} == {4}

@@ -67,6 +67,22 @@ def test_annotated_source(shell):
     assert "8.0 kB" in next(line for line in text.splitlines() if "sin()" in line)
 
 
+def test_benchmark_of_the_call(shell):
+    result, captured = run(shell, f"%%compile -b -a --against eager torch.randn(1000)\n{DEFINE}")
+    assert result.success, captured.stdout
+    found = shell.user_ns["_lab_bench"]
+    assert [c.name for c in found.contenders] == ["eager", "inductor_lab"] and found.timed
+    assert found.steps == shell.user_ns["_lab"].graphs[0].forward.times
+    pages = [output.data["text/html"] for output in captured.outputs]
+    assert any("lab-chart" in page and "Copy as Markdown" in page for page in pages)
+    assert "moved in" in pages[-1] and "µs" in pages[-1]
+
+
+def test_a_benchmark_needs_this_machine(shell):
+    result, _ = run(shell, f"%%compile -b --target cuda:90 torch.randn(8)\n{DEFINE}")
+    assert not result.success and "leave --target out" in str(result.error_in_exec)
+
+
 def test_annotated_lines_add_up(shell):
     cell = "def two(x):\n    y = x.sum(1)\n    return x * y[:, None]\n"
     found = compiled(shell, f"%%compile torch.randn(64, 32)\n{cell}")
@@ -74,6 +90,11 @@ def test_annotated_lines_add_up(shell):
     lines = [line for _, lines in shown.blocks for line in lines]
     assert sum(line.nbytes for line in lines) == pytest.approx(found.after.bytes)
     assert {line.number for line in lines if line.nbytes} == {2, 3}
+    assert not any(line.seconds for line in lines)
+    measured = found.measure(0)
+    lines = [line for _, lines in measured.annotate().blocks for line in lines]
+    whole = sum(step.seconds for part in measured.parts for step in part.times)
+    assert sum(line.seconds for line in lines) == pytest.approx(whole)
 
 
 def test_lines_about_the_last_compilation(shell):
@@ -88,7 +109,7 @@ def test_lines_about_the_last_compilation(shell):
 
 def test_help_explains_the_options(shell):
     text = shell.find_cell_magic("compile").__doc__
-    for option in ("--annotate", "--mode", "--dynamic", "--target", "--no-fusion", "--result"):
+    for option in ("--annotate", "--bench", "--mode", "--dynamic", "--target", "--no-fusion", "--result"):
         assert option in text
 
 

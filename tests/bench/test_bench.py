@@ -1,0 +1,187 @@
+"""`lab.bench`: who takes part, what is compared, what a person gets when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.bench.progress import Progress
+from inductor_lab.bench.result import BenchResult
+from inductor_lab.errors import BadArguments, BadOption
+
+QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
+
+
+def wave(x):
+    return ((x + 1) * 2).sin()
+
+
+@pytest.fixture(scope="module")
+def whole() -> BenchResult:
+    x = torch.randn(2000, requires_grad=True)
+    return lab.bench(
+        wave, x, against=["eager"], modes=["default", "max-autotune"], backward=True, seconds=0.1
+    )
+
+
+def test_compile_times_and_steady_state_are_apart(whole) -> None:
+    eager, ours, tuned = whole.contenders
+    assert eager.compile is None
+    for contender in (ours, tuned):
+        took = contender.compile
+        assert took.setup > 0 and took.cold > 0 and took.warm > 0
+        assert contender.agrees and contender.error < 1e-4
+    assert whole.timings.rounds >= 7 and set(whole.timings.seconds) == {
+        "eager", "inductor_lab", "inductor_lab max-autotune"}  # fmt: skip
+    assert whole.complete
+
+
+def test_a_mode_that_changes_nothing_says_so(whole) -> None:
+    assert whole.contenders[1].note == ""
+    assert whole.contenders[2].note == "makes the same code as inductor_lab here"
+
+
+def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
+    assert [step.name.startswith("cpp_fused") for step in whole.steps] == [True, True]
+    table = whole.tables[1]
+    assert "roof" in table.columns and len(table.rows) == 2
+
+
+def test_texts(whole) -> None:
+    text = str(whole)
+    assert "cold compile" in text and "thread" in text and "and its gradient" in text
+    assert "cpp_fused" in text and "\n" not in repr(whole)
+    lines = whole.to_markdown().splitlines()
+    assert lines[2].startswith("|  | set-up |") and lines[3].startswith("| --- | ---: |")
+
+
+def test_saved_and_loaded(whole, tmp_path) -> None:
+    assert lab.bench.load(whole.save(tmp_path / "bench.json")) == whole
+
+
+def test_the_cache_is_the_persons_own_again(whole) -> None:
+    assert not any("lab-bench-" in value for value in os.environ.values())
+
+
+def test_any_backend_and_any_function_may_take_part() -> None:
+    def by_hand(x):
+        return torch.sin(2 * x + 2)
+
+    result = lab.bench(wave, torch.randn(100), against=["eager", "aot_eager", by_hand], **QUICK)
+    names = [contender.name for contender in result.contenders]
+    assert names == ["eager", "aot_eager", "by_hand", "inductor_lab"]
+    assert all(contender.agrees for contender in result.contenders)
+
+
+@pytest.mark.slow
+def test_stock_takes_part() -> None:
+    result = lab.bench(wave, torch.randn(100), **QUICK)
+    assert [c.name for c in result.contenders] == ["eager", "inductor", "inductor_lab"]
+    assert not any(c.failure for c in result.contenders)
+    assert any("than inductor" in s or "of inductor" in s or "as inductor" in s
+               for s in result.sentences)  # fmt: skip
+
+
+def test_arrays_and_keywords() -> None:
+    def norm(x, *, scale):
+        return (x - x.mean()) / x.std() * scale
+
+    result = lab.bench(norm, np.random.randn(100), scale=2.0, against=["eager"], **QUICK)
+    assert result.contenders[1].agrees and result.work == "norm(float64[100], 2.0)"
+
+
+def test_wrong_results_are_said_beside_the_speed() -> None:
+    def wrong(x):
+        return wave(x) + 0.5
+
+    result = lab.bench(wave, torch.randn(100), against=["eager", wrong], **QUICK)
+    assert not result.contenders[1].agrees
+    assert "but its results differ by" in result.verdict("wrong")
+
+
+def test_a_compiler_that_fails_stands_in_the_table() -> None:
+    @torch.compiler.disable
+    def opaque(x):
+        return x.sin()
+
+    result = lab.bench(
+        lambda x: opaque(x), torch.ones(4), against=["eager"], options={"fullgraph": True}, **QUICK
+    )
+    failed = result.contenders[1]
+    assert failed.failure and failed.name not in result.timings.seconds
+    assert failed.failure in str(result) and result.timings.rounds >= 7
+
+
+def test_the_functions_own_error_comes_through() -> None:
+    def bad(x):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        lab.bench(bad, torch.ones(4), **QUICK)
+
+
+def test_bad_requests() -> None:
+    with pytest.raises(BadOption, match="no_such_backend"):
+        lab.bench(wave, torch.ones(4), against=["eager", "no_such_backend"], **QUICK)
+    with pytest.raises(BadOption, match="mode"):
+        lab.bench(wave, torch.ones(4), modes=["fastest"], **QUICK)
+    with pytest.raises(BadArguments, match="nobody"):
+        lab.bench(wave, torch.ones(4), against=[], **QUICK)
+
+
+def test_arguments_that_a_function_changes_are_left_alone() -> None:
+    x = torch.zeros(10)
+    result = lab.bench(lambda x: x.add_(1), x, against=["eager"], **QUICK)
+    assert x.sum() == 0 and result.contenders[1].agrees
+
+
+class Watching(Progress):
+    """Notes what it is told; presses Ctrl-C when it hears a word."""
+
+    def __init__(self, stop_at: str = "") -> None:
+        self.stop_at = stop_at
+        self.heard: list[tuple[float, str]] = []
+        self.last: BenchResult | None = None
+
+    def told(self, done, doing, result) -> None:
+        self.heard.append((done, doing))
+        if self.stop_at and self.stop_at in doing:
+            raise KeyboardInterrupt
+
+    def finished(self, result) -> None:
+        self.last = result
+
+
+def test_progress_goes_up_and_ends_with_the_result() -> None:
+    watching = Watching()
+    result = lab.bench(wave, torch.ones(100), against=["eager"], seconds=0.5, progress=watching)
+    shares = [done for done, _ in watching.heard]
+    assert shares == sorted(shares) and 0 <= shares[0] < shares[-1] <= 1
+    said = " ".join(doing for _, doing in watching.heard)
+    for word in ("setting up", "nothing on disk", "forward.codegen", "round", "each kernel"):
+        assert word in said
+    assert watching.last == result
+
+
+@pytest.mark.parametrize("stop_at", ["nothing on disk", "compiling again", "round", "each kernel"])
+def test_ctrl_c_keeps_what_was_measured(stop_at) -> None:
+    watching = Watching(stop_at)
+    seconds = 0.1 if stop_at == "each kernel" else 600
+    result = lab.bench(wave, torch.ones(100), against=["eager"], seconds=seconds, progress=watching)
+    assert not result.complete and watching.last == result
+    assert "Stopped early" in str(result)
+    assert (result.timings.rounds > 0) == (stop_at in ("round", "each kernel"))
+    if stop_at != "nothing on disk":
+        assert result.contenders[1].compile.cold > 0
+
+
+def test_the_module_can_be_called_and_asked() -> None:
+    import inductor_lab.bench.timing  # noqa: F401
+
+    assert lab.bench.sweep is not None and callable(lab.bench)
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = lab.bench.nothing

@@ -1,0 +1,76 @@
+"""What is timed and compared: leaves are found, and a difference is never missed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from inductor_lab.bench.jobs import difference, job, leaves_of, tolerance, values_in
+from inductor_lab.bench.run import copied, describe
+
+
+def test_the_gradient_of_all_leaves() -> None:
+    model = torch.nn.Linear(3, 2)
+    x = torch.randn(4, 3, requires_grad=True)
+    result, *found = job(model, (x,), {}, backward=True)()
+    expected = torch.autograd.grad(model(x).sum(), [x, model.weight, model.bias])
+    assert not result.requires_grad and len(found) == 3
+    for gradient in expected:
+        assert any(gradient.shape == f.shape and torch.equal(gradient, f) for f in found)
+
+
+def test_leaves_of_shared_and_long_graphs() -> None:
+    x, y = (torch.randn(2, requires_grad=True) for _ in range(2))
+    z = x
+    for _ in range(2000):
+        z = z + y
+    assert set(map(id, leaves_of([z, z * y, y]))) == {id(x), id(y)}
+
+
+def test_results_in_any_nesting() -> None:
+    found = list(values_in({"a": (1, [torch.ones(1)]), "b": None, "c": np.zeros(2)}))
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "gap"),
+    [
+        (torch.tensor([1.0, 3.0]), torch.tensor([1.0, 3.4]), 0.1),
+        (torch.tensor([1, 2]), torch.tensor([1, 5]), 1.0),
+        (torch.tensor([float("nan"), 1.0]), torch.tensor([float("nan"), 1.0]), 0.0),
+        (torch.tensor([1.0]), torch.tensor([float("nan")]), float("inf")),
+        (torch.tensor([float("inf")]), torch.tensor([float("inf")]), 0.0),
+        (torch.tensor([float("inf")]), torch.tensor([-float("inf")]), float("inf")),
+        (torch.tensor([1.0]), torch.tensor([1.0, 1.0]), float("inf")),
+        (torch.tensor([1.0]), torch.tensor([1]), float("inf")),
+        (np.array([2.0]), np.array([2.0]), 0.0),
+        (torch.tensor([1j]), torch.tensor([3j]), 1.0),
+    ],
+)
+def test_difference(expected, found, gap) -> None:
+    assert difference([expected], [found]) == pytest.approx(gap, rel=1e-5)
+
+
+def test_fewer_results_differ() -> None:
+    assert difference([torch.ones(1)], []) == float("inf")
+
+
+def test_tolerance_follows_the_coarsest_result() -> None:
+    assert tolerance([torch.ones(1, dtype=torch.float64)]) < tolerance([torch.ones(1)])
+    mixed = [torch.ones(1), torch.ones(1, dtype=torch.bfloat16)]
+    assert tolerance(mixed) == tolerance(mixed[1:])
+
+
+def test_copies_share_what_was_shared_and_nothing_else() -> None:
+    x, y = torch.randn(3, requires_grad=True), np.zeros(2)
+    (a, b), more = copied(((x, x), {"y": [y]}))
+    assert a is b and a is not x and a.requires_grad and a.is_leaf
+    more["y"][0][0] = 7
+    assert y[0] == 0
+
+
+def test_descriptions_are_short() -> None:
+    assert describe(torch.ones(2, 3)) == "f32[2, 3]"
+    assert describe(np.zeros(4)) == "float64[4]"
+    assert describe(3) == "3" and describe(list(range(100))) == "list"

@@ -1,0 +1,82 @@
+"""Each kernel's time: in place, in order, with its bytes and flops; and nothing is left behind."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import inductor_lab as lab
+from inductor_lab.errors import NotRunnable
+
+
+def layer(x, w):
+    return torch.softmax((x @ w).sin() + x.exp(), -1)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    x, w = (torch.randn(64, 64, requires_grad=True) for _ in range(2))
+    return lab.inspect(layer, x, w).measure(seconds=0.05)
+
+
+def test_every_step_of_both_directions_has_a_time(measured) -> None:
+    forward, backward = measured.parts
+    for part in (forward, backward):
+        assert len(part.times) == len(part.schedule.steps) > 1
+        assert all(0 < took.roof and 0 < took.seconds < 10 for took in part.times)
+    kernels = [took.name for took in forward.times if took.generated]
+    assert kernels == [kernel.name for kernel in forward.kernels]
+
+
+def test_a_product_has_its_flops_and_a_kernel_its_bytes(measured) -> None:
+    forward = measured.graphs[0].forward
+    product = next(took for took in forward.times if took.name == "aten.mm.default")
+    assert product.flops == 2 * 64**3 and not product.generated
+    kernel = next(took for took in forward.times if took.generated)
+    assert kernel.nbytes == forward.schedule.groups[0].cost.bytes
+
+
+def test_a_convolution_has_its_flops_too() -> None:
+    x, w = torch.randn(1, 3, 16, 16), torch.randn(8, 3, 3, 3)
+    compiled = lab.inspect(lambda x, w: F.conv2d(x, w).relu(), x, w).measure(0)
+    times = compiled.graphs[0].forward.times
+    assert max(took.flops for took in times) == 2 * 8 * 14 * 14 * 3 * 9
+
+
+def test_the_clocks_are_gone_afterwards(measured) -> None:
+    part = measured.graphs[0].forward
+    names = part.executable.call.__globals__
+    assert names["aten"] is torch.ops.aten
+    assert "timed" not in repr(names[part.kernels[0].name])
+
+
+def test_saved_files_keep_the_times(measured, tmp_path) -> None:
+    loaded = lab.load(measured.save(tmp_path / "measured.json"))
+    assert [part.times for part in loaded.parts] == [part.times for part in measured.parts]
+    with pytest.raises(NotRunnable, match="loaded from a file"):
+        loaded.measure()
+
+
+def test_what_runs_elsewhere_is_not_measured() -> None:
+    elsewhere = lab.inspect(lambda x: x.sin(), torch.ones(8), target="cuda:90")
+    with pytest.raises(NotRunnable, match="cuda:90"):
+        elsewhere.measure()
+
+
+def test_what_was_reset_says_so() -> None:
+    compilation = lab.inspect(lambda x: x.sin() + 1, torch.ones(8))
+    torch.compiler.reset()
+    with pytest.raises(NotRunnable, match="no longer runs"):
+        compilation.measure(0)
+
+
+def test_several_graphs_and_branches() -> None:
+    def broken(x):
+        y = x.sin()
+        print("a graph break")
+        return torch.cond(y.sum() > 0, lambda v: v.sin(), lambda v: v.cos(), (y,))
+
+    compilation = lab.inspect(broken, torch.ones(8)).measure(0)
+    assert len(compilation.graphs) == 2
+    assert all(part.times for part in compilation.parts)
