@@ -144,6 +144,7 @@ class _Builder:
         in_order = any(isinstance(placed.nest, Scatter) for placed in nests)
         plain = LoopKind.ORDERED if in_order else LoopKind.SERIAL
         kind = LoopKind.SCAN if scans else LoopKind.REDUCE if sums else plain
+        kind = LoopKind.BISECT if nests[0].searches else kind
         self._wrap(loops, kind)
         before[start:start] = [
             Init(a.name, a.kind, a.value.dtype, a.origins) for a in sums.values()

@@ -114,6 +114,9 @@ class Rows(Statements):
     def inner_loop(self, loop: Loop) -> None:
         size = self.writer.size(loop.axis.size)
         threads = self.plan.inner_threads and not self.inside_threads
+        if loop.kind is LoopKind.BISECT:
+            self.bisect(loop)
+            return
         if loop.kind is LoopKind.SCAN:
             totals = totals_of(loop) if threads else None
             if totals is not None:

@@ -179,7 +179,7 @@ class Statements:
     def start(self, acc: Accumulator) -> None:
         """Declare an accumulator (or reset its element of a strip) with its neutral value."""
         self._set(acc.name, acc.ctype, "0" if acc.is_arg else acc.neutral, acc.origins)
-        if acc.is_arg:
+        if acc.is_arg and acc.kind != "bisect":
             self._set(acc.best, CTYPES[acc.dtype], acc.neutral, acc.origins)
 
     def _set(self, name: str, ctype: str, value: str, origins: Origins) -> None:
@@ -191,11 +191,28 @@ class Statements:
         self, acc: Accumulator, value: Expr, position: Index | None, origins: Origins
     ) -> None:
         place = self.writer.temp(acc.name)
-        if position is not None:
+        if acc.kind == "bisect":
+            assert position is not None, "a search is for a position"
+            self.halve(acc, self.writer.operand(value), self.writer.index(position), origins)
+        elif position is not None:
             self.take_better(acc, self.writer.expr(value), self.writer.index(position), origins)
         else:
             text = acc.combined(place, self.writer.operand(value))
             self.line(f"{place} = {text};", origins, statement=True)
+
+    def bisect(self, loop: Loop) -> None:
+        """A binary search: the place is between the accumulator and `end_`, and is halved."""
+        (acc,) = (self.accumulators[s.name] for s in loop.body if isinstance(s, Accumulate))
+        low, high, at = acc.name, f"end_{acc.name}", loop.axis.name
+        self.line(f"int64_t {high} = {self.writer.size(loop.axis.size)};", acc.origins)
+        with self.block(f"while ({low} < {high})", acc.origins):
+            self.line(f"const int64_t {at} = {low} + ({high} - {low}) / 2;", acc.origins)
+            self.body(loop.body)
+
+    def halve(self, acc: Accumulator, holds: str, at: str, origins: Origins) -> None:
+        low, high = acc.name, f"end_{acc.name}"
+        self.line(f"{high} = {holds} ? {at} : {high};", origins, statement=True)
+        self.line(f"{low} = {holds} ? {low} : {at} + 1;", origins, statement=True)
 
     def take_better(self, acc: Accumulator, value: str, position: str, origins: Origins) -> None:
         place, best = self.writer.temp(acc.name), self.writer.temp(acc.best)

@@ -34,6 +34,9 @@ BLOCK = 4096
 COLUMN_BLOCK = 512
 """The same for columns, where a sum goes element by element and not in vector lanes."""
 
+SEARCH = 16
+"""Turns that a binary search is taken to make."""
+
 STRIP = 512
 """Columns that are reduced together, row by row."""
 
@@ -116,6 +119,8 @@ def _reduction_simd(points: list[Loop]) -> Simd:
     """Along the axis that is contiguous in more loads: the innermost loop's or the last point's."""
     if not points:
         return Simd.INNER
+    if any(isinstance(s, Loop) and s.kind is LoopKind.BISECT for s in points[-1].body):
+        return Simd.INNER
     column = points[-1].axis
     rows = {loop.axis for loop in innermost_loops(points[-1].body)}
     along_column = along_row = 0
@@ -171,7 +176,7 @@ def _work(body: tuple[Stmt, ...]) -> Size:
     for stmt in body:
         if isinstance(stmt, Loop):
             inside = _work(stmt.body)
-            total = total + inside * stmt.axis.size
+            total = total + inside * (SEARCH if stmt.kind is LoopKind.BISECT else stmt.axis.size)
         elif isinstance(stmt, Accumulate | Store):
             total = total + 1
         for value in expressions(stmt):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from inductor_lab.codegen.tidy import temps_read, walk
-from inductor_lab.codegen.tree import Let, Loop, Stmt, Store
+from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
@@ -62,7 +62,7 @@ def keep_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]
 def _simple_loops(body: tuple[Stmt, ...]) -> Iterator[Loop]:
     for stmt in body:
         if isinstance(stmt, Loop) and not any(isinstance(s, Loop) for s in stmt.body):
-            size = stmt.axis.size
+            size = stmt.axis.size if stmt.kind is not LoopKind.BISECT else None
             if isinstance(size, int) and size <= LONGEST_ROW:
                 yield stmt
 

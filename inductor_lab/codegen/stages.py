@@ -19,7 +19,7 @@ from typing import TypeAlias
 from inductor_lab.codegen.flat import inner_axes, recomputable
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import Nest, Scan
+from inductor_lab.ir.program import Nest, Reduction, Scan
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.result import Group
 from inductor_lab.schedule.scans import mirrored
@@ -38,6 +38,11 @@ class Placed:
     serial: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
     renaming: Mapping[Axis, Index]
+
+    @property
+    def searches(self) -> bool:
+        """A binary search has a loop of its own, which no other nest can share."""
+        return isinstance(self.nest, Reduction) and self.nest.kind == "bisect"
 
     @property
     def extents(self) -> tuple[Size, ...]:
@@ -82,10 +87,10 @@ def stages_of(group: Group) -> tuple[Stage, ...]:
 
 def _stage(placed: list[Placed]) -> Stage:
     scalars = [p for p in placed if not p.extents]
-    loops: dict[LoopShape, list[Placed]] = {}
+    loops: dict[tuple[LoopShape, str], list[Placed]] = {}
     for p in placed:
         if p.extents:
-            loops.setdefault(p.shape, []).append(p)
+            loops.setdefault((p.shape, p.nest.buffer if p.searches else ""), []).append(p)
     return Stage(tuple(scalars), tuple(map(tuple, loops.values())))
 
 

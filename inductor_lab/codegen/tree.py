@@ -27,6 +27,7 @@ class LoopKind(Enum):
     REDUCE     feeds the accumulators of its body
     SERIAL     independent points of a row, no accumulator (a stored inner loop)
     ORDERED    one turn after the other: several of them may write to one place
+    BISECT     a binary search for the first place where its one `Accumulate` holds
     SCAN       in order; from an `Accumulate` on, the accumulator's temp is its value so far
     """
 
@@ -36,6 +37,7 @@ class LoopKind(Enum):
     SERIAL = "serial"
     ORDERED = "ordered"
     SCAN = "scan"
+    BISECT = "bisect"
 
 
 @dataclass(frozen=True, slots=True)

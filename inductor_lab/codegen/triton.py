@@ -348,6 +348,9 @@ class _Printer:
         if self.unread & {load.buffer for load in _loads(loop)}:
             self._frame("tl.debug_barrier()")
             self.unread.clear()
+        if loop.kind is LoopKind.BISECT:
+            self._bisect(loop)
+            return
         flat = flattened(loop) if loop.kind is not LoopKind.ORDERED else None
         if flat is None:
             self._one_by_one(loop)
@@ -366,6 +369,35 @@ class _Printer:
         else:
             self._blockwise(row, body, () if self.scanning else kept)
         self.row, self.scanning = None, False
+
+    def _bisect(self, loop: Loop) -> None:
+        """A binary search of each point: its place is between `name` and `name_end`."""
+        (found,) = [s for s in loop.body if isinstance(s, Accumulate)]
+        name, at, dims = found.name, loop.axis.name, frozenset("x")
+        self.origins = found.origins
+        shape, size = self._shape(dims), self.text.size(loop.axis.size).text
+        self._line(f"{name} = tl.full({shape}, 0, tl.int64)")
+        self._line(f"{name}_end = tl.full({shape}, {size}, tl.int64)")
+        self._frame(f"{name}_left = {size}")
+        self._frame(f"while {name}_left > 0:")
+        with self._inside():
+            self._frame(f"{name}_left = {name}_left // 2")
+            self._line(f"{at} = {name} + ({name}_end - {name}) // 2")
+            self._line(f"{name}_open = {name} < {name}_end")
+            self.text.positions[at] = Value(at, dims)
+            self.text.axes.pop(loop.axis, None)
+            self.guards.append(Value(f"{name}_open", dims))
+            self._statements(loop.body)
+            self.guards.pop()
+        self.text.temps[name] = Value(name, dims)
+
+    def _halve(self, found: Accumulate) -> None:
+        """Go on in the half of the open places where the first one that holds is."""
+        name, holds = found.name, self._bind(f"{found.name}_holds", self.text.value(found.value))
+        assert found.position is not None, "a search is for a position"
+        at = self.text.index(found.position).text
+        self._line(f"{name}_end = tl.where({name}_open & {holds.text}, {at}, {name}_end)")
+        self._line(f"{name} = tl.where({name}_open & ~{holds.text}, {at} + 1, {name})")
 
     def _one_by_one(self, loop: Loop) -> None:
         """A loop around other loops: one step at a time."""
@@ -413,6 +445,9 @@ class _Printer:
             self._line(f"{name}_at = tl.full({shape}, {last}, tl.int64)")
 
     def _accumulate(self, stmt: Accumulate) -> None:
+        if stmt.kind == "bisect":
+            self._halve(stmt)
+            return
         row = self.row
         assert row is not None, "an accumulator is fed outside of a loop"
         init = self.inits[stmt.name]

@@ -49,7 +49,7 @@ def flattened(loop: Loop) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]] | None:
 def inner_loops(body: tuple[Stmt, ...]) -> Iterator[tuple[tuple[Axis, ...], tuple[Stmt, ...]]]:
     """The loops that become block dimensions."""
     for stmt in body:
-        if isinstance(stmt, Loop):
+        if isinstance(stmt, Loop) and stmt.kind is not LoopKind.BISECT:
             flat = flattened(stmt) if stmt.kind is not LoopKind.ORDERED else None
             if flat is not None:
                 yield flat

@@ -198,6 +198,8 @@ def run_nest(
     axes = (*nest.axes, *nest.reduce_axes)
     if isinstance(nest, Scatter):
         return _run_scatter(nest, env, symbols, device)
+    if isinstance(nest, Reduction) and nest.kind == "bisect":
+        return _bisect(nest, env, symbols, device)
     values = evaluate(nest.body, axes, env, symbols, device)
     sizes = [concrete(axis.size, symbols) for axis in axes]
     rank = len(nest.axes)
@@ -227,6 +229,28 @@ def _run_scatter(
     values = evaluate(nest.body, nest.axes, env, symbols, device).expand(sizes).flatten()
     scatter_into(result.view(-1), flat.expand(sizes).flatten(), values, nest.kind)
     return result
+
+
+def _bisect(
+    nest: Reduction, env: Env, symbols: Symbols, device: torch.device | str | None
+) -> torch.Tensor:
+    """The binary search, for all points at once: the body is evaluated at each one's middle."""
+    (axis,) = nest.reduce_axes
+    middle = Temp("middle", torch.int64)
+    body = nest.body.substitute({axis: Index.of(Gathered(middle, axis.size))})
+    size = concrete(axis.size, symbols)
+    low = torch.zeros([concrete(a.size, symbols) for a in nest.axes], dtype=torch.int64)
+    low = low.to(device or _device_of(body, env))
+    high = torch.full_like(low, size)
+    for _ in range(size.bit_length()):
+        at = low + (high - low) // 2
+        tested = {**env, middle.name: at.clamp(max=size - 1)}
+        holds = evaluate(body, nest.axes, tested, symbols, low.device)
+        low, high = (
+            torch.where((low < high) & ~holds, at + 1, low),
+            torch.where((low < high) & holds, at, high),
+        )
+    return low
 
 
 def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None) -> torch.Tensor:

@@ -140,6 +140,8 @@ REDUCTIONS: dict[str, str] = {
     "all": "a and b, from True",
     "argmax": "position (int64, row-major over the reduced axes) of the first maximum; NaN wins",
     "argmin": "position of the first minimum; NaN wins",
+    "bisect": "how many places come before the first that holds, by binary search: along the one"
+    " reduced axis the body is false and then true (where it is not, as the halving has it)",
 }
 """Kinds of `Reduction`: how two partial results combine, and the value of an empty one."""
 
@@ -151,7 +153,7 @@ SCANS: dict[str, str] = {
 }
 """Kinds of `Scan`: how the value so far combines with the next one."""
 
-POSITIONS = frozenset("argmax argmin argmax_last argmin_last".split())
+POSITIONS = frozenset("argmax argmin bisect argmax_last argmin_last".split())
 """Kinds of `Reduction` and `Scan` whose result is a position."""
 
 SCATTERS = frozenset(["store", "add", "mul", "maximum", "minimum"])

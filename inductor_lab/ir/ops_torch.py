@@ -199,6 +199,6 @@ def scatter_into(
 
 
 assert OPERATIONS.keys() == OPS.keys(), "every operation needs a meaning"
-assert REDUCERS.keys() == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
+assert {*REDUCERS, "bisect"} == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
 assert SCANNERS.keys() == SCANS.keys(), "every kind of scan needs a meaning"
 assert {"store", *_COMBINED} == SCATTERS, "every kind of scatter needs a meaning"

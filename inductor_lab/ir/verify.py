@@ -182,6 +182,9 @@ def reduction_known(step: Step, scope: Scope) -> str | None:
     """The kind is one of `REDUCTIONS` or `SCANS`; a scan goes along an axis of the nest."""
     if isinstance(step, Reduction) and step.kind not in REDUCTIONS:
         return f"there is no reduction {step.kind}"
+    if isinstance(step, Reduction) and step.kind == "bisect":
+        if len(step.reduce_axes) != 1 or step.body.dtype is not torch.bool:
+            return "a binary search tests one axis"
     if isinstance(step, Scan) and (step.kind not in SCANS or step.axis not in step.axes):
         return f"there is no scan {step.kind} along {step.axis.name}"
     return None

@@ -49,6 +49,7 @@ from inductor_lab.lower import (
     reduce,
     scan,
     scatter,
+    search,
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
@@ -63,6 +64,7 @@ FAMILIES = (
     formula,
     reduce,
     scan,
+    search,
     pool,
     pool_backward,
     view,

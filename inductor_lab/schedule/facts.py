@@ -23,7 +23,7 @@ from inductor_lab.ir.index import (
     is_int,
 )
 from inductor_lab.ir.ops import OPS
-from inductor_lab.ir.program import Buffer, Nest, Pointwise, Scatter
+from inductor_lab.ir.program import Buffer, Nest, Pointwise, Reduction, Scatter
 
 Place: TypeAlias = tuple[Index, ...]
 """Where a buffer is loaded: one index for each of its dimensions."""
@@ -66,7 +66,10 @@ def nest_facts(nest: Nest, position: int) -> NestFacts:
         elif isinstance(node, Op):
             flops += OPS[node.name].flops
             ops += 1
-    volume = prod(hint(axis.size) for axis in (*nest.axes, *nest.reduce_axes))
+    turns = [hint(axis.size) for axis in nest.reduce_axes]
+    if isinstance(nest, Reduction) and nest.kind == "bisect":
+        turns = [size.bit_length() for size in turns]
+    volume = prod([*(hint(axis.size) for axis in nest.axes), *turns])
     return NestFacts(nest, position, tuple(loads), flops, ops, volume)
 
 

@@ -16,7 +16,7 @@ import torch
 
 from inductor_lab.ir.expr import Const, Expr, Load, Masked, Temp, map_expr
 from inductor_lab.ir.interpret import Run, evaluate, run_nest, stored
-from inductor_lab.ir.program import ExternCall, Nest, Scatter
+from inductor_lab.ir.program import ExternCall, Nest, Pointwise, Reduction, Scatter
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import Place
 from inductor_lab.schedule.result import Group, Schedule
@@ -51,6 +51,9 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     """All elements of a nest; producers are evaluated first, each at the places that are asked for,
     over the axes of this nest."""
     device = run.device(run.program.buffers[nest.buffer].device)
+    if isinstance(nest, Reduction) and nest.kind == "bisect":
+        whole = _with_bodies(nest.body, group.inlined)
+        return run_nest(replace(nest, body=whole), run.env, run.symbols, device)
     axes = (*nest.axes, *nest.reduce_axes)
     bodies = {key: body for key, body in demand(nest, group.inlined).items() if body is not None}
     every = (node for body in (*nest.roots, *bodies.values()) for node in body.walk())
@@ -68,6 +71,20 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     else:
         nest = replace(nest, body=_with_temps(nest.body, temps))
     return run_nest(nest, env, run.symbols, device)
+
+
+def _with_bodies(body: Expr, producers: Mapping[str, Pointwise]) -> Expr:
+    """The body with every load of a producer replaced by what it stands for: a search evaluates it
+    at places that are not known before."""
+
+    def rebuild(node: Expr) -> Expr:
+        if isinstance(node, Load) and node.buffer in producers:
+            producer = producers[node.buffer]
+            moved = dict(zip(producer.axes, node.index, strict=True))
+            return rebuild(producer.body.substitute(moved))
+        return map_expr(node, rebuild, lambda index: index.substitute({}, rebuild))
+
+    return rebuild(body)
 
 
 def _in_order(bodies: Mapping[Key, Expr]) -> Iterable[Key]:

@@ -1,0 +1,80 @@
+"""Where values belong in sorted ones: searchsorted and bucketize, by binary search.
+
+    searchsorted(b: f32[100], x: f32[8])   →   buf0[i0] : i64 = bisect over r0<100 of ge(b[r0], x[i0])
+
+The test is false up to the place that is looked for and true from there on.  NaN belongs at the
+end, since nothing is at least NaN, as in eager.
+
+Inductor: `lowering.py`, `searchsorted`, which calls a helper of its runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.index import Axis, Index, is_int
+from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.reduce import accumulator
+from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.tensor import TensorValue, identity
+
+aten = torch.ops.aten
+
+
+@lowers(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
+def searchsorted(
+    build: Builder,
+    ordered: TensorValue,
+    values: Any,
+    *,
+    right: bool = False,
+    side: str | None = None,
+    sorter: TensorValue | None = None,
+    **_: Any,
+) -> TensorValue:
+    """The first place in each row of `ordered` whose element is not below the value (not above it,
+    if `right`); `sorter` holds the places of a row in order."""
+    facts = build.result
+    size = ordered.shape[-1]
+    if is_int(size, 0):
+        return build.pointwise(build.const(0, facts.dtype))
+    own = identity(facts.shape)
+    along = Axis("r0", size)
+    row = (*own[: ordered.ndim - 1], Index.of(along))
+    place = row
+    if sorter is not None:
+        place = (*row[:-1], build.gathered(build.load(sorter, row), size))
+    wide = accumulator(_common(ordered, values))
+    element = build.convert(build.load(ordered, place), wide)
+    if isinstance(values, TensorValue):
+        value = build.convert(build.load(values, own), wide)
+    else:
+        value = build.const(values, wide)
+    test = build.op("gt" if right or side == "right" else "ge", element, value)
+    if is_int(size, 1):
+        return build.pointwise(build.op("logical_not", test))
+    found = build.reduction("bisect", test, (along,), facts.having(torch.int64))
+    if facts.dtype is torch.int64:
+        return found
+    return build.pointwise(build.load(found, own))
+
+
+@lowers(aten.bucketize.Tensor, aten.bucketize.Scalar)
+def bucketize(
+    build: Builder, values: Any, boundaries: TensorValue, *, right: bool = False, **_: Any
+) -> TensorValue:
+    """The bucket between sorted boundaries that each value falls in."""
+    return searchsorted(build, boundaries, values, right=right)
+
+
+def _common(ordered: TensorValue, values: Any) -> torch.dtype:
+    """The dtype in which elements and values are compared: torch's promotion of the two."""
+    operands = [
+        torch.empty([1] * one.ndim, dtype=one.dtype, device="meta")
+        if isinstance(one, TensorValue)
+        else one
+        for one in (ordered, values)
+    ]
+    return torch.result_type(*operands)
