@@ -193,7 +193,7 @@ class Statements:
         place = self.writer.temp(acc.name)
         if acc.kind == "bisect":
             assert position is not None, "a search is for a position"
-            self.halve(acc, self.writer.operand(value), self.writer.index(position), origins)
+            self.halve(acc, self.writer.expr(value), self.writer.index(position), origins)
         elif position is not None:
             self.take_better(acc, self.writer.expr(value), self.writer.index(position), origins)
         else:
@@ -210,9 +210,10 @@ class Statements:
             self.body(loop.body)
 
     def halve(self, acc: Accumulator, holds: str, at: str, origins: Origins) -> None:
-        low, high = acc.name, f"end_{acc.name}"
-        self.line(f"{high} = {holds} ? {at} : {high};", origins, statement=True)
-        self.line(f"{low} = {holds} ? {low} : {at} + 1;", origins, statement=True)
+        low, high, found = acc.name, f"end_{acc.name}", f"found_{acc.name}"
+        self.line(f"const bool {found} = {holds};", origins, statement=True)
+        self.line(f"{high} = {found} ? {at} : {high};", origins, statement=True)
+        self.line(f"{low} = {found} ? {low} : {at} + 1;", origins, statement=True)
 
     def take_better(self, acc: Accumulator, value: str, position: str, origins: Origins) -> None:
         place, best = self.writer.temp(acc.name), self.writer.temp(acc.best)

@@ -23,20 +23,17 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import torch
 
 from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.kernel import Code, Kernel
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
+from inductor_lab.codegen.triton_accumulate import Accumulations
 from inductor_lab.codegen.triton_blocks import (
-    Blocks,
     Cover,
     Row,
     blocks_of,
@@ -45,22 +42,10 @@ from inductor_lab.codegen.triton_blocks import (
     with_atomics,
 )
 from inductor_lab.codegen.triton_loops import flattened, gathered
-from inductor_lab.codegen.triton_ops import (
-    ATOMIC_NAMES,
-    ATOMICS,
-    COMBINE,
-    FINISH,
-    SCANNED,
-    TRITON_OPS,
-    TRITON_TYPES,
-    literal,
-    neutral,
-    template,
-)
-from inductor_lab.codegen.triton_text import Dims, Expressions, Value
-from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
+from inductor_lab.codegen.triton_ops import ATOMIC_NAMES, ATOMICS, TRITON_OPS, template
+from inductor_lab.codegen.triton_text import Value
+from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Gathered, Index, is_int, product
-from inductor_lab.ir.ops import POSITIONS
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -95,33 +80,8 @@ def triton_kernel(
     return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
 
 
-class _Printer:
+class _Printer(Accumulations):
     """Prints one kernel, statement by statement."""
-
-    def __init__(
-        self,
-        name: str,
-        parameters: tuple[Parameter, ...],
-        blocks: Blocks,
-        ops: Mapping[str, str],
-        index_type: str,
-    ) -> None:
-        self.name, self.parameters, self.blocks = name, parameters, blocks
-        self.index_type = index_type
-        self.buffer = {p.buffer: p.name for p in parameters if p.buffer is not None}
-        symbols = {p.symbol: p.name for p in parameters if p.symbol is not None}
-        self.text = Expressions(ops, symbols, self._load, self._named)
-        self.lines: list[Line] = []
-        self.indent = 1
-        self.origins: Origins = NO_ORIGINS
-        self.scopes: list[dict[str, Value]] = [{}]
-        self.names_used: dict[str, int] = {}
-        self.row: Row | None = None
-        self.scanning = False
-        self.guards: list[Value] = []
-        self.inits: dict[str, Init] = {}
-        self.blocks_kept: dict[str, Row] = {}
-        self.unread: set[str] = set()
 
     # ---- the whole ---------------------------------------------------------------------------
 
@@ -187,66 +147,7 @@ class _Printer:
     def _index_dtype(self) -> str:
         return "INDEX" if self.index_type == "INDEX" else f"tl.{self.index_type}"
 
-    # ---- lines and names ---------------------------------------------------------------------
-
-    def _frame(self, text: str) -> None:
-        """A line that computes nothing of the person's."""
-        self._frame_at(self.indent, text)
-
-    def _frame_at(self, indent: int, text: str) -> None:
-        self.lines.append(Line("    " * indent + text, statement=False))
-
-    def _line(self, text: str) -> None:
-        self.lines.append(Line("    " * self.indent + text, self.origins))
-
-    def _known(self, text: str) -> Value | None:
-        for scope in reversed(self.scopes):
-            if text in scope:
-                return scope[text]
-        return None
-
-    def _bind(self, name: str, value: Value) -> Value:
-        """`name = value`, unless a variable in sight already holds that very value."""
-        known = self._known(value.text)
-        if known is not None:
-            return known
-        if value.text.isidentifier():
-            return value
-        self._line(f"{name} = {value.text}")
-        bound = Value(name, value.dims)
-        self.scopes[-1][value.text] = bound
-        return bound
-
-    def _named(self, value: Value, letter: str) -> Value:
-        """A part of an index under a short name: `x0 = xindex // 512`."""
-        known = self._known(value.text)
-        if known is not None:
-            return known
-        number = self.names_used.get(letter, 0)
-        self.names_used[letter] = number + 1
-        self._frame(f"{letter}{number} = {value.text}")
-        bound = Value(f"{letter}{number}", value.dims)
-        self.scopes[-1][value.text] = bound
-        return bound
-
     # ---- memory ------------------------------------------------------------------------------
-
-    def _mask(self, dims: Dims) -> list[Value]:
-        """What must hold for a place that varies along `dims` to be touched."""
-        masks = []
-        if "x" in dims and self.blocks.masked:
-            masks.append(Value("xmask", frozenset("x")))
-        for row in self.blocks.rows.values():
-            if row.prefix in dims and row.masked:
-                masks.append(Value(f"{row.prefix}mask", frozenset([row.prefix])))
-        return [*masks, *self.guards]
-
-    def _shape(self, dims: Dims) -> str:
-        """The shape of a block that varies along `dims`."""
-        if not self.blocks.rows:
-            return "[XBLOCK]"
-        row = next((r for r in self.blocks.rows.values() if r.prefix in dims), None)
-        return f"[XBLOCK, {row.block_name if row else 1}]"
 
     def _load(self, load: Load) -> Value:
         if load.buffer in self.unread:
@@ -370,35 +271,6 @@ class _Printer:
             self._blockwise(row, body, () if self.scanning else kept)
         self.row, self.scanning = None, False
 
-    def _bisect(self, loop: Loop) -> None:
-        """A binary search of each point: its place is between `name` and `name_end`."""
-        (found,) = [s for s in loop.body if isinstance(s, Accumulate)]
-        name, at, dims = found.name, loop.axis.name, frozenset("x")
-        self.origins = found.origins
-        shape, size = self._shape(dims), self.text.size(loop.axis.size).text
-        self._line(f"{name} = tl.full({shape}, 0, tl.int64)")
-        self._line(f"{name}_end = tl.full({shape}, {size}, tl.int64)")
-        self._frame(f"{name}_left = {size}")
-        self._frame(f"while {name}_left > 0:")
-        with self._inside():
-            self._frame(f"{name}_left = {name}_left // 2")
-            self._line(f"{at} = {name} + ({name}_end - {name}) // 2")
-            self._line(f"{name}_open = {name} < {name}_end")
-            self.text.positions[at] = Value(at, dims)
-            self.text.axes.pop(loop.axis, None)
-            self.guards.append(Value(f"{name}_open", dims))
-            self._statements(loop.body)
-            self.guards.pop()
-        self.text.temps[name] = Value(name, dims)
-
-    def _halve(self, found: Accumulate) -> None:
-        """Go on in the half of the open places where the first one that holds is."""
-        name, holds = found.name, self._bind(f"{found.name}_holds", self.text.value(found.value))
-        assert found.position is not None, "a search is for a position"
-        at = self.text.index(found.position).text
-        self._line(f"{name}_end = tl.where({name}_open & {holds.text}, {at}, {name}_end)")
-        self._line(f"{name} = tl.where({name}_open & ~{holds.text}, {at} + 1, {name})")
-
     def _one_by_one(self, loop: Loop) -> None:
         """A loop around other loops: one step at a time."""
         name = loop.axis.name
@@ -420,114 +292,6 @@ class _Printer:
             self._statements(body)
         for name in kept:
             self._finish(name, f"{name}_block")
-
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        """The body of a loop: what is computed in it is not there after it."""
-        self.indent += 1
-        self.scopes.append({})
-        yield
-        self.scopes.pop()
-        self.indent -= 1
-
-    # ---- reductions --------------------------------------------------------------------------
-
-    def _start(self, name: str, row: Row) -> None:
-        init = self.inits[name]
-        self.origins = init.origins
-        self.blocks_kept[name] = row
-        shape = f"[XBLOCK, {row.block_name}]"
-        start = literal(neutral(init.kind, init.dtype), init.dtype)
-        dtype = TRITON_TYPES[init.dtype]
-        self._line(f"{name}_block = tl.full({shape}, {start}, tl.{dtype})")
-        if init.kind in ("argmax", "argmin"):
-            last = torch.iinfo(torch.int64).max
-            self._line(f"{name}_at = tl.full({shape}, {last}, tl.int64)")
-
-    def _accumulate(self, stmt: Accumulate) -> None:
-        if stmt.kind == "bisect":
-            self._halve(stmt)
-            return
-        row = self.row
-        assert row is not None, "an accumulator is fed outside of a loop"
-        init = self.inits[stmt.name]
-        value = self.text.value(stmt.value, typed=False)
-        if self.scanning:
-            self._scan(stmt, value, row)
-        elif stmt.position is not None:
-            self._accumulate_position(stmt, value, row)
-        elif stmt.name in self.blocks_kept:
-            name = f"{stmt.name}_block"
-            combined = template(COMBINE, stmt.kind, init.dtype).format(name, value.inside())
-            if row.masked:
-                combined = f"tl.where({row.prefix}mask, {combined}, {name})"
-            self._line(f"{name} = {combined}")
-        else:
-            self._finish(stmt.name, self._neutralized(init, value, row))
-
-    def _accumulate_position(self, stmt: Accumulate, value: Value, row: Row) -> None:
-        """Argmax and argmin go by pairs of a value and its position."""
-        assert stmt.position is not None
-        init = self.inits[stmt.name]
-        block = self._neutralized(init, value, row)
-        at = self._positions(stmt.position, row)
-        name = stmt.name
-        if name in self.blocks_kept:
-            better = "later_max" if stmt.kind == "argmax" else "later_min"
-            pair = f"{name}_block, {name}_at"
-            self._line(f"{pair} = lab.{better}({pair}, {block}, {at})")
-        else:
-            self._finish(name, block, at)
-
-    def _positions(self, position: Index, row: Row) -> str:
-        """The whole block of positions."""
-        place = self.text.index(position).text
-        return f"tl.broadcast_to(tl.cast({place}, tl.int64), [XBLOCK, {row.block_name}])"
-
-    def _start_scan(self, name: str) -> None:
-        """What comes before the first block: the neutral value, and for a position where it is."""
-        init = self.inits[name]
-        self.origins = init.origins
-        start = literal(neutral(init.kind, init.dtype), init.dtype)
-        whole = f"tl.full([XBLOCK, 1], {start}, tl.{TRITON_TYPES[init.dtype]})"
-        if init.kind in POSITIONS:
-            self._line(f"{name}_best = {whole}")
-            whole = "tl.full([XBLOCK, 1], 0, tl.int64)"
-        self._line(f"{name}_before = {whole}")
-
-    def _scan(self, stmt: Accumulate, value: Value, row: Row) -> None:
-        """The values of a scan in this block, and what the next block goes on with."""
-        name = stmt.name
-        operands, kept = [self._neutralized(self.inits[name], value, row)], [f"{name}_before"]
-        if stmt.position is not None:
-            self._line(f"{name}_block = {operands[0]}")
-            self._line(f"{name}_at = {self._positions(stmt.position, row)}")
-            operands, kept = [f"{name}_block", f"{name}_at"], [f"{name}_best", *kept]
-        call = template(SCANNED, stmt.kind, stmt.value.dtype).format(*operands, *kept)
-        self._line(f"{', '.join([name, *kept])} = {call}")
-        self.text.temps[name] = Value(name, frozenset(["x", row.prefix]))
-
-    def _neutralized(self, init: Init, value: Value, row: Row) -> str:
-        """The whole block of values, with the neutral one beyond the end of the row."""
-        text, block = value.text, f"[XBLOCK, {row.block_name}]"
-        if value.number:
-            text = f"tl.full({block}, {text}, tl.{TRITON_TYPES[init.dtype]})"
-        elif value.dims != {"x", row.prefix} and not (row.masked and row.prefix in value.dims):
-            text = f"tl.broadcast_to({text}, {block})"
-        if row.masked:
-            start = literal(neutral(init.kind, init.dtype), init.dtype)
-            text = f"tl.where({row.prefix}mask, {text}, {start})"
-        return text
-
-    def _finish(self, name: str, block: str, at: str = "") -> None:
-        """From a block to one value for each row."""
-        init = self.inits[name]
-        at = at or f"{name}_at"
-        text = template(FINISH, init.kind, init.dtype).format(block, at)
-        self.origins = init.origins
-        result = self._bind(name, Value(text, frozenset("x")))
-        self.text.temps[name] = result
-
 
 def _loads(loop: Loop) -> list[Load]:
     return [load for s in walk((loop,)) for value in expressions(s) for load in value.loads()]

@@ -100,7 +100,7 @@ class Pointwise:
 class Reduction:
     """`buffer[axes] = kind over reduce_axes of body`; kinds are `ir.ops.REDUCTIONS`.
 
-    `body.dtype` is what it accumulates in, except for positions (`ir.ops.POSITIONS`), which are int64.
+    `body.dtype` is what it accumulates in; positions (`ir.ops.POSITIONS`) are int64.
     """
 
     buffer: str

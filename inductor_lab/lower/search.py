@@ -1,6 +1,6 @@
 """Where values belong in sorted ones: searchsorted and bucketize, by binary search.
 
-    searchsorted(b: f32[100], x: f32[8])   →   buf0[i0] : i64 = bisect over r0<100 of ge(b[r0], x[i0])
+    searchsorted(b: f32[100], x: f32[8])   →   buf0[i0] = bisect over r0<100 of ge(b[r0], x[i0])
 
 The test is false up to the place that is looked for and true from there on.  NaN belongs at the
 end, since nothing is at least NaN, as in eager.

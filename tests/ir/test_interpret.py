@@ -13,8 +13,8 @@ import torch
 from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, SizeValue
 from inductor_lab.ir.index import ZERO, Axis, Gathered, Index
 from inductor_lab.ir.interpret import evaluate, run_nest
-from inductor_lab.ir.ops import OPS, REDUCTIONS
-from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS
+from inductor_lab.ir.ops import OPS, REDUCTIONS, SCANS
+from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS
 from inductor_lab.ir.program import (
     Buffer,
     BufferKind,
@@ -46,7 +46,8 @@ def apply(name, dtype, *operands, result=None):
 
 def test_every_operation_has_a_meaning():
     assert OPERATIONS.keys() == OPS.keys()
-    assert REDUCERS.keys() == REDUCTIONS.keys()
+    assert {*REDUCERS, "bisect"} == REDUCTIONS.keys(), "a search has an interpreter of its own"
+    assert SCANNERS.keys() == SCANS.keys()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""What accumulates along the rows of a block, or along a search, as lines of Triton.
+
+    acc0 = lab.row_sum(t0)                                  a row in one block
+    acc0_block = acc0_block + t0                            one in several: reduced after the loop
+    acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan, in either
+    acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
+"""
+
+from __future__ import annotations
+
+import torch
+
+from inductor_lab.codegen.tree import Accumulate, Init, Loop
+from inductor_lab.codegen.triton_blocks import Row
+from inductor_lab.codegen.triton_lines import Lines
+from inductor_lab.codegen.triton_ops import (
+    COMBINE,
+    FINISH,
+    SCANNED,
+    TRITON_TYPES,
+    literal,
+    neutral,
+    template,
+)
+from inductor_lab.codegen.triton_text import Dims, Value
+from inductor_lab.ir.index import Index
+from inductor_lab.ir.ops import POSITIONS
+
+
+class Accumulations(Lines):
+    """Prints `Init` and `Accumulate`."""
+
+    def _start(self, name: str, row: Row) -> None:
+        init = self.inits[name]
+        self.origins = init.origins
+        self.blocks_kept[name] = row
+        shape = f"[XBLOCK, {row.block_name}]"
+        start = literal(neutral(init.kind, init.dtype), init.dtype)
+        dtype = TRITON_TYPES[init.dtype]
+        self._line(f"{name}_block = tl.full({shape}, {start}, tl.{dtype})")
+        if init.kind in ("argmax", "argmin"):
+            last = torch.iinfo(torch.int64).max
+            self._line(f"{name}_at = tl.full({shape}, {last}, tl.int64)")
+
+    def _accumulate(self, stmt: Accumulate) -> None:
+        if stmt.kind == "bisect":
+            self._halve(stmt)
+            return
+        row = self.row
+        assert row is not None, "an accumulator is fed outside of a loop"
+        init = self.inits[stmt.name]
+        value = self.text.value(stmt.value, typed=False)
+        if self.scanning:
+            self._scan(stmt, value, row)
+        elif stmt.position is not None:
+            self._accumulate_position(stmt, value, row)
+        elif stmt.name in self.blocks_kept:
+            name = f"{stmt.name}_block"
+            combined = template(COMBINE, stmt.kind, init.dtype).format(name, value.inside())
+            if row.masked:
+                combined = f"tl.where({row.prefix}mask, {combined}, {name})"
+            self._line(f"{name} = {combined}")
+        else:
+            self._finish(stmt.name, self._neutralized(init, value, row))
+
+    def _accumulate_position(self, stmt: Accumulate, value: Value, row: Row) -> None:
+        """Argmax and argmin go by pairs of a value and its position."""
+        assert stmt.position is not None
+        init = self.inits[stmt.name]
+        block = self._neutralized(init, value, row)
+        at = self._positions(stmt.position, row)
+        name = stmt.name
+        if name in self.blocks_kept:
+            better = "later_max" if stmt.kind == "argmax" else "later_min"
+            pair = f"{name}_block, {name}_at"
+            self._line(f"{pair} = lab.{better}({pair}, {block}, {at})")
+        else:
+            self._finish(name, block, at)
+
+    def _positions(self, position: Index, row: Row) -> str:
+        """The whole block of positions."""
+        place = self.text.index(position).text
+        return f"tl.broadcast_to(tl.cast({place}, tl.int64), [XBLOCK, {row.block_name}])"
+
+    def _start_scan(self, name: str) -> None:
+        """What comes before the first block: the neutral value, and for a position where it is."""
+        init = self.inits[name]
+        self.origins = init.origins
+        start = literal(neutral(init.kind, init.dtype), init.dtype)
+        whole = f"tl.full([XBLOCK, 1], {start}, tl.{TRITON_TYPES[init.dtype]})"
+        if init.kind in POSITIONS:
+            self._line(f"{name}_best = {whole}")
+            whole = "tl.full([XBLOCK, 1], 0, tl.int64)"
+        self._line(f"{name}_before = {whole}")
+
+    def _scan(self, stmt: Accumulate, value: Value, row: Row) -> None:
+        """The values of a scan in this block, and what the next block goes on with."""
+        name = stmt.name
+        operands, kept = [self._neutralized(self.inits[name], value, row)], [f"{name}_before"]
+        if stmt.position is not None:
+            self._line(f"{name}_block = {operands[0]}")
+            self._line(f"{name}_at = {self._positions(stmt.position, row)}")
+            operands, kept = [f"{name}_block", f"{name}_at"], [f"{name}_best", *kept]
+        call = template(SCANNED, stmt.kind, stmt.value.dtype).format(*operands, *kept)
+        self._line(f"{', '.join([name, *kept])} = {call}")
+        self.text.temps[name] = Value(name, frozenset(["x", row.prefix]))
+
+    def _neutralized(self, init: Init, value: Value, row: Row) -> str:
+        """The whole block of values, with the neutral one beyond the end of the row."""
+        text, block = value.text, f"[XBLOCK, {row.block_name}]"
+        if value.number:
+            text = f"tl.full({block}, {text}, tl.{TRITON_TYPES[init.dtype]})"
+        elif value.dims != {"x", row.prefix} and not (row.masked and row.prefix in value.dims):
+            text = f"tl.broadcast_to({text}, {block})"
+        if row.masked:
+            start = literal(neutral(init.kind, init.dtype), init.dtype)
+            text = f"tl.where({row.prefix}mask, {text}, {start})"
+        return text
+
+    def _finish(self, name: str, block: str, at: str = "") -> None:
+        """From a block to one value for each row."""
+        init = self.inits[name]
+        at = at or f"{name}_at"
+        text = template(FINISH, init.kind, init.dtype).format(block, at)
+        self.origins = init.origins
+        result = self._bind(name, Value(text, frozenset("x")))
+        self.text.temps[name] = result
+
+    # ---- searches ----------------------------------------------------------------------------
+
+    def _bisect(self, loop: Loop) -> None:
+        """A binary search of each point: its place is between `name` and `name_end`."""
+        (found,) = [s for s in loop.body if isinstance(s, Accumulate)]
+        name, at, dims = found.name, loop.axis.name, self._point_dims()
+        self.origins = found.origins
+        shape, size = self._shape(dims), self.text.size(loop.axis.size).text
+        self._line(f"{name} = tl.full({shape}, 0, tl.int64)")
+        self._line(f"{name}_end = tl.full({shape}, {size}, tl.int64)")
+        self._frame(f"{name}_left = {size}")
+        self._frame(f"while {name}_left > 0:")
+        with self._inside():
+            self._frame(f"{name}_left = {name}_left // 2")
+            self._line(f"{at} = {name} + ({name}_end - {name}) // 2")
+            self._line(f"{name}_open = {name} < {name}_end")
+            self.text.positions[at] = Value(at, dims)
+            self.text.axes.pop(loop.axis, None)
+            self.guards.append(Value(f"{name}_open", dims))
+            self._statements(loop.body)
+            self.guards.pop()
+        self.text.temps[name] = Value(name, dims)
+
+    def _point_dims(self) -> Dims:
+        """The block dimensions along which points lie."""
+        tiled = self.blocks.rows.values() if self.blocks.tiled is not None else ()
+        return frozenset(["x", *(row.prefix for row in tiled)])
+
+    def _halve(self, found: Accumulate) -> None:
+        """Go on in the half of the open places where the first one that holds is."""
+        name, holds = found.name, self._bind(f"{found.name}_holds", self.text.value(found.value))
+        assert found.position is not None, "a search is for a position"
+        at = self.text.index(found.position).text
+        self._line(f"{name}_end = tl.where({name}_open & {holds.text}, {at}, {name}_end)")
+        self._line(f"{name} = tl.where({name}_open & ~{holds.text}, {at} + 1, {name})")

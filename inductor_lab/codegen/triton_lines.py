@@ -1,0 +1,118 @@
+"""The lines of a Triton kernel under construction: what is named, and where memory may be touched.
+
+The statements are `triton.py`, what accumulates is `triton_accumulate.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from inductor_lab.codegen.kernel import Line, Parameter
+from inductor_lab.codegen.tree import Init, Stmt
+from inductor_lab.codegen.triton_blocks import Blocks, Row
+from inductor_lab.codegen.triton_text import Dims, Expressions, Value
+from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
+
+
+class Lines:
+    """Collects lines; subclasses print statements."""
+
+    def __init__(
+        self,
+        name: str,
+        parameters: tuple[Parameter, ...],
+        blocks: Blocks,
+        ops: Mapping[str, str],
+        index_type: str,
+    ) -> None:
+        self.name, self.parameters, self.blocks = name, parameters, blocks
+        self.index_type = index_type
+        self.buffer = {p.buffer: p.name for p in parameters if p.buffer is not None}
+        symbols = {p.symbol: p.name for p in parameters if p.symbol is not None}
+        self.text = Expressions(ops, symbols, self._load, self._named)
+        self.lines: list[Line] = []
+        self.indent = 1
+        self.origins: Origins = NO_ORIGINS
+        self.scopes: list[dict[str, Value]] = [{}]
+        self.names_used: dict[str, int] = {}
+        self.row: Row | None = None
+        self.scanning = False
+        self.guards: list[Value] = []
+        self.inits: dict[str, Init] = {}
+        self.blocks_kept: dict[str, Row] = {}
+        self.unread: set[str] = set()
+
+    def _load(self, load: Load) -> Value:
+        raise NotImplementedError
+
+    def _statements(self, body: tuple[Stmt, ...]) -> None:
+        raise NotImplementedError
+
+    def _frame(self, text: str) -> None:
+        """A line that computes nothing of the person's."""
+        self._frame_at(self.indent, text)
+
+    def _frame_at(self, indent: int, text: str) -> None:
+        self.lines.append(Line("    " * indent + text, statement=False))
+
+    def _line(self, text: str) -> None:
+        self.lines.append(Line("    " * self.indent + text, self.origins))
+
+    def _known(self, text: str) -> Value | None:
+        for scope in reversed(self.scopes):
+            if text in scope:
+                return scope[text]
+        return None
+
+    def _bind(self, name: str, value: Value) -> Value:
+        """`name = value`, unless a variable in sight already holds that very value."""
+        known = self._known(value.text)
+        if known is not None:
+            return known
+        if value.text.isidentifier():
+            return value
+        self._line(f"{name} = {value.text}")
+        bound = Value(name, value.dims)
+        self.scopes[-1][value.text] = bound
+        return bound
+
+    def _named(self, value: Value, letter: str) -> Value:
+        """A part of an index under a short name: `x0 = xindex // 512`."""
+        known = self._known(value.text)
+        if known is not None:
+            return known
+        number = self.names_used.get(letter, 0)
+        self.names_used[letter] = number + 1
+        self._frame(f"{letter}{number} = {value.text}")
+        bound = Value(f"{letter}{number}", value.dims)
+        self.scopes[-1][value.text] = bound
+        return bound
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """The body of a loop: what is computed in it is not there after it."""
+        self.indent += 1
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+        self.indent -= 1
+
+    # ---- masks -------------------------------------------------------------------------------
+
+    def _mask(self, dims: Dims) -> list[Value]:
+        """What must hold for a place that varies along `dims` to be touched."""
+        masks = []
+        if "x" in dims and self.blocks.masked:
+            masks.append(Value("xmask", frozenset("x")))
+        for row in self.blocks.rows.values():
+            if row.prefix in dims and row.masked:
+                masks.append(Value(f"{row.prefix}mask", frozenset([row.prefix])))
+        return [*masks, *self.guards]
+
+    def _shape(self, dims: Dims) -> str:
+        """The shape of a block that varies along `dims`."""
+        if not self.blocks.rows:
+            return "[XBLOCK]"
+        row = next((r for r in self.blocks.rows.values() if r.prefix in dims), None)
+        return f"[XBLOCK, {row.block_name if row else 1}]"
