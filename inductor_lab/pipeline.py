@@ -55,10 +55,7 @@ class GraphCompiler:
         """The whole way from a captured graph to code that runs, with the graph's signature."""
         if self.keep:
             self.captured = self._phase("captured", lambda: fx_graph(module, name))
-            self.inputs = tuple(
-                torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given
-                for given in inputs
-            )
+            self.inputs = tuple(_kept(given) for given in inputs)
         return torch_api.aot_autograd(
             module,
             inputs,
@@ -146,3 +143,10 @@ class GraphCompiler:
             return result
         finally:
             self.observer.left(name, result)
+
+
+def _kept(given: Any) -> Any:
+    """An input as it is now: the call may write to it, and reshape it (`x.t_()`)."""
+    if isinstance(given, torch.Tensor):
+        return given.detach().requires_grad_(given.requires_grad)
+    return torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given

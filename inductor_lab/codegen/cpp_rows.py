@@ -243,7 +243,7 @@ class Rows(Statements):
         with self.loop(loop.axis.name, begin, end):
             self.body(loop.body)
         for acc in flagged:
-            found = f"nan_{acc.name} ? lab_nan<{acc.ctype}>() : {acc.kind}_{acc.name}"
+            found = f"nan_{acc.name} ? ({acc.ctype})lab_nan : {acc.kind}_{acc.name}"
             place = self.writer.temp(acc.name)
             self.line(f"{place} = {acc.combined(place, found)};", acc.origins)
         self.running = frozenset()

@@ -27,8 +27,8 @@ template <class To, class From> static inline To lab_bitcast(From value) {
 #include <limits>
 static const double lab_inf = std::numeric_limits<double>::infinity();
 static const float lab_inff = std::numeric_limits<float>::infinity();
+static const double lab_nan = std::numeric_limits<double>::quiet_NaN();
 static const float lab_nanf = std::numeric_limits<float>::quiet_NaN();
-template <class T> static inline T lab_nan() { return std::numeric_limits<T>::quiet_NaN(); }
 
 //@ lab_lowest lab_highest
 #include <limits>

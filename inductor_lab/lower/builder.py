@@ -32,6 +32,7 @@ from inductor_lab.ir.ops import PREDICATES
 from inductor_lab.ir.program import (
     Buffer,
     BufferKind,
+    BufferView,
     ExternArg,
     ExternCall,
     Layout,
@@ -68,6 +69,11 @@ class Facts:
         layout = Layout(self.shape, self.stride)
         empty = any(is_int(size, 0) for size in self.shape)
         return layout if empty or is_dense(layout) else Layout.contiguous(self.shape)
+
+    @property
+    def dense(self) -> Facts:
+        """With strides that can be written to."""
+        return Facts(self.shape, self.layout.stride, self.dtype, self.device)
 
     def having(self, dtype: torch.dtype) -> Facts:
         return Facts(self.shape, self.stride, dtype, self.device)
@@ -247,7 +253,18 @@ class Builder:
         if facts is None:
             stride = Layout.contiguous(value.shape).stride
             facts = Facts(value.shape, stride, value.dtype, value.device)
+        if value.dtype.is_complex:
+            return self._copied_by_library(value, facts)
         return self.pointwise(self.load(value, identity(facts.shape)), facts)
+
+    def _copied_by_library(self, value: TensorValue, facts: Facts) -> TensorValue:
+        """A copy of what nests cannot hold."""
+        layout = layout_of(value, self.buffers[value.buffer])
+        assert layout is not None, "a complex tensor is viewed only where strides describe the view"
+        view, how = BufferView(value.buffer, layout), {"memory_format": torch.contiguous_format}
+        (made,) = self.extern("aten.clone.default", (view,), how, [facts.dense])
+        assert made is not None
+        return made
 
     # ---- extern calls ----
 

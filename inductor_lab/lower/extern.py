@@ -32,7 +32,9 @@ def fallback(
     """Call `op` itself; under `options.strict` raise MissingLowering instead."""
     if build.options.strict and reason == "no lowering":
         raise MissingLowering(str(op), source_line(build.node))
-    return call(build, _without_aliases(op), args, kwargs, reason)
+    copying = _without_aliases(op)
+    outputs = None if copying is op else [facts and facts.dense for facts in build.results]
+    return call(build, copying, args, kwargs, reason, outputs)
 
 
 def call(
@@ -85,14 +87,32 @@ _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, t
 
 
 def needs_extern(node: torch.fx.Node) -> bool:
-    """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?"""
+    """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
+
+    A view of a complex tensor needs no nest.
+    """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
-    return any(isinstance(t, torch.Tensor) and _is_unusual(t) for t in flat)
+    tensors = [t for t in flat if isinstance(t, torch.Tensor)]
+    return any(map(_is_unusual, tensors)) or (
+        node.target not in VIEWS and any(t.dtype.is_complex for t in tensors)
+    )
 
 
 def _is_unusual(fake: torch.Tensor) -> bool:
-    return fake.dtype.is_complex or fake.dtype in _UNUSUAL or fake.layout is not torch.strided
+    return fake.dtype in _UNUSUAL or fake.layout is not torch.strided
+
+
+VIEWS = frozenset(
+    {
+        aten.view.default, aten.alias.default, aten.detach.default, aten.permute.default,
+        aten.t.default, aten.transpose.int, aten.expand.default, aten.squeeze.default,
+        aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default, aten.select.int,
+        aten.slice.Tensor, aten.diagonal.default, aten.split.Tensor,
+        aten.split_with_sizes.default, aten.unbind.int,
+    }
+)  # fmt: skip
+"""Operators whose result strides always describe, whatever the elements are."""
 
 
 # ---- devices ----

@@ -180,7 +180,7 @@ class _Walk:
         if lowering is None or needs_extern(node):
             return fallback(self.build, node.target, args, kwargs)
         if isinstance(result, torch.Tensor):
-            if _is_empty(result):
+            if _is_empty(result) and not result.dtype.is_complex:
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         return lowering(self.build, *args, **kwargs)

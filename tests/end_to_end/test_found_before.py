@@ -1,0 +1,58 @@
+"""Small programs that once went wrong, each found by the operator check or by random programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import inductor_lab as lab
+
+Case = tuple[Callable[..., Any], Callable[[], tuple[torch.Tensor, ...]]]
+
+
+def floats(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.linspace(-2, 2, torch.Size(shape).numel()).to(dtype).reshape(shape)
+
+
+CASES: dict[str, Case] = {
+    "a NaN as a double constant": (
+        lambda x: torch.special.xlog1py(x, x),
+        lambda: (floats(5, dtype=torch.float64),),
+    ),
+    "an expanded complex tensor": (
+        lambda x: x.expand(5, 5, 5) * 1j,
+        lambda: (floats(5, 1, 1, dtype=torch.complex64),),
+    ),
+    "an expanded complex result": (
+        lambda x: (x + 1).expand(3, 5),
+        lambda: (floats(5, dtype=torch.complex64),),
+    ),
+    "views of a complex tensor": (
+        lambda x: ((x.mT.conj()[1:] * 2).mT.unbind(), x.diagonal().real),
+        lambda: (floats(3, 3, dtype=torch.complex64),),
+    ),
+    "an empty complex tensor": (
+        lambda x: torch.stack([x, x * 2]),
+        lambda: (floats(0, 3, dtype=torch.complex64),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_found_before(name: str) -> None:
+    function, make = CASES[name]
+    assert_close(lab.compile(function)(*make()), function(*make()), equal_nan=True)
+
+
+def test_the_inputs_of_a_graph_keep_their_shapes() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        x.t_()
+        return y
+
+    graph = lab.inspect(function, floats(2, 3)).graphs[0]
+    assert [tuple(given.shape) for given in graph.inputs] == [(2, 3)]
