@@ -181,7 +181,7 @@ _CONTAINERS: dict[type, str] = {tuple: "t", list: "l", frozenset: "f", set: "S"}
 _SCALARS: dict[type, Callable[[Any], list[Any]]] = {
     str: lambda v: ["s", v],
     float: lambda v: ["x", repr(v)],
-    complex: lambda v: ["c", v.real, v.imag],
+    complex: lambda v: ["c", repr(v)],
     bytes: lambda v: ["b", base64.b64encode(v).decode()],
     torch.dtype: lambda v: ["torch", str(v)],
     torch.layout: lambda v: ["torch", str(v)],

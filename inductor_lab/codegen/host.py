@@ -247,6 +247,8 @@ class _Writer:
                 return called
             case float():
                 return repr(value) if abs(value) < float("inf") else f'float("{value}")'
+            case complex():
+                return f"complex({self.value(value.real)}, {self.value(value.imag)})"
             case torch.device():
                 return f'torch.device("{value}")'
             case _:

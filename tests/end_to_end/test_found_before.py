@@ -35,6 +35,10 @@ CASES: dict[str, Case] = {
         lambda x: ((x.mT.conj()[1:] * 2).mT.unbind(), x.diagonal().real),
         lambda: (floats(3, 3, dtype=torch.complex64),),
     ),
+    "a NaN as a complex constant": (
+        lambda x: torch.where(x.real > 0, x, complex(float("nan"), float("-inf"))),
+        lambda: (floats(5, dtype=torch.complex64),),
+    ),
     "an empty complex tensor": (
         lambda x: torch.stack([x, x * 2]),
         lambda: (floats(0, 3, dtype=torch.complex64),),

@@ -68,11 +68,17 @@ def torch_can(
 
 
 def outcome(program: Program, precise: bool) -> list[torch.Tensor]:
-    """Results, and the inputs as the program left them, in eager mode."""
+    """Results, and the inputs as the program left them, in eager mode (or all in float64)."""
     given = program.make()
-    if precise:
-        given = [x.double() if x.is_floating_point() else x for x in given]
-    return [*program.function(precise)(*given), *given]
+    if not precise:
+        return [*program.function()(*given), *given]
+    given = [x.double() if x.is_floating_point() else x for x in given]
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)  # for what becomes of whole numbers
+    try:
+        return [*program.function(precise=True)(*given), *given]
+    finally:
+        torch.set_default_dtype(before)
 
 
 def check_stages(program: Program, graph: Any, coarse: float) -> None:

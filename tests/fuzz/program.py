@@ -64,11 +64,12 @@ class Program:
         return [given.make() for given in self.inputs]
 
     def function(self, precise: bool = False) -> Callable[..., Any]:
-        """The function; `precise` computes in float64 what it computes in less."""
+        """The function; `precise` converts to float64 where it converts to less, with a copy still."""
         text = str(self)
         if precise:
-            for name in ("bfloat16", "float16", "float32"):
-                text = text.replace(f"torch.{name}", "torch.float64")
+            text = re.sub(
+                r"\.to\(torch\.(bfloat16|float16|float32)\)", ".to(torch.float64, copy=True)", text
+            )
         file = f"<random program {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}

@@ -90,7 +90,7 @@ def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
             check(program, **WAYS[batch.way])
         except Exception as wrong:
             failed = True
-            send(said(wrong))
+            send(said(wrong) if str(program) in str(wrong) else f"{said(wrong)}\n{program}")
 
     _draw(batch.count, batch.seed, [Phase.generate], use)
     if failed and shrink:

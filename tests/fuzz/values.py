@@ -70,14 +70,18 @@ class Values:
 
     def write(self, text: str, target: str, sources: tuple[str, ...]) -> bool:
         """Append a statement that writes to `target`, if it runs and does no harm."""
-        before = self[target].untyped_storage().clone()
+        tensor = self[target]
+        storage, before = tensor.untyped_storage(), tensor.untyped_storage().clone()
+        place = (tensor.storage_offset(), tensor.shape, tensor.stride())
         try:
             exec(text, self.env)
             tame = _tame(self[target])
         except (RuntimeError, IndexError, ValueError, TypeError):
             tame = False
         if not tame:
-            self[target].untyped_storage().copy_(before)
+            storage.resize_(before.nbytes())
+            storage.copy_(before)
+            tensor.set_(storage, *place)
             return False
         self.lines.append(text)
         if not all(self.exact(self[s]) for s in sources) or not self.exact(self[target]):

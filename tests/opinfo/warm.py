@@ -5,6 +5,10 @@ torch, sympy and the compiler import much at their first use: two seconds, which
 
 from __future__ import annotations
 
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that was forked cannot use a GPU
+
 from tests.opinfo import roads
 from tests.opinfo.check import Settings, all_samples
 
