@@ -43,7 +43,8 @@ floordiv, modular = SYMPY_FUNCTIONS["torch.FloorDiv"], SYMPY_FUNCTIONS["torch.Mo
     [
         None, True, 0, -1, 10**30, 1.5, -0.0, math.inf, -math.inf, 1e-320, "", "ab", "a" * 100,
         (), (1, (2.0, "x")), [1, [2]], {"a": 1, (1, 2): [3]}, frozenset({1, 2}), {"x"},
-        b"\x00\xff", 1 + 2j, complex(-0.0, math.inf), torch.float32, torch.bool, torch.device("cuda:1"), torch.strided,
+        b"\x00\xff", 1 + 2j, complex(-0.0, math.inf), torch.float32, torch.bool,
+        torch.device("cuda:1"), torch.strided,
         torch.channels_last, BufferKind.EXTERN, (1, 1.0, True), (0.0, -0.0),
         s0, s0 * 4 + s1, s0**2, floordiv(s0 + 1, 2), modular(s0 * s1, 4, 8), sympy.Max(s0, s1),
         sympy.Mod(s0, 3), sympy.ceiling(s0 / 3), sympy.Rational(1, 3), sympy.oo, s0 < s1,

@@ -64,7 +64,7 @@ class Program:
         return [given.make() for given in self.inputs]
 
     def function(self, precise: bool = False) -> Callable[..., Any]:
-        """The function; `precise` converts to float64 where it converts to less, with a copy still."""
+        """The function; `precise` converts to float64 what it converts to less."""
         text = str(self)
         if precise:
             text = re.sub(
