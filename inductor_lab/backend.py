@@ -17,6 +17,7 @@ from inductor_lab.errors import LabError
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
+from inductor_lab.trace import in_order
 from inductor_lab.what_if import Call
 
 
@@ -113,6 +114,7 @@ def inspect(
         capture=record.capture(tuple(graph.captured for graph in graphs)),
         graphs=graphs,
         seconds=dict(watch.seconds),
+        phases=in_order((*watch.phases, *record.phases)),
         target=chosen.target,
         result=result,
         compiled=compiled,

@@ -22,10 +22,12 @@ from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.display import Shown
 from inductor_lab.ir.program import ExternCall, LoopProgram
+from inductor_lab.observer import Phase
 from inductor_lab.rewrite.record import Decomposed
 from inductor_lab.rewrite.result import Rewrites
 from inductor_lab.runtime.executable import Executable
 from inductor_lab.schedule.result import Cost, Schedule
+from inductor_lab.trace import write_trace
 from inductor_lab.what_if import Call, Comparison, recompile
 
 
@@ -128,6 +130,7 @@ class Compilation(Shown):
     capture   what TorchDynamo saw: graphs, guards, breaks, bytecode, symbols
     graphs    one entry for each captured graph, in the order they were compiled
     seconds   compile time by phase (`"forward.lower"`); see also `capture.seconds`
+    phases    when each phase ran, ours and TorchDynamo's, in seconds since the call began
     target    None, or the machine it was compiled for without running
     result    what the inspected call returned (live)
     compiled  the compiled function, to call again (live)
@@ -139,6 +142,7 @@ class Compilation(Shown):
     capture: Capture
     graphs: tuple[CompiledGraph, ...]
     seconds: Mapping[str, float]
+    phases: tuple[Phase, ...] = ()
     target: str | None = None
     result: Any = field(default=None, metadata={"live": True})
     compiled: Callable[..., Any] | None = field(default=None, metadata={"live": True})
@@ -268,6 +272,10 @@ class Compilation(Shown):
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`; raises CannotWrite."""
         return saving.save(Path(path), self)
+
+    def trace(self, path: str | Path) -> Path:
+        """Write when each phase ran as a Chrome trace, for Perfetto; raises CannotWrite."""
+        return write_trace(Path(path), self.name, self.phases)
 
     def report(
         self, path: str | Path, *, ladder: str | None = None, assembly: bool = False

@@ -5,7 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of time: `start` in seconds since 1970, or since the compilation began.
+
+    `track` says whose clock it was: "inductor_lab" or "TorchDynamo".
+    """
+
+    name: str
+    track: str
+    start: float
+    seconds: float
 
 
 class Observer:
@@ -22,20 +36,24 @@ class Observer:
 class Stopwatch(Observer):
     """Seconds spent in each phase, summed over graphs; an outer phase includes its inner ones.
 
-    `also` is another observer that is told the same.
+    `phases` has each one by itself, in the order in which they ended.  `also` is another observer
+    that is told the same.
     """
 
     def __init__(self, also: Observer | None = None) -> None:
         self.seconds: dict[str, float] = {}
-        self._started: list[float] = []
+        self.phases: list[Phase] = []
+        self._started: list[tuple[float, float]] = []
         self._also = also or Observer()
 
     def entered(self, phase: str) -> None:
         self._also.entered(phase)
-        self._started.append(time.perf_counter())
+        self._started.append((time.time(), time.perf_counter()))
 
     def left(self, phase: str, result: Any) -> None:
-        took = time.perf_counter() - self._started.pop()
+        start, counted = self._started.pop()
+        took = time.perf_counter() - counted
+        self.phases.append(Phase(phase, "inductor_lab", start, took))
         self.seconds[phase] = self.seconds.get(phase, 0.0) + took
         self._also.left(phase, result)
 

@@ -57,6 +57,7 @@ MODULES = (
     "ir.expr",
     "ir.index",
     "ir.program",
+    "observer",
     "options",
     "rewrite.record",
     "rewrite.result",

@@ -40,3 +40,13 @@ export async function copyText(text) {
     area.remove();
   }
 }
+
+/** Give the person a file. */
+export function download(name, type, content) {
+  const address = URL.createObjectURL(new Blob([content], { type }));
+  const link = html("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}

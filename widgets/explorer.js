@@ -11,6 +11,7 @@ import { Selection } from "./selection.js";
 import { stepsView } from "./steps.js";
 import { barsView, emptyView, tableView } from "./table.js";
 import { textView } from "./text.js";
+import { timelineView } from "./time.js";
 import { followTheme, toggleTheme } from "./theme.js";
 import { Trail } from "./trail.js";
 import { WhatIf } from "./whatif.js";
@@ -24,6 +25,7 @@ const DRAW = {
   budget: budgetView,
   guards: guardsView,
   steps: stepsView,
+  timeline: timelineView,
   empty: emptyView,
 };
 const MOST_PANES = 4;

@@ -11,10 +11,9 @@ links             what came from what (see `links.py`)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.bench.roofline import StepTime
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
@@ -22,6 +21,7 @@ from inductor_lab.widgets.parts import part_panes
 from inductor_lab.widgets.person import person_panes, source_view
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
+from inductor_lab.widgets.time import time_pane
 from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
 
 if TYPE_CHECKING:
@@ -168,45 +168,3 @@ def _noun(word: str, count: int) -> str:
 
 def _fact(label: str, value: str, leads_to: str, mark: str = "") -> View:
     return {"label": label, "value": value, "pane": leads_to, "mark": mark}
-
-
-def time_pane(compilation: Compilation) -> View:
-    """Compile time by phase, ours and Dynamo's own."""
-    ours = {k: v for k, v in compilation.seconds.items() if k != "total"}
-    if not ours:
-        return pane("time", [empty_view("phases", "This compilation was not timed.")])
-    total = seconds_text(compilation.total_seconds)
-    note = f"{total} in all. A phase that holds others counts their time too."
-    views = [bars_view("phases", ours, note)]
-    if compilation.capture.seconds:
-        views.append(bars_view("dynamo", compilation.capture.seconds, "As TorchDynamo tells it."))
-    steps = [step for part in compilation.parts for step in part.times]
-    if steps:
-        whole = seconds_text(sum(step.seconds for step in steps))
-        note = f"{whole} in all, each measured inside of the running program."
-        views.append(bars_view("kernels", _named_apart(steps), note))
-    return pane("time", views, seconds=compilation.total_seconds)
-
-
-def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
-    """Seconds by name; a library that is called several times has its calls added up."""
-    seconds: dict[str, float] = {}
-    for step in steps:
-        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
-    return seconds
-
-
-def bars_view(name: str, seconds: Mapping[str, float], note: str) -> View:
-    """One bar for each phase, in the order they ran."""
-    rows = [
-        {"label": phase, "value": took, "text": seconds_text(took)}
-        for phase, took in seconds.items()
-    ]
-    return {"kind": "bars", "name": name, "rows": rows, "note": note}
-
-
-def seconds_text(seconds: float) -> str:
-    """`12.8 ms`, `1.31 s`."""
-    if seconds >= 1:
-        return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.1f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} µs"

@@ -19,6 +19,7 @@ MODULES = (
     "guards",
     "memory",
     "steps",
+    "time",
     "place",
     "graph",
     "trail",

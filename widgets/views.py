@@ -6,6 +6,7 @@
     lanes    lifetimes of buffers over the steps of a schedule
     budget   what each memory budget keeps for the backward
     bars     amounts, drawn to scale
+    timeline phases over time
     steps    instructions with the symbolic stack and the graph so far
     guards   a form of inputs, and conditions over them that the page evaluates
     empty    a sentence that says what is missing and how to get it

@@ -15,6 +15,7 @@ from typing import Any
 from inductor_lab.capture.graph import Span
 from inductor_lab.capture.result import GraphBreak, Guard, Recompile, Symbol
 from inductor_lab.capture.span import outside_torch, shown_file, spans_in
+from inductor_lab.observer import Phase
 from inductor_lab.torch_api import traced_file
 
 _WANTED = (
@@ -59,10 +60,9 @@ def compile_ids(log: Iterable[Event]) -> Iterator[str]:
     return (event.compile_id for event in log if "dynamo_output_graph" in event.metadata)
 
 
-def seconds_by_phase(log: Iterable[Event]) -> dict[str, float]:
-    """Seconds between the begin and end events of each of Dynamo's phases, summed."""
+def phases(log: Iterable[Event]) -> Iterator[Phase]:
+    """What lies between the begin and end events of each of Dynamo's phases."""
     started: dict[str, list[float]] = defaultdict(list)
-    total: dict[str, float] = {}
     for event in log:
         if "chromium_event" not in event.metadata:
             continue
@@ -71,8 +71,15 @@ def seconds_by_phase(log: Iterable[Event]) -> dict[str, float]:
         if entry["ph"] == "B":
             started[name].append(microseconds)
         elif entry["ph"] == "E" and started[name]:
-            took = (microseconds - started[name].pop()) / 1e6
-            total[name] = total.get(name, 0.0) + took
+            start = started[name].pop()
+            yield Phase(name, "TorchDynamo", start / 1e6, (microseconds - start) / 1e6)
+
+
+def seconds_by_phase(found: Iterable[Phase]) -> dict[str, float]:
+    """Seconds of each phase, summed."""
+    total: dict[str, float] = {}
+    for phase in found:
+        total[phase.name] = total.get(phase.name, 0.0) + phase.seconds
     return total
 
 

@@ -23,6 +23,7 @@ from inductor_lab.capture import events
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Bytecode, Capture
 from inductor_lab.capture.steps import StepRecord
+from inductor_lab.observer import Phase
 
 
 @dataclass
@@ -32,6 +33,11 @@ class Record:
     events: list[events.Event] = field(default_factory=list)
     bytecode: list[tuple[str, CodeType, CodeType]] = field(default_factory=list)
     steps: StepRecord = field(default_factory=StepRecord)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """When Dynamo did what, in seconds since 1970."""
+        return tuple(events.phases(self.events))
 
     def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
         """Everything heard, beside the graphs that the backend was given (in that order)."""
@@ -45,7 +51,7 @@ class Record:
             symbols=tuple(read.symbols(self.events)),
             recompiles=tuple(read.recompiles(self.events)),
             compile_ids=tuple(events.compile_ids(self.events)),
-            seconds=events.seconds_by_phase(self.events),
+            seconds=events.seconds_by_phase(self.phases),
             runs=self.steps.finished(),
         )
 

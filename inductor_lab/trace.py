@@ -1,0 +1,55 @@
+"""Compile time as a Chrome trace: JSON that Perfetto (ui.perfetto.dev) and Chrome itself open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.errors import CannotWrite
+from inductor_lab.observer import Phase
+
+
+def in_order(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+    """Phases by their start, outer ones first, with the time counted from the first start."""
+    ordered = sorted(phases, key=lambda phase: (phase.start, -phase.seconds))
+    zero = ordered[0].start if ordered else 0.0
+    return tuple(replace(phase, start=phase.start - zero) for phase in ordered)
+
+
+def chrome_trace(name: str, phases: Iterable[Phase]) -> dict[str, Any]:
+    """Complete events ("ph": "X", microseconds), one thread for each track."""
+    phases = list(phases)
+    tracks = list(dict.fromkeys(phase.track for phase in phases))
+    named = [
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": number, "args": {"name": track}}
+        for number, track in enumerate(tracks)
+    ]
+    named.append({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": f"compile {name}"}})
+    events = [
+        {
+            "ph": "X",
+            "name": phase.name,
+            "cat": phase.track,
+            "pid": 1,
+            "tid": tracks.index(phase.track),
+            "ts": round(1e6 * phase.start, 1),
+            "dur": round(1e6 * phase.seconds, 1),
+        }
+        for phase in phases
+    ]
+    return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
+
+
+def write_trace(path: Path, name: str, phases: Iterable[Phase]) -> Path:
+    """Write the trace; raises CannotWrite."""
+    try:
+        path.write_text(json.dumps(chrome_trace(name, phases)), encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(
+            f"the trace cannot be written to {path}: {error.strerror or error}",
+            todo="give a path in a folder that exists and that you may write to",
+        ) from error
+    return path
