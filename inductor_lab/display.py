@@ -16,6 +16,22 @@ class Shown:
 
     __slots__ = ()
 
+    def plot(self, view: str = "graph") -> Any:
+        """A picture as SVG text, to be shown or written with `.save(path)`.
+
+        "graph" of everything that is a graph, "memory" of a Schedule, "budget" of a Partition,
+        "time" of a Compilation.  Raises UnknownName for a view that this value does not have.
+        """
+        return _widgets("plots").plot(self, view)
+
+    def to_dot(self) -> Any:
+        """Its graph as a `graphviz.Digraph`: `.source` is text, drawing it needs Graphviz."""
+        return _widgets("dot").to_dot(self)
+
+    def to_pydot(self) -> Any:
+        """Its graph as a `pydot.Dot`, whose nodes and edges can be walked and changed."""
+        return _widgets("dot").to_pydot(self)
+
     def _repr_html_(self) -> str | None:
         html: str | None = _widgets("show").html(self)
         return html

@@ -1,6 +1,7 @@
 // A picture that can be moved, zoomed, searched and opened frame by frame.
 
 import { html, refill, svg } from "./dom.js";
+import { exportButtons } from "./export.js";
 import { Placement } from "./place.js";
 import { Shows } from "./selection.js";
 
@@ -40,7 +41,8 @@ class GraphView {
       ] : [],
       button("+", "zoom in (+)", () => this.zoom(1.25)),
       button("−", "zoom out (-)", () => this.zoom(0.8)),
-      button("fit", "fit (f)", () => this.fit()));
+      button("fit", "fit (f)", () => this.fit()),
+      exportButtons(this.view.title, () => ({ element: this.drawing, ...this.size })));
   }
 
   draw() {

@@ -1,6 +1,7 @@
 // Memory: lanes of buffer lifetimes, and what each budget keeps for the backward.
 
 import { html, refill, svg } from "./dom.js";
+import { exportButtons } from "./export.js";
 import { Shows } from "./selection.js";
 import { tableView } from "./table.js";
 
@@ -21,7 +22,8 @@ export function lanesView(view, context) {
   const height = top + view.lanes.length * LANE + 8;
   const drawing = svg("svg", { width, height, role: "img", "aria-label": `${view.name}: ${view.note}` });
   const element = html("div", { class: "lab-lanes", tabindex: 0 },
-    html("p", { class: "lab-note" }, view.note), drawing);
+    html("p", { class: "lab-note" }, `${view.note} `,
+      exportButtons(`memory ${view.name}`, () => ({ element: drawing, width, height }))), drawing);
   const shows = new Shows(element);
   drawing.append(...liveCurve(view, step));
   const every = Math.ceil(24 / step);

@@ -21,7 +21,7 @@ from inductor_lab.widgets.parts import part_panes
 from inductor_lab.widgets.person import person_panes, source_view
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
-from inductor_lab.widgets.time import time_pane
+from inductor_lab.widgets.time import seconds_text, time_pane
 from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ MODULES = (
     "theme",
     "links",
     "selection",
+    "export",
     "text",
     "table",
     "guards",

@@ -7,50 +7,28 @@ import secrets
 from html import escape
 from typing import Any
 
-from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.bench.result import Measured
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.result import Capture
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.compilation import Compilation
-from inductor_lab.ir.program import LoopProgram
-from inductor_lab.rewrite.result import Rewrites, Step
-from inductor_lab.schedule.result import Schedule
 from inductor_lab.so_far import SoFar
 from inductor_lab.what_if import Comparison
 from inductor_lab.widgets import bench
 from inductor_lab.widgets.compare import comparison_panes, verdict
-from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
 from inductor_lab.widgets.live import connect
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
 from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
+from inductor_lab.widgets.plots import picture_of
 from inductor_lab.widgets.svg import picture_svg
 
 
 def svg(value: Any) -> str | None:
     """The picture of a station; None for those that are text."""
-    match value:
-        case FxGraph():
-            return picture_svg(fx_picture(value))
-        case LoopProgram():
-            return picture_svg(program_picture(value))
-        case Schedule():
-            return picture_svg(schedule_picture(value))
-        case JointGraph():
-            return svg(value.graph)
-        case Partition():
-            return svg(value.forward)
-        case Step():
-            return svg(value.after)
-        case Rewrites():
-            return svg(value.steps[-1]) if value.steps else None
-        case Measured():
-            return bench.svg(value)
-        case Capture():
-            return svg(value.graphs[0]) if len(value.graphs) == 1 else None
-    return None
+    if isinstance(value, Measured):
+        return bench.svg(value)
+    picture = None if isinstance(value, Compilation) else picture_of(value)
+    return None if picture is None else picture_svg(picture)
 
 
 def html(value: Any) -> str:

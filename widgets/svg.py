@@ -6,7 +6,7 @@ Everything that comes from a program is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from itertools import pairwise
 
@@ -28,6 +28,7 @@ LIGHT = {
     "": "background:#fff;color:#1b1f24",
     "text": "fill:#1b1f24",
     ".sub": "fill:#57606a",
+    ".on": "fill:#1b1f24",
     ".box": "fill:#f6f8fa;stroke:#57606a",
     ".input": "fill:#ddf4ff;stroke:#0969da",
     ".output": "fill:#dafbe1;stroke:#1a7f37",
@@ -36,11 +37,15 @@ LIGHT = {
     ".closed": "fill:#fbefff;stroke:#8250df",
     ".arrow": "stroke:#6e7781",
     ".head": "fill:#6e7781",
+    ".bar": "fill:#b6d4f5;stroke:#0550ae",
+    ".other": "fill:#ddcff5;stroke:#8250df",
+    ".area": "fill:#ddeaf8;stroke:#0550ae",
 }
 DARK = {
     "": "background:#0d1117;color:#e6edf3",
     "text": "fill:#e6edf3",
     ".sub": "fill:#9da7b3",
+    ".on": "fill:#e6edf3",
     ".box": "fill:#161b22;stroke:#8b949e",
     ".input": "fill:#0c2d48;stroke:#58a6ff",
     ".output": "fill:#0f2d17;stroke:#3fb950",
@@ -49,6 +54,9 @@ DARK = {
     ".closed": "fill:#21183a;stroke:#a371f7",
     ".arrow": "stroke:#8b949e",
     ".head": "fill:#8b949e",
+    ".bar": "fill:#1b3d5e;stroke:#79c0ff",
+    ".other": "fill:#3a2a5c;stroke:#a371f7",
+    ".area": "fill:#14283c;stroke:#79c0ff",
 }
 
 
@@ -72,13 +80,17 @@ STYLE = SHAPES + themed(".lab-svg", LIGHT, DARK)
 def picture_svg(picture: Picture) -> str:
     """The whole picture, with tooltips; closed frames are drawn as one box."""
     width, height = (side + 2 * PAD for side in picture.size)
-    title = escape(picture.title)
-    body = "\n".join(_level(picture, ROOT, PAD, PAD))
+    return svg_page(f"graph {picture.title}", width, height, _level(picture, ROOT, PAD, PAD))
+
+
+def svg_page(title: str, width: float, height: float, parts: Iterable[str]) -> str:
+    """Elements as one SVG file with our style."""
+    body = "\n".join(parts)
     return (
         f'<svg class="lab-svg" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'aria-label="graph {escape(picture.title, quote=True)}" '
+        f'aria-label="{escape(title, quote=True)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">\n'
-        f"<title>{title}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n"
     )
 
 
@@ -93,7 +105,7 @@ def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[st
         frame = picture.frames.get(name)
         if frame is not None and frame.open:
             yield f'<g><title>{escape(frame.tip)}</title><rect class="frame" rx="6" {rect}/>'
-            yield _text(x + MARGIN, y + 16, frame.label, "sub", "start") + "</g>"
+            yield svg_text(x + MARGIN, y + 16, shorten(frame.label), "sub", "start") + "</g>"
             yield from _level(picture, name, x + MARGIN, y + FRAME_HEAD)
             continue
         shown = frame or picture.items[name]
@@ -102,16 +114,15 @@ def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[st
         yield f'<g><title>{escape(shown.tip)}</title><rect class="{role}" rx="{corner}" {rect}/>'
         middle = x + box.width / 2
         if shown.sub:
-            yield _text(middle, y + 16.5, shown.label)
-            yield _text(middle, y + 31, shown.sub, "sub") + "</g>"
+            yield svg_text(middle, y + 16.5, shorten(shown.label))
+            yield svg_text(middle, y + 31, shorten(shown.sub), "sub") + "</g>"
         else:
-            yield _text(middle, y + box.height / 2 + 4, shown.label) + "</g>"
+            yield svg_text(middle, y + box.height / 2 + 4, shorten(shown.label)) + "</g>"
 
 
-def _text(x: float, y: float, text: str, style: str = "", anchor: str = "middle") -> str:
-    shown = escape(shorten(text))
+def svg_text(x: float, y: float, text: str, style: str = "", anchor: str = "middle") -> str:
     name = f' class="{style}"' if style else ""
-    return f'<text{name} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
+    return f'<text{name} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _arrow(route: Route, left: float, top: float) -> Iterator[str]:

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import dataclasses
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.errors import CannotWrite, UnknownName
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def layered(x, w):
+    return torch.softmax(torch.exp(torch.sin(x)).tanh() @ w, -1).sigmoid() @ w
+
+
+@pytest.fixture(scope="module")
+def trained():
+    given = (torch.randn(32, 16, requires_grad=True), torch.randn(16, 16, requires_grad=True))
+    return lab.inspect(layered, *given)
+
+
+def drawn(drawing):
+    """The texts of a picture; its boxes lie inside of it."""
+    root = ElementTree.fromstring(str(drawing))
+    width, height = (float(root.attrib[side]) for side in ("width", "height"))
+    for box in root.iter(f"{SVG}rect"):
+        x, y, w, h = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+        assert 0 <= x and 0 <= y and x + w <= width + 1 and y + h <= height + 1
+    return [text.text for text in root.iter(f"{SVG}text")]
+
+
+def test_every_station_plots_its_graph(trained):
+    graph = trained.graphs[0]
+    for station in (trained.capture, graph.captured, graph.joint, graph.partition, graph.forward,
+                    graph.forward.graph, graph.forward.loops, graph.backward.schedule):
+        assert len(drawn(station.plot())) > 4
+
+
+def test_memory_budget_and_time(trained):
+    graph = trained.graphs[0]
+    lives = graph.backward.schedule.memory.lifetimes
+    texts = drawn(graph.backward.plot("memory"))
+    assert any(texts.count(life.buffer) == 1 for life in lives) and "bytes alive" in texts
+    assert sum(text.startswith("budget") for text in drawn(graph.partition.plot("budget"))) == len(
+        graph.partition.cuts)
+    assert {"inductor_lab", "TorchDynamo"} <= set(drawn(trained.plot("time")))
+
+
+def test_what_is_no_picture_says_what_there_is(trained):
+    with pytest.raises(UnknownName, match="it is text"):
+        trained.graphs[0].forward.kernels[0].plot()
+    with pytest.raises(UnknownName, match="there are graph, memory"):
+        trained.graphs[0].forward.schedule.plot("nonsense")
+    with pytest.raises(UnknownName, match="no graph"):
+        trained.graphs[0].forward.host.to_dot()
+
+
+def test_a_drawing_is_written(trained, tmp_path):
+    drawing = trained.graphs[0].forward.schedule.plot()
+    assert drawing.save(tmp_path / "schedule.svg").read_text() == drawing._repr_svg_()
+    with pytest.raises(CannotWrite):
+        drawing.save(tmp_path / "nowhere" / "schedule.svg")
+
+
+def test_graphviz_and_pydot_get_every_node_and_edge(trained):
+    graph = trained.graphs[0].forward.graph
+    dot = graph.to_pydot()
+    boxes = [n for n in dot.get_nodes() if n.get_name() != "node"]
+    assert len(boxes) == len(graph.nodes)
+    assert len(dot.get_edges()) == sum(len(set(node.inputs)) for node in graph.nodes)
+    schedule = trained.graphs[0].forward.schedule
+    clusters = [c.get_name() for c in schedule.to_pydot().get_subgraphs()]
+    assert len(clusters) == len(schedule.groups)
+
+
+def test_hostile_labels_stay_labels():
+    def f(x):
+        return x.sin()
+
+    c = lab.inspect(f, torch.randn(4))
+    nodes = tuple(dataclasses.replace(n, name=n.name, target='a"];\\N <b>&') for n in
+                  c.graphs[0].forward.graph.nodes)
+    dot = dataclasses.replace(c.graphs[0].forward.graph, nodes=nodes).to_pydot()
+    assert len([n for n in dot.get_nodes() if n.get_name() != "node"]) == len(nodes)

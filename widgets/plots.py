@@ -1,0 +1,108 @@
+"""Every view as a picture without a notebook: SVG text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.result import Capture
+from inductor_lab.compilation import Compilation, CompiledPart
+from inductor_lab.errors import CannotWrite, UnknownName
+from inductor_lab.ir.program import LoopProgram
+from inductor_lab.rewrite.result import Rewrites, Step
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.widgets.diagrams import budget_svg, lanes_svg, timeline_svg
+from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory import budget_view, memory_views
+from inductor_lab.widgets.picture import Picture
+from inductor_lab.widgets.svg import picture_svg
+from inductor_lab.widgets.time import timeline_view
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture as SVG text: shows itself in a notebook, `save` writes it."""
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"Drawing({len(self.svg):,} characters of SVG)"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the SVG; raises CannotWrite."""
+        written = Path(path)
+        try:
+            written.write_text(self.svg, encoding="utf-8")
+        except OSError as error:
+            raise CannotWrite(
+                f"the picture cannot be written to {written}: {error.strerror or error}",
+                todo="give a path in a folder that exists and that you may write to",
+            ) from error
+        return written
+
+
+def plot(value: Any, view: str = "graph") -> Drawing:
+    """One view of a station; raises UnknownName if it has no such picture."""
+    if isinstance(value, CompiledPart):
+        return plot(value.schedule, view)
+    kinds = PICTURES.get(type(value), {})
+    picture = picture_of(value)
+    if view == "graph" and picture is not None:
+        return Drawing(picture_svg(picture))
+    if view in kinds:
+        return Drawing(kinds[view](value))
+    known = [*(["graph"] if picture is not None else []), *kinds]
+    raise UnknownName(
+        f"a {type(value).__name__} has no picture called {view!r}",
+        todo=f"there are {', '.join(known)}" if known else "print it: it is text",
+    )
+
+
+def picture_of(value: Any) -> Picture | None:
+    """The graph of a station; None for those that are text, and for several graphs."""
+    match value:
+        case FxGraph():
+            return fx_picture(value)
+        case LoopProgram():
+            return program_picture(value)
+        case Schedule():
+            return schedule_picture(value)
+        case JointGraph():
+            return picture_of(value.graph)
+        case Partition():
+            return picture_of(value.forward)
+        case Step():
+            return picture_of(value.after)
+        case Rewrites():
+            return picture_of(value.steps[-1]) if value.steps else None
+        case Capture():
+            return picture_of(value.graphs[0]) if len(value.graphs) == 1 else None
+        case Compilation():
+            return picture_of(value.parts[0].schedule) if len(value.parts) == 1 else None
+    return None
+
+
+def _memory(schedule: Schedule) -> str:
+    view = memory_views(schedule, "", Links())[0]
+    if view["kind"] == "empty":
+        raise UnknownName("there is nothing to draw", todo=view["text"])
+    return lanes_svg(view)
+
+
+PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
+    Schedule: {"memory": _memory},
+    Partition: {"budget": lambda value: budget_svg(budget_view(value, "", Links()))},
+    Compilation: {"time": lambda value: timeline_svg(timeline_view(value.name, value.phases))},
+}
+"""Pictures beside the graph, by the type of the value and the name of the view."""
