@@ -1,7 +1,7 @@
 """Graphs for Graphviz and pydot: to be drawn elsewhere, or walked by a program.
 
-The explorer never asks Graphviz's `dot` for a layout: opening a frame in place moves the rows around
-it, and a saved file shows the same picture on every machine.
+The explorer never asks Graphviz's `dot` for a layout: opening a frame in place moves the rows
+around it, and a saved file shows the same picture on every machine.
 """
 
 from __future__ import annotations

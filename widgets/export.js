@@ -5,8 +5,9 @@ import { download, html } from "./dom.js";
 const PROPERTIES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family",
   "font-size", "font-weight", "text-anchor", "paint-order"];
 const SHARPER = 2;
+const AROUND = 10;
 
-/** Two buttons; `drawing()` gives `{element, width, height}`, an SVG element in the page's units. */
+/** Two buttons; `drawing()` gives `{element, width, height}`, an SVG element and its size. */
 export function exportButtons(name, drawing) {
   const button = (label, action) => html("button", {
     type: "button", title: `save as ${label}`, "aria-label": `save as ${label}`, onclick: action,
@@ -26,10 +27,11 @@ function standalone({ element, width, height }) {
   writeStyles(element, copied);
   copied.removeAttribute("transform");
   const paper = getComputedStyle(element.closest(".lab-explorer")).backgroundColor;
-  const size = `width="${Math.ceil(width)}" height="${Math.ceil(height)}"`;
+  const [w, h] = [width, height].map((side) => Math.ceil(side) + 2 * AROUND);
   const inside = new XMLSerializer().serializeToString(copied);
-  return `<svg xmlns="http://www.w3.org/2000/svg" ${size} viewBox="0 0 ${Math.ceil(width)} ${
-    Math.ceil(height)}"><rect width="100%" height="100%" fill="${paper}"/>${inside}</svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">`
+    + `<rect width="${w}" height="${h}" fill="${paper}"/>`
+    + `<g transform="translate(${AROUND} ${AROUND})">${inside}</g></svg>\n`;
 }
 
 function writeStyles(shown, copied) {
@@ -41,10 +43,11 @@ function writeStyles(shown, copied) {
 
 function painted(text, { width, height }) {
   const picture = new Image();
-  const canvas = html("canvas", { width: SHARPER * width, height: SHARPER * height });
+  const [w, h] = [width, height].map((side) => SHARPER * (Math.ceil(side) + 2 * AROUND));
+  const canvas = html("canvas", { width: w, height: h });
   return new Promise((done) => {
     picture.onload = () => {
-      canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+      canvas.getContext("2d").drawImage(picture, 0, 0, w, h);
       canvas.toBlob(done, "image/png");
     };
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
