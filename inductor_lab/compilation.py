@@ -7,7 +7,7 @@ data: it can be saved, loaded on another machine, printed and drawn there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,10 +98,16 @@ class ExternUse:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the work is generated code: loop nests against calls into a library."""
+    """How much of the work is generated code: loop nests against calls into a library.
+
+    `lines` counts the generated lines that compute something; `linked` are those of them that lead
+    to a line of the person's source.
+    """
 
     generated: int
     extern: tuple[ExternUse, ...]
+    lines: int = 0
+    linked: int = 0
 
     @property
     def calls(self) -> int:
@@ -113,12 +119,28 @@ class Coverage:
         total = self.generated + self.calls
         return self.generated / total if total else 1.0
 
+    @property
+    def linked_share(self) -> float:
+        """Generated lines that lead to a line of the source, 0 to 1."""
+        return self.linked / self.lines if self.lines else 1.0
+
     def __str__(self) -> str:
         lines = [
-            f"{self.share:.0%} generated: {self.generated} loop nests, {self.calls} extern calls"
+            f"{self.share:.0%} generated: {self.generated} loop nests, {self.calls} extern calls",
+            f"  {self.linked_share:.1%} of {self.lines} generated lines lead to the source",
         ]
         lines += [f"  {use.count:4d} x {use.op}  ({use.reason})" for use in self.extern]
         return "\n".join(lines)
+
+
+def _linked_lines(part: CompiledPart) -> Iterator[bool]:
+    """For every generated line that computes something: does it lead to the person's source?"""
+    graphs = [part.graph, *(step.after for step in part.rewrites.steps if step.after is not None)]
+    spanned = {node.name for graph in graphs for node in graph.nodes if node.span is not None}
+    for kernel in part.kernels:
+        for line in kernel.code.lines:
+            if line.statement or line.origins:
+                yield not spanned.isdisjoint(line.origins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +179,8 @@ class Compilation(Shown):
         steps = [step for part in self.parts for step in part.loops.steps]
         uses = Counter((s.op, s.reason) for s in steps if isinstance(s, ExternCall))
         extern = tuple(ExternUse(op, why, n) for (op, why), n in uses.most_common())
-        return Coverage(len(steps) - sum(uses.values()), extern)
+        linked = [is_linked for part in self.parts for is_linked in _linked_lines(part)]
+        return Coverage(len(steps) - sum(uses.values()), extern, len(linked), sum(linked))
 
     @property
     def before(self) -> Cost:

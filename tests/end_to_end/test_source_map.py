@@ -1,0 +1,36 @@
+"""Generated lines lead to the person's lines, in the eight demo programs."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+import inductor_lab as lab
+from inductor_lab.demo.programs import PROGRAMS
+
+ENOUGH = 0.98
+MODELS = {"bert", "gpt2", "resnet18"}
+
+cases = [
+    pytest.param(
+        program,
+        target,
+        id=f"{program.name}-{target or 'cpu'}",
+        marks=[pytest.mark.slow] if program.name in MODELS else [],
+    )
+    for program in PROGRAMS
+    for target in (None, "cuda:90")
+    if not (target and program.name in MODELS)
+]
+
+
+@pytest.mark.parametrize(("program", "target"), cases)
+def test_nearly_every_line_leads_to_the_source(program, target):
+    if program.name in MODELS and importlib.util.find_spec("transformers") is None:
+        pytest.skip("no transformers; to run it: pip install 'inductor_lab[models]'")
+    fn, args = program.make()
+    coverage = lab.inspect(fn, *args, target=target).coverage
+    assert coverage.lines >= 4
+    assert coverage.linked_share >= ENOUGH, str(coverage)
+    assert f"{coverage.linked_share:.1%} of {coverage.lines}" in str(coverage)
