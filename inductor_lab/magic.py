@@ -152,8 +152,8 @@ def bench_of(measured: Compilation, against: list[str]) -> BenchResult:
 def run_cell(shell: Any, cell: str, options: Options, arguments: str = "") -> Compilation | None:
     """Run a cell with its last call inspected; None if there was no call that can be compiled.
 
-    `arguments` are given to the last function that the cell defines.  Exceptions come through; for
-    those of the compiler, what it had by then is displayed first.
+    `arguments` are given to the last function that the cell defines.  Exceptions come through; what
+    the compiler had when one of its own was raised is displayed below the traceback.
     """
     __tracebackhide__ = True
     filename = shell.compile.cache(cell, max(shell.execution_count - 1, 1))
@@ -166,7 +166,7 @@ def run_cell(shell: Any, cell: str, options: Options, arguments: str = "") -> Co
         call.args.insert(0, call.func)
         call.func = ast.copy_location(ast.Name(CALL, ast.Load()), call.func)
         ast.fix_missing_locations(tree)
-    shell.user_ns[CALL] = _inspecting(found, options)
+    shell.user_ns[CALL] = _inspecting(shell, found, options)
     try:
         exec(compile(tree, filename, "exec"), shell.user_ns)
     finally:
@@ -197,7 +197,9 @@ def call_of_last_function(tree: ast.Module, arguments: str) -> ast.stmt:
     return call
 
 
-def _inspecting(found: list[Compilation], options: Options) -> Callable[..., Any]:
+def _inspecting(
+    shell: Any, found: list[Compilation], options: Options
+) -> Callable[..., Any]:
     """A call that goes through `lab.inspect` and leaves the compilation in `found`."""
     from inductor_lab.backend import inspect
 
@@ -210,11 +212,21 @@ def _inspecting(found: list[Compilation], options: Options) -> Callable[..., Any
             found.append(inspect(fn, *args, options=options, observer=so_far, **kwargs))
         except Exception as error:
             if so_far.failed or any(isinstance(cause, LabError) for cause in _causes(error)):
-                display(so_far.give_up(error))
+                _display_below(shell, so_far.give_up(error))
             raise
         return found[-1].result
 
     return call
+
+
+def _display_below(shell: Any, value: Any) -> None:
+    """Display a value once the cell has ended, below the traceback that ended it."""
+
+    def show(result: Any) -> None:
+        shell.events.unregister("post_run_cell", show)
+        display(value)
+
+    shell.events.register("post_run_cell", show)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -135,3 +135,4 @@ def test_a_compile_error_shows_what_there_was(shell, monkeypatch):
     html = next(o.data["text/html"] for o in captured.outputs if "text/html" in o.data)
     assert "✓ forward.schedule" in html and "✗ forward.codegen" in html
     assert "<mark>" in html and "def forward" in html
+    assert not any("got this far" in o.data.get("text/html", "") for o in run(shell, "1")[1].outputs)

@@ -1,4 +1,4 @@
-"""A notebook that ran, converted to HTML: readable without a script."""
+"""A notebook that ran, converted to HTML: readable without a script, errors in their order."""
 
 from __future__ import annotations
 
@@ -15,15 +15,34 @@ def wave(x):
     return ((x + 1) * 2).sin()
 
 wave(torch.randn(8))"""
+BROKEN = """from inductor_lab import pipeline
+from inductor_lab.errors import LabError
+def refuse(schedule, options):
+    raise LabError("no kernel today", "return ((x + 1) * 2).sin()", "try tomorrow")
+pipeline.generate_kernels = refuse"""
 
 
-def test_converted_output_is_readable_without_javascript() -> None:
-    cells = ["import torch\n%load_ext inductor_lab", CELL]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+@pytest.fixture(scope="module")
+def notebook():
+    cells = ["import torch\n%load_ext inductor_lab", CELL, BROKEN, CELL]
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    NotebookClient(made, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    return made
+
+
+def test_converted_output_is_readable_without_javascript(notebook) -> None:
     page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
     inert = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     output = inert[inert.index("lab-plain") :]
     assert "return ((x + 1) * 2).sin()" in output
     assert "cpp_fused" in output and "lab_sin" in output
     assert "Error displaying widget" not in page
+
+
+def test_an_error_shows_the_traceback_and_below_it_what_there_was(notebook) -> None:
+    outputs = notebook.cells[3].outputs
+    shown = [o for o in outputs if o.output_type in ("error", "display_data")]
+    assert [output.output_type for output in shown] == ["error", "display_data"]
+    assert shown[0].ename == "LabError" and "no kernel today" in shown[0].evalue
+    html = shown[1].data["text/html"]
+    assert "got this far" in html and "✗ forward.codegen" in html and "<mark>" in html
