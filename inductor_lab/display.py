@@ -10,19 +10,22 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from inductor_lab.errors import CannotWrite
+
 
 class Shown:
     """Mixin of every station value: a picture and a page for notebooks, `str` for terminals."""
 
     __slots__ = ()
 
-    def plot(self, view: str = "graph") -> Any:
+    def plot(self, view: str = "graph") -> Svg:
         """A picture as SVG text, to be shown or written with `.save(path)`.
 
         "graph" of everything that is a graph, "memory" of a Schedule, "budget" of a Partition,
         "time" of a Compilation.  Raises UnknownName for a view that this value does not have.
         """
-        return _widgets("plots").plot(self, view)
+        drawn: Svg = _widgets("plots").plot(self, view)
+        return drawn
 
     def to_dot(self) -> Any:
         """Its graph as a `graphviz.Digraph`: `.source` is text, drawing it needs Graphviz."""
@@ -48,6 +51,18 @@ class Svg(str):
 
     def _repr_svg_(self) -> str:
         return str(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the file; raises CannotWrite."""
+        written = Path(path)
+        try:
+            written.write_text(self, encoding="utf-8")
+        except OSError as error:
+            raise CannotWrite(
+                f"the picture cannot be written to {written}: {error.strerror or error}",
+                todo="give a path in a folder that exists and that you may write to",
+            ) from error
+        return written
 
 
 def write_report(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
 from inductor_lab.compilation import Compilation, CompiledPart
-from inductor_lab.errors import CannotWrite, UnknownName
+from inductor_lab.display import Svg
+from inductor_lab.errors import UnknownName
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
@@ -24,44 +23,16 @@ from inductor_lab.widgets.svg import picture_svg
 from inductor_lab.widgets.time import timeline_view
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A picture as SVG text: shows itself in a notebook, `save` writes it."""
-
-    svg: str
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def __str__(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"Drawing({len(self.svg):,} characters of SVG)"
-
-    def save(self, path: str | Path) -> Path:
-        """Write the SVG; raises CannotWrite."""
-        written = Path(path)
-        try:
-            written.write_text(self.svg, encoding="utf-8")
-        except OSError as error:
-            raise CannotWrite(
-                f"the picture cannot be written to {written}: {error.strerror or error}",
-                todo="give a path in a folder that exists and that you may write to",
-            ) from error
-        return written
-
-
-def plot(value: Any, view: str = "graph") -> Drawing:
+def plot(value: Any, view: str = "graph") -> Svg:
     """One view of a station; raises UnknownName if it has no such picture."""
     if isinstance(value, CompiledPart):
         return plot(value.schedule, view)
     kinds = PICTURES.get(type(value), {})
     picture = picture_of(value)
     if view == "graph" and picture is not None:
-        return Drawing(picture_svg(picture))
+        return Svg(picture_svg(picture))
     if view in kinds:
-        return Drawing(kinds[view](value))
+        return Svg(kinds[view](value))
     known = [*(["graph"] if picture is not None else []), *kinds]
     raise UnknownName(
         f"a {type(value).__name__} has no picture called {view!r}",
