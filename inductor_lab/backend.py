@@ -107,7 +107,7 @@ def inspect(
     with recording() as record, torch_api.fresh_compile(), _our_own_errors():
         with watch.phase("total"):
             result = compiled(*args, **kwargs)
-    graphs = tuple(compiler.result() for compiler in compilers)
+    graphs = tuple(compiler.result() for compiler in compilers if compiler.parts)
     return Compilation(
         name=getattr(fn, "__name__", type(fn).__name__),
         source=function_source(fn),

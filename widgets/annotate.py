@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import duration
 from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.program import Buffer, read_by
 from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import Group
 from inductor_lab.widgets.graphs import bytes_text
@@ -154,7 +154,7 @@ def _group_amounts(
     own = {nest.buffer for nest in nests}
     readers: dict[str, list[Iterable[str]]] = defaultdict(list)
     for nest in nests:
-        for name in dict.fromkeys(load.buffer for load in nest.body.loads()):
+        for name in sorted(read_by(nest)):
             if name not in own:
                 readers[name].append(nest.origins)
     read = {name: _nbytes(buffers[name]) for name in readers}

@@ -18,7 +18,7 @@ from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, Temp
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Size
 from inductor_lab.ir.ops import POSITIONS
 
@@ -250,8 +250,8 @@ def gathered_checks(tree: tuple[Stmt, ...]) -> dict[Temp, list[Size]]:
 
     def visit(stmts: tuple[Stmt, ...], visible: set[Temp]) -> None:
         for stmt in stmts:
-            loads = [n for v in expressions(stmt) for n in v.walk() if isinstance(n, Load)]
-            for index in (*(load.index[0] for load in loads), *places(stmt)):
+            nodes = (node for value in expressions(stmt) for node in value.walk())
+            for index in (*(i for node in nodes for i in node.indices()), *places(stmt)):
                 for atom in _atoms(index):
                     if isinstance(atom, Gathered) and atom.value in visible:
                         assert isinstance(atom.value, Temp)

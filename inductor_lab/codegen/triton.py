@@ -42,10 +42,10 @@ from inductor_lab.codegen.triton_blocks import (
     with_atomics,
 )
 from inductor_lab.codegen.triton_loops import flattened, gathered
-from inductor_lab.codegen.triton_ops import ATOMIC_NAMES, ATOMICS, TRITON_OPS, template
-from inductor_lab.codegen.triton_text import Value
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Gathered, Index, is_int, product
+from inductor_lab.codegen.triton_ops import TRITON_OPS
+from inductor_lab.codegen.triton_text import Value, in_one_step
+from inductor_lab.ir.expr import IndexValue, Load
+from inductor_lab.ir.index import Index, is_int, product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -173,45 +173,37 @@ class _Printer(Accumulations):
                 self._frame(check)
                 self.scopes[-1][check] = position
 
+    def _check_positions(self, stmt: Stmt) -> None:
+        """Loaded positions that are used as numbers."""
+        for node in (node for value in expressions(stmt) for node in value.walk()):
+            if isinstance(node, IndexValue) and any(gathered(node.index)):
+                self._check_gathered(node.index, self._mask(self.text.index(node.index).dims))
+
     def _store(self, store: Store) -> None:
         value = self.text.value(store.value)
         place = self.text.index(store.index)
         name = self.buffer[store.buffer]
         if not place.dims and not is_int(self.blocks.xnumel, 1):
             place = Value(f"{place.inside()} + xindex * 0", frozenset("x"), atomic=False)
+        if not in_one_step(store):
+            place = self._named(place, "place")
         where = place.inside()
         if not place.dims:
             shape = "[1, 1]" if self.blocks.rows else "[1]"
-            where = f"tl.full({shape}, {place.text}, tl.int32)"
+            wide = "int64" if any(gathered(store.index)) else "int32"
+            where = f"tl.full({shape}, {place.text}, tl.{wide})"
         masks = self._mask(place.dims)
         self._check_gathered(store.index, masks)
-        masks += [self._in_range(atom) for atom in gathered(store.index)]
+        tests = [self.text.in_range(a, self._shape(place.dims)) for a in gathered(store.index)]
+        masks += [self._named(test, "inside") for test in tests]
         mask = f", {' & '.join(m.inside() for m in masks)}" if masks else ""
-        self._put(store, f"{name} + {where}", value, mask)
+        self._line(self.text.stored(store, f"{name} + {where}", value, mask))
+        if not in_one_step(store):
+            self._frame("tl.debug_barrier()")
         for scope in self.scopes:
             for text in [t for t in scope if t.startswith(f"tl.load({name} ")]:
                 del scope[text]
         self.unread.add(store.buffer)
-
-    def _in_range(self, atom: Gathered) -> Value:
-        """Is a loaded index in range?  Where it is not, nothing is written."""
-        position, size = self.text.value(atom.value), self.text.size(atom.size)
-        text = f"({position.inside()} >= 0) & ({position.inside()} < {size.inside()})"
-        return Value(text, position.dims, atomic=False)
-
-    def _put(self, store: Store, pointer: str, value: Value, mask: str) -> None:
-        """The statement: a store, an atomic operation, or what is there read and combined."""
-        dtype = store.value.dtype
-        if store.kind == "store":
-            self._line(f"tl.store({pointer}, {value.text}{mask})")
-        elif dtype in ATOMICS[store.kind]:
-            function = ATOMIC_NAMES[store.kind]
-            self._line(f'tl.{function}({pointer}, {value.text}{mask}, sem="relaxed")')
-        else:
-            there = f"tl.load({pointer}{mask})"
-            new = template(self.text.ops, store.kind, dtype).format(there, value.inside())
-            self._line(f"tl.store({pointer}, {new}{mask})")
-            self._frame("tl.debug_barrier()")
 
     # ---- statements --------------------------------------------------------------------------
 
@@ -219,6 +211,7 @@ class _Printer(Accumulations):
         for stmt in body:
             if not isinstance(stmt, Loop):
                 self.origins = stmt.origins
+                self._check_positions(stmt)
             match stmt:
                 case Let(temp, value):
                     self.text.temps[temp.name] = self._bind(temp.name, self.text.value(value))

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import sympy
 import torch
 
+from inductor_lab.codegen.tree import Store
 from inductor_lab.codegen.triton_ops import (
+    ATOMIC_NAMES,
+    ATOMICS,
     COMPARISONS,
     LITERALS_ALLOWED,
     TRITON_TYPES,
@@ -155,6 +158,25 @@ class Expressions:
             case _:
                 return self._division(atom, isinstance(atom, Quotient))
 
+    def in_range(self, atom: Gathered, shape: str) -> Value:
+        """Is a loaded index in range?  Where it is not, nothing is written."""
+        position, size = self.value(atom.value), self.size(atom.size)
+        if not position.dims:
+            position = self.name(Value(f"tl.full({shape}, {position.text}, tl.int64)"), "row")
+        text = f"({position.inside()} >= 0) & ({position.inside()} < {size.inside()})"
+        return Value(text, position.dims, atomic=False)
+
+    def stored(self, store: Store, pointer: str, value: Value, mask: str) -> str:
+        """A store, an atomic operation, or what is there read and combined."""
+        if store.kind == "store":
+            return f"tl.store({pointer}, {value.text}{mask})"
+        if in_one_step(store):
+            function = ATOMIC_NAMES[store.kind]
+            return f'tl.{function}({pointer}, {value.text}{mask}, sem="relaxed")'
+        there = f"tl.load({pointer}{mask})"
+        new = template(self.ops, store.kind, store.value.dtype).format(there, value.inside())
+        return f"tl.store({pointer}, {new}{mask})"
+
     def _division(self, atom: Atom, quotient: bool) -> Value:
         assert not isinstance(atom, Axis | Gathered)
         dividend, divisor = self._sum(atom.dividend), self.size(atom.divisor)
@@ -198,6 +220,11 @@ class Expressions:
                 text = f"{function}({text}, {part.text})"
             return Value(text)
         raise AssertionError(f"the size {size} cannot be written in a kernel")
+
+
+def in_one_step(store: Store) -> bool:
+    """Is it a plain store, or does the machine have an atomic operation for it?"""
+    return store.kind == "store" or store.value.dtype in ATOMICS[store.kind]
 
 
 def _may_be_negative(dividend: Index) -> bool:

@@ -113,9 +113,7 @@ class _Place:
             at = at.to(tensor.device)
             if masked:
                 at = at.clamp(0, max(length - 1, 0))
-            elif at.numel() and (int(at.min()) < 0 or int(at.max()) >= length):
-                raise IndexError(f"index out of range in a dimension of size {length}")
-            found.append(at)
+            found.append(at if masked else _checked(at, length))
         if masked and tensor.numel() == 0:
             return tensor.new_zeros([1] * len(self.sizes)).to(self.device)
         return tensor[tuple(found)].to(self.device)
@@ -154,10 +152,17 @@ class _Place:
             shape[d] = self.sizes[d]
             return torch.arange(self.sizes[d], device=self.device).reshape(shape)
         if isinstance(atom, Gathered):
-            return self.value(atom.value, masked).to(torch.int64)
+            place = self.value(atom.value, masked).to(torch.int64)
+            return place if masked else _checked(place, concrete(atom.size, self.symbols))
         divisor = concrete(atom.divisor, self.symbols)
         dividend = self._index(atom.dividend, masked)
         return dividend // divisor if isinstance(atom, Quotient) else dividend % divisor
+
+
+def _checked(place: torch.Tensor, length: int) -> torch.Tensor:
+    if place.numel() and (int(place.min()) < 0 or int(place.max()) >= length):
+        raise IndexError(f"index out of range in a dimension of size {length}")
+    return place
 
 
 def evaluate(
@@ -223,9 +228,7 @@ def _run_scatter(
     flat = torch.zeros([1] * len(sizes), dtype=torch.int64, device=result.device)
     for index, length in zip(nest.index, result.shape, strict=True):
         place = evaluate(IndexValue(index, torch.int64), nest.axes, env, symbols, result.device)
-        if int(place.min()) < 0 or int(place.max()) >= length:
-            raise IndexError(f"index out of range in a dimension of size {length}")
-        flat = flat * length + place
+        flat = flat * length + _checked(place, length)
     values = evaluate(nest.body, nest.axes, env, symbols, device).expand(sizes).flatten()
     scatter_into(result.view(-1), flat.expand(sizes).flatten(), values, nest.kind)
     return result

@@ -126,6 +126,7 @@ class _Walk:
             self.values[node] = getattr(self, node.op)(node)
         build = self.build
         steps = _needed(build.steps, self.outputs)
+        steps = scatter.without_copies(steps, build.buffers, self.outputs)
         made = {name for step in steps for name in written_by(step)}
         kept = (BufferKind.INPUT, BufferKind.CONSTANT)
         return LoopProgram(

@@ -14,15 +14,26 @@ Inductor: `lowering.py`, `index_put_impl_`, `scatter_reduce_`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.expr import Expr, Load
 from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferView,
+    ExternCall,
+    Output,
+    Pointwise,
+    Scatter,
+    Step,
+    read_by,
+)
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.index import indexed, is_mask, wrapped
@@ -74,6 +85,35 @@ def added(
     wide = accumulator(build.result.dtype)
     begin = start(build, x, wide)
     return rounded(build, build.scatter(begin, target.shape, target.index, kind, value))
+
+
+def without_copies(
+    steps: Sequence[Step], buffers: Mapping[str, Buffer], outputs: Sequence[Output]
+) -> list[Step]:
+    """A scatter goes on in what another nest has made, if the copy of it is all that reads it.
+
+    So a row of assignments to one tensor copies it once, and not each time.
+    """
+    makers = {step.buffer: step for step in steps if not isinstance(step, ExternCall)}
+    readers = Counter(name for step in steps for name in read_by(step))
+    kept = {output.buffer for output in outputs if isinstance(output, BufferView)}
+    continued: dict[str, str] = {}
+    for step in steps:
+        copy = makers.get(step.base) if isinstance(step, Scatter) else None
+        match copy:
+            case Pointwise(name, axes, Load(source, index)) if index == tuple(map(Index.of, axes)):
+                made = makers.get(source)
+                alike = buffers[source].layout == buffers[name].layout
+                own = made is not None and not isinstance(made, Pointwise)
+                if own and alike and readers[source] == 1 and source not in kept:
+                    continued[name] = source
+    return [
+        replace(step, base=continued.get(step.base, step.base))
+        if isinstance(step, Scatter)
+        else step
+        for step in steps
+        if isinstance(step, ExternCall) or step.buffer not in continued
+    ]
 
 
 # ---- index tensors that broadcast together -------------------------------------------------------
@@ -213,7 +253,7 @@ def _one_each(
 ) -> TensorValue:
     at = identity(build.result.shape)
     first = (*at[:dim], ZERO, *at[dim + 1 :])
-    chosen = build.convert(build.load(index, first), torch.int64)
+    chosen = build.position(build.gathered(build.load(index, first), x.shape[dim]))
     test = build.op("eq", build.position(at[dim]), chosen)
     new = _value(build, value, first)
     return build.pointwise(build.op("where", test, new, build.load(x, at)))

@@ -13,7 +13,7 @@ from typing import Any
 from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import IndexOutOfRange
-from inductor_lab.ir.expr import Load
+from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
 from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
 from inductor_lab.ir.program import Scatter
 from inductor_lab.options import Options
@@ -90,9 +90,9 @@ def cpp_function(library: Library, kernel: Kernel, traces: Mapping[str, str]) ->
     gathers = list(gathering(kernel.group))
     if gathers:
         # only kernels that index with loaded values can fail, and only they pay for the check
-        origins = frozenset[str]().union(*(load.origins for load in gathers))
+        origins = NO_ORIGINS.union(*(origins for _, origins in gathers))
         where = place_of(origins, traces)
-        buffers = ", ".join(dict.fromkeys(load.buffer for load in gathers))
+        buffers = ", ".join(dict.fromkeys(buffer for buffer, _ in gathers))
 
         def check(status: int, function: Any, arguments: Any) -> int:
             if status != 0:
@@ -105,15 +105,21 @@ def cpp_function(library: Library, kernel: Kernel, traces: Mapping[str, str]) ->
     return function
 
 
-def gathering(group: Group) -> Iterator[Load]:
-    """The loads of a group whose place depends on a loaded value (a scatter's store is one too)."""
+def gathering(group: Group) -> Iterator[tuple[str, Origins]]:
+    """The buffers that a group reads or writes at a place that depends on a loaded value.
+
+    A loaded position that is used as a number counts for the buffer that is computed from it.
+    """
     for nest in (*group.nests, *group.inlined.values()):
-        loads = [load for root in nest.roots for load in root.loads()]
+        nodes = [node for root in nest.roots for node in root.walk()]
         if isinstance(nest, Scatter):
-            loads.append(Load(nest.buffer, nest.index, nest.body.dtype, nest.origins))
-        for load in loads:
-            if any(_has_gather(index) for index in load.index):
-                yield load
+            nodes.append(Load(nest.buffer, nest.index, nest.body.dtype, nest.origins))
+        for node in nodes:
+            if any(_has_gather(index) for index in node.indices()):
+                if isinstance(node, Load):
+                    yield node.buffer, node.origins
+                else:
+                    yield nest.buffer, nest.origins
 
 
 def _has_gather(index: Index) -> bool:
