@@ -14,8 +14,7 @@ import argparse
 import datetime
 import json
 import platform
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from rich.console import Console
@@ -24,18 +23,8 @@ from torch.testing import assert_close
 
 import inductor_lab as lab
 from benchmarks.workloads import WORKLOADS, Workload
+from inductor_lab.bench.jobs import job
 from inductor_lab.bench.timing import Timings, compare
-
-
-def job(fn: Callable[..., Any], args: tuple[Any, ...], gradient: bool) -> Callable[[], Any]:
-    """What is timed: the call, and the gradient of its sum where the workload has one."""
-    wanted = [a for a in args if a.requires_grad]
-
-    def run() -> Any:
-        result = fn(*args)
-        return torch.autograd.grad(result.sum(), wanted) if gradient else result
-
-    return run
 
 
 def measure(workload: Workload, seconds: float, stock: bool) -> Timings:
@@ -44,7 +33,7 @@ def measure(workload: Workload, seconds: float, stock: bool) -> Timings:
     functions = {"eager": workload.fn, "ours": lab.compile(workload.fn)}
     if stock:
         functions["stock"] = torch.compile(workload.fn)
-    jobs = {name: job(fn, args, workload.gradient) for name, fn in functions.items()}
+    jobs = {name: job(fn, args, {}, workload.gradient) for name, fn in functions.items()}
     expected = jobs["eager"]()
     assert_close(jobs["ours"](), expected, rtol=1e-3, atol=1e-3)
     return compare(jobs, seconds=seconds)

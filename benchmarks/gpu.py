@@ -15,8 +15,8 @@ from rich.table import Table
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from benchmarks.cpu import job
 from benchmarks.workloads import WORKLOADS
+from inductor_lab.bench.jobs import job
 from inductor_lab.bench.timing import compare
 
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         functions = {"eager": workload.fn, "ours": lab.compile(workload.fn)}
         if given.stock:
             functions["stock"] = torch.compile(workload.fn)
-        jobs = {name: job(fn, args, workload.gradient) for name, fn in functions.items()}
+        jobs = {name: job(fn, args, {}, workload.gradient) for name, fn in functions.items()}
         assert_close(jobs["ours"](), jobs["eager"](), rtol=1e-3, atol=1e-3)
         timings = compare(jobs, seconds=given.seconds)
         row = [f"{timings.median_ms(name):.3f}" for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,24 @@ USUAL_TOLERANCE = 1e-4
 
 def job(
     fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool = False
-) -> Callable[[], list[Any]]:
-    """`run()` calls `fn` and returns its results, with the gradients of all leaves if `backward`.
+) -> Callable[[], Any]:
+    """What is timed: the call alone, or results and the gradients of all leaves if `backward`.
 
     The gradient is that of the sum of all results.  Leaves are found at the ends of the autograd
-    graph: arguments and parameters alike.
+    graph, arguments and parameters alike, in the first run; later ones do not look again.
     """
+    call = partial(fn, *args, **kwargs)
+    if not backward:
+        return call
+    ends: list[list[torch.Tensor]] = []
 
     def run() -> list[Any]:
-        results = list(values_in(fn(*args, **kwargs)))
-        if not backward:
-            return results
+        results = list(values_in(call()))
         tensors = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
-        ones = [torch.ones_like(tensor) for tensor in tensors]
-        found = torch.autograd.grad(tensors, leaves_of(tensors), ones)
-        return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *found]
+        if not ends:
+            ends.extend((leaves_of(tensors), [torch.ones_like(tensor) for tensor in tensors]))
+        gradients = torch.autograd.grad(tensors, ends[0], ends[1])
+        return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *gradients]
 
     return run
 
@@ -61,17 +65,22 @@ def leaves_of(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return found
 
 
-def difference(expected: Sequence[Any], found: Sequence[Any]) -> float:
-    """The largest |found - expected| / (1 + |expected|); inf where shape or dtype differ."""
-    if len(expected) != len(found):
+def difference(expected: Any, found: Any) -> float:
+    """The largest |found - expected| / (1 + |expected|) of all values in two results.
+
+    inf where their number, a shape or a dtype differ.
+    """
+    left, right = list(values_in(expected)), list(values_in(found))
+    if len(left) != len(right):
         return float("inf")
-    return max((_gap(a, b) for a, b in zip(expected, found, strict=True)), default=0.0)
+    return max((_gap(a, b) for a, b in zip(left, right, strict=True)), default=0.0)
 
 
-def tolerance(expected: Sequence[Any]) -> float:
+def tolerance(expected: Any) -> float:
     """What difference is rounding, by the coarsest dtype among the results."""
-    dtypes = {value.dtype for value in expected if isinstance(value, torch.Tensor)}
-    return max((TOLERANCES.get(dtype, USUAL_TOLERANCE) for dtype in dtypes), default=1e-4)
+    values = [value for value in values_in(expected) if isinstance(value, torch.Tensor)]
+    found = (TOLERANCES.get(value.dtype, USUAL_TOLERANCE) for value in values)
+    return max(found, default=USUAL_TOLERANCE)
 
 
 def _gap(expected: Any, found: Any) -> float:

@@ -70,14 +70,15 @@ class Tick:
 
 @dataclass(frozen=True)
 class Clock:
-    """Every call of the steps of one part, in order."""
+    """Every call of the steps of one part, in order; `gpu` says whose clock counts."""
 
+    gpu: bool
     ticks: list[Tick] = field(default_factory=list)
 
     def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function with a clock around it, which notes its call under `name`."""
         flops_of = flop_registry.get(getattr(function, "overloadpacket", None))
-        stopwatch = _gpu_stopwatch if torch.cuda.is_available() else _stopwatch
+        stopwatch = _gpu_stopwatch if self.gpu else _stopwatch
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             stop = stopwatch()
@@ -95,7 +96,7 @@ def clocked(part: CompiledPart) -> Iterator[Clock]:
     """Clocks around everything that the part's host program calls, while the block runs."""
     assert part.executable is not None, f"{part.name} has no running code"
     names: dict[str, Any] = part.executable.call.__globals__
-    clock = Clock()
+    clock = Clock(gpu=any(b.device.startswith("cuda") for b in part.loops.buffers.values()))
     wrapped: dict[str, Any] = {k.name: clock.around(k.name, names[k.name]) for k in part.kernels}
     for step in part.schedule.steps:
         if isinstance(step, ExternCall):

@@ -148,7 +148,7 @@ class BenchResult(Measured):
     def with_steps(self, measured: Compilation) -> BenchResult:
         """The same with the kernels of a compilation, which was measured on this machine."""
         buffers = [b for part in measured.parts for b in part.loops.buffers.values()]
-        device = next((buffer.device for buffer in buffers), "cpu")
+        device = max((buffer.device for buffer in buffers), default="cpu")  # cuda, if any
         steps = tuple(step for part in measured.parts for step in part.times)
         return replace(self, steps=steps, limits=ceilings(device))
 

@@ -171,7 +171,7 @@ class _Run:
     def compile_warm(self) -> dict[str, Callable[[], Any]]:
         """Everybody's job, ready to be timed, its results compared with those of the first."""
         jobs: dict[str, Callable[[], Any]] = {}
-        expected: list[Any] | None = None
+        expected: Any = None
         given = copied((self.args, self.kwargs))
         for way in self.ways:
             self.start(f"{way.name}: compiling again, comparing" if way.compiles else way.name)
@@ -183,7 +183,7 @@ class _Run:
             self.done += way.expected_seconds * WARM_SHARE
             if took is None:
                 continue
-            if expected is None:
+            if not jobs:
                 expected = found
                 self.device = device_of(found)
             else:
@@ -229,7 +229,7 @@ class _Run:
         compilation = inspect(self.fn, *args, options=options, **kwargs)
         self.measured = compilation.measure(KERNEL_SECONDS / 2)
 
-    def job(self, fn: Callable[..., Any]) -> Callable[[], list[Any]]:
+    def job(self, fn: Callable[..., Any]) -> Callable[[], Any]:
         """The work on arguments of its own."""
         return job(fn, *copied((self.args, self.kwargs)), self.backward)
 
@@ -282,7 +282,7 @@ def describe(value: Any) -> str:
     return text if len(text) <= 20 else type(value).__name__
 
 
-def device_of(results: Iterable[Any]) -> str:
+def device_of(results: Any) -> str:
     """Where the first tensor of the results lives."""
-    devices = (str(v.device) for v in values_in(list(results)) if isinstance(v, torch.Tensor))
+    devices = (str(v.device) for v in values_in(results) if isinstance(v, torch.Tensor))
     return next(devices, "cpu")

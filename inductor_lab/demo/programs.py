@@ -131,7 +131,6 @@ def gpt2_loss() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     def loss(tokens: torch.Tensor) -> torch.Tensor:
         return model(tokens, labels=tokens).loss
 
-    loss.model = model  # the demo's training loop steps its parameters
     return loss, (tokens,)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import inductor_lab as lab
+from inductor_lab.bench.jobs import difference, job
 from inductor_lab.bench.timing import compare
 from inductor_lab.demo.programs import Program, small_gpt2
 
@@ -39,8 +39,9 @@ def run_program(
     """Inspect the program, compare its results with eager, time both, write its report."""
     fn, args = program.make()
     compilation = lab.inspect(fn, *args, observer=observer)
-    eager, fast = _job(fn, args, program), _job(compilation.compiled, args, program)
-    error, note = _difference(eager(), fast()), ""
+    assert compilation.compiled is not None, "what was just inspected can be called"
+    eager, fast = (job(f, args, {}, program.gradient) for f in (fn, compilation.compiled))
+    error, note = difference(eager(), fast()), ""
     if program.name == "gpt2":
         error, note = compare_training(steps=10)
     timings = compare({"eager": eager, "compiled": fast}, seconds=1.0)
@@ -85,35 +86,3 @@ def _train(
         optimizer.step()
         losses.append(float(loss.detach()))
     return losses
-
-
-def _job(
-    fn: Callable[..., Any], args: tuple[Any, ...], program: Program
-) -> Callable[[], list[Any]]:
-    """What is timed and compared: the call, and the gradient where the program has one."""
-    model = getattr(fn, "model", None) or getattr(
-        getattr(fn, "_torchdynamo_orig_callable", None), "model", None
-    )
-    wanted = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-    wanted += list(model.parameters()) if model is not None else []
-
-    def job() -> list[Any]:
-        result = fn(*args)
-        if not program.gradient:
-            return [result]
-        return [result.detach(), *torch.autograd.grad(result.sum(), wanted)]
-
-    return job
-
-
-def _difference(expected: list[Any], found: list[Any]) -> float:
-    """The largest |found - expected| / (1 + |expected|); inf where shapes or dtypes differ."""
-    worst = 0.0
-    for a, b in zip(expected, found, strict=True):
-        if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape:
-            return float("inf")
-        left, right = (torch.as_tensor(np.asarray(v.detach() if isinstance(v, torch.Tensor) else v))
-                       .double() for v in (a, b))  # fmt: skip
-        gap = ((left - right).abs() / (1 + left.abs())).max().item() if left.numel() else 0.0
-        worst = max(worst, gap if gap == gap else float("inf"))
-    return worst
