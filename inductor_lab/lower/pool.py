@@ -24,7 +24,7 @@ from inductor_lab.lower.index import both_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity, unflatten
-from inductor_lab.lower.window import Adaptive, Sliding, Window, fold
+from inductor_lab.lower.window import Adaptive, Fractional, Sliding, Window, fold
 
 aten = torch.ops.aten
 
@@ -61,7 +61,11 @@ class Pool:
     """`windows` over the last dimensions of x; `element(r)` is what a result reads at r."""
 
     def __init__(
-        self, build: Builder, x: TensorValue, windows: Sequence[Window], facts: Facts
+        self,
+        build: Builder,
+        x: TensorValue,
+        windows: Sequence[Window | Fractional],
+        facts: Facts,
     ) -> None:
         self.build, self.x, self.windows = build, x, windows
         self.wide = accumulator(x.dtype)
@@ -94,7 +98,7 @@ def lowest(dtype: torch.dtype) -> float | int:
 
 
 def max_pool(
-    build: Builder, x: TensorValue, windows: Sequence[Window]
+    build: Builder, x: TensorValue, windows: Sequence[Window | Fractional]
 ) -> tuple[TensorValue, TensorValue]:
     """The largest element of each window, and its place in the flattened input.
 
@@ -155,6 +159,25 @@ def _adaptive_max_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> 
 
 lowers(aten.adaptive_max_pool2d.default)(partial(_adaptive_max_pool, 2))
 lowers(aten.adaptive_max_pool3d.default)(partial(_adaptive_max_pool, 3))
+
+
+def _fractional_max_pool(
+    dims: int, build: Builder, x: TensorValue, kernel: Any, size: Any, samples: TensorValue
+) -> Any:
+    """Eager rounds the places of float16 and bfloat16 images after every step: ATen does those."""
+    sizes, results = x.shape[-dims:], build.results[0].shape[-dims:]
+    known = all(isinstance(size, int) for size in (*sizes, *results))
+    if not known or accumulator(samples.dtype) != samples.dtype:
+        return fallback(build, build.node.target, (x, kernel, size, samples), {})
+    front = identity(build.results[0].shape)[:-dims]
+    columns = range(dims) if dims == 3 else reversed(range(dims))  # width first in two dimensions
+    numbers = [build.load(samples, (*front, Index.constant_of(n))) for n in columns]
+    parts = zip(sizes, results, each(kernel, dims), numbers, strict=True)
+    return max_pool(build, x, [Fractional(n, o, k, build, number) for n, o, k, number in parts])
+
+
+lowers(aten.fractional_max_pool2d.default)(partial(_fractional_max_pool, 2))
+lowers(aten.fractional_max_pool3d.default)(partial(_fractional_max_pool, 3))
 
 
 # ---- means -----------------------------------------------------------------------------------

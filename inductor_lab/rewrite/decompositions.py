@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.rewrite.own_definitions import DEFINITIONS
 from inductor_lab.torch_api import core_decompositions, known_decompositions
 
 aten = torch.ops.aten
@@ -127,6 +128,10 @@ ADDED = (
     aten.normal.float_Tensor,
     aten.normal.Tensor_Tensor,
     aten.exponential.default,
+    aten.cauchy.default,
+    aten.geometric.default,
+    aten.log_normal.default,
+    aten.grid_sampler_2d.default,
     aten.rrelu_with_noise_backward.default,
     aten.round.decimals,
 )
@@ -141,4 +146,4 @@ def decomposition_table() -> dict[Any, Decomposition]:
         table.pop(op, None)
     known = known_decompositions()
     table.update({op: known[op] for op in ADDED if op in known})
-    return table
+    return table | DEFINITIONS

@@ -97,8 +97,10 @@ def read(path: Path) -> Results:
 
 
 def is_own_code(verdict: Verdict) -> bool:
-    """No call into a library but those that are meant to be one."""
-    return all(LIBRARY_OPS.match(call) for call in verdict.externs)
+    """No call into a library but those that are meant to be one, and drawing one seed."""
+    return all(
+        LIBRARY_OPS.match(call) or call.endswith("(random seed)") for call in verdict.externs
+    )
 
 
 def table(verdicts: Sequence[Verdict], entries: Sequence[Known] = ()) -> str:
