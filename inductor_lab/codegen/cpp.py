@@ -11,7 +11,7 @@ Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from inductor_lab.codegen.build import full_tree
@@ -28,6 +28,7 @@ from inductor_lab.codegen.row_cache import Row, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
+from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -62,12 +63,26 @@ def cpp_kernel(
 
 
 def translation_unit(kernels: Sequence[Kernel]) -> Code:
-    """One source for all kernels of a graph: what they need of our headers, then the functions."""
+    """One source for all kernels of a graph: what they need of our headers, then the functions.
+
+    Kernels of one name are one function; its lines come from the nodes of all of them.
+    """
     lines: list[Line] = []
-    for kernel in kernels:
-        lines += [Line("", statement=False), *kernel.code.lines]
+    for twins in by_name(kernels).values():
+        lines.append(Line("", statement=False))
+        for same in zip(*(kernel.code.lines for kernel in twins), strict=True):
+            origins = NO_ORIGINS.union(*(line.origins for line in same))
+            lines.append(replace(same[0], origins=origins))
     header = header_lines(line.text for line in lines)
     return Code.of([Line(text, statement=False) for text in header] + lines)
+
+
+def by_name(kernels: Iterable[Kernel]) -> dict[str, list[Kernel]]:
+    """The kernels that share each function."""
+    found: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        found.setdefault(kernel.name, []).append(kernel)
+    return found
 
 
 def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statements:

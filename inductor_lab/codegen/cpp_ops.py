@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import sympy
 import torch
 
@@ -139,11 +140,11 @@ def const_text(const: Const) -> str:
         return f"lab_nan{suffix}"
     if math.isinf(number):
         return f"lab_inf{suffix}" if number > 0 else f"(-lab_inf{suffix})"
-    if suffix:
-        number = torch.tensor(number, dtype=torch.float32).item()
-        if math.isinf(number):
-            return "lab_inff" if number > 0 else "(-lab_inff)"
-    text = _shortest(number, single=bool(suffix)) + suffix
+    if suffix and abs(number) > torch.finfo(torch.float32).max:
+        rounded = torch.tensor(number, dtype=torch.float32).item()
+        return const_text(Const(rounded, dtype))
+    text = repr(number) if not suffix else str(np.float32(number))
+    text = (text if any(mark in text for mark in ".en") else text + ".0") + suffix
     return f"({text})" if text.startswith("-") else text
 
 
@@ -154,17 +155,6 @@ def _integer_text(number: int, dtype: torch.dtype) -> str:
     if abs(number) < 2**31:
         return str(number) if number >= 0 else f"({number})"
     return f"{'UINT64_C' if dtype is torch.uint64 else 'INT64_C'}({number})"
-
-
-def _shortest(number: float, *, single: bool) -> str:
-    """The shortest decimal that reads back as the same number."""
-    text = repr(number)
-    if single:
-        for digits in range(1, 10):
-            text = repr(float(f"{number:.{digits}g}"))
-            if torch.tensor(float(text), dtype=torch.float32).item() == number:
-                break
-    return text if any(mark in text for mark in ".en") else text + ".0"
 
 
 def size_text(size: Size, symbols: Mapping[sympy.Symbol, str]) -> str:

@@ -30,7 +30,8 @@ from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
 from inductor_lab.torch_api import without_modes
 
-Pass = Callable[[GraphModule, frozenset[str]], Iterable[Fired]]
+SpanOf = Callable[[Node], Span | None]
+Pass = Callable[[GraphModule, frozenset[str], SpanOf], Iterable[Fired]]
 
 
 def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = True) -> Rewrites:
@@ -40,6 +41,7 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
     `meta["lab_from"]` which nodes of `module` it stands for.  With `record`, each step keeps the
     graph before and after.  Raises BadOption if `options.rewrites_off` names no pass and no rule.
     """
+    span_of = _span if record else _not_asked
     off = _switched_off(options)
     work = _copy(module)
     for node in work.graph.nodes:
@@ -47,7 +49,7 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
     before = fx_graph(module, name) if record else None
     steps = []
     for pass_name, run in PASSES.items():
-        fired = () if pass_name in off else tuple(run(work, off))
+        fired = () if pass_name in off else tuple(run(work, off, span_of))
         after = before
         if fired and record:
             after = fx_graph(_copy(work), name, earlier=before)
@@ -71,19 +73,23 @@ def _copy(module: GraphModule) -> GraphModule:
     return copied
 
 
-def constant_folding(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+def constant_folding(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
     """Compute now what depends on no input."""
     aliases = Aliases(module.graph)
     with without_modes():
         pairs = list(folded(module, aliases))
     for node, new in pairs:
         if aliases.may_replace(node, new):
-            yield _replace("constant_folding", node, new)
+            yield _replace("constant_folding", node, new, span_of)
         else:
             module.graph.erase_node(new)
 
 
-def common_subexpressions(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+def common_subexpressions(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
     """Keep the first of several equal calls; never of random ones, or where outputs would alias."""
     aliases = Aliases(module.graph)
     first: dict[Any, Node] = {}
@@ -93,7 +99,7 @@ def common_subexpressions(module: GraphModule, off: frozenset[str]) -> Iterable[
             continue
         survivor = first.setdefault(_key((node.target, node.args, node.kwargs)), node)
         if survivor is not node and aliases.may_replace(node, survivor):
-            yield _replace("common_subexpressions", node, survivor)
+            yield _replace("common_subexpressions", node, survivor, span_of)
 
 
 def _key(value: Any) -> Any:
@@ -107,7 +113,9 @@ def _key(value: Any) -> Any:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def identities(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+def identities(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
     """Apply the rules of `identities.py` to each node, operands first, until none fires.
 
     Graphs that write in place are left alone: there a value depends on when it is read.
@@ -118,7 +126,7 @@ def identities(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
     for node in list(module.graph.nodes):
         while node.op == "call_function" and (found := _first_match(node, off, aliases)):
             rule, new = found
-            yield _replace(rule, node, new)
+            yield _replace(rule, node, new, span_of)
             node = new
 
 
@@ -136,15 +144,17 @@ def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str
     return None
 
 
-def dead_code(module: GraphModule, off: frozenset[str]) -> Iterable[Fired]:
+def dead_code(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
     """Remove calls that nobody uses and that do nothing else."""
     for node in reversed(list(module.graph.nodes)):
         if node.op in ("call_function", "get_attr") and not node.users and not node.is_impure():
-            yield Fired("dead_code", node.name, "", _span(node))
+            yield Fired("dead_code", node.name, "", span_of(node))
             module.graph.erase_node(node)
 
 
-def _replace(rule: str, node: Node, new: Node) -> Fired:
+def _replace(rule: str, node: Node, new: Node, span_of: SpanOf) -> Fired:
     """Let `new` take over all uses of `node`; what `node` stood for goes to `new`, or to the users
     of `node` where `new` is an input.  `node` leaves the graph."""
     users = list(node.users)
@@ -155,13 +165,17 @@ def _replace(rule: str, node: Node, new: Node) -> Fired:
         if heir.op == "call_function":
             stood_for = (name for n in (heir, *consumed) for name in n.meta.get("lab_from", ()))
             heir.meta["lab_from"] = tuple(dict.fromkeys(stood_for))
-    fired = Fired(rule, node.name, new.name, _span(node))
+    fired = Fired(rule, node.name, new.name, span_of(node))
     node.graph.erase_node(node)
     return fired
 
 
 def _span(node: Node) -> Span | None:
     return innermost(node.meta.get("stack_trace") or "")
+
+
+def _not_asked(node: Node) -> None:
+    """Finding a span parses the person's file, which takes longer than all passes."""
 
 
 PASSES: dict[str, Pass] = {

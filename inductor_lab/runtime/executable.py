@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.codegen.cpp import translation_unit
+from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
@@ -72,22 +72,23 @@ def build_executable(
     POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
     program = schedule.program
     namespace: dict[str, Any] = {**program.constants, **program.callees}
-    for kernel in kernels:
-        if library is not None and kernel.language == "cpp":
-            namespace[kernel.name] = cpp_function(library, kernel, traces)
+    for name, twins in by_name(kernels).items():
+        if library is not None and twins[0].language == "cpp":
+            namespace[name] = cpp_function(library, twins, traces)
         else:
-            namespace[kernel.name] = _triton_function(kernel)
+            namespace[name] = _triton_function(twins[0])
     exec(compile(str(host), f"<host program {name}>", "exec"), namespace)
     return Executable(host, library, namespace["call"])
 
 
-def cpp_function(library: Library, kernel: Kernel, traces: Mapping[str, str]) -> Any:
-    """The kernel as a ctypes function of addresses and sizes."""
+def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str, str]) -> Any:
+    """The function that some equal kernels share, as a ctypes function of addresses and sizes."""
+    kernel = twins[0]
     function = getattr(library.handle, kernel.name)
     pointer, size = ctypes.c_void_p, ctypes.c_int64
     function.argtypes = [size if p.role == "symbol" else pointer for p in kernel.parameters]
     function.restype = ctypes.c_int
-    gathers = list(gathering(kernel.group))
+    gathers = [load for twin in twins for load in gathering(twin.group)]
     if gathers:
         # only kernels that index with loaded values can fail, and only they pay for the check
         origins = NO_ORIGINS.union(*(origins for _, origins in gathers))

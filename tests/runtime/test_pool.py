@@ -47,7 +47,6 @@ HOLDERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "DLPack capsule": lambda t: torch.utils.dlpack.to_dlpack(t),
     "tensor from DLPack": lambda t: torch.from_dlpack(t),
     "storage": lambda t: t.untyped_storage(),
-    "typed storage": lambda t: t.storage(),
     "memoryview": lambda t: memoryview(t.numpy()),
     "saved for backward": lambda t: torch.ones(N, requires_grad=True) * t,
     "parameter": lambda t: torch.nn.Parameter(t),

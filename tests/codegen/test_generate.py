@@ -1,0 +1,55 @@
+"""Equal groups share one function."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.codegen.cpp import translation_unit
+
+
+def three_layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    for _ in range(3):
+        x = torch.nn.functional.layer_norm(torch.tanh(x @ w), (64,))
+    return x
+
+
+@pytest.fixture(scope="module")
+def layers() -> lab.Compilation:
+    torch.manual_seed(0)
+    return lab.inspect(three_layers, torch.randn(32, 64), torch.randn(64, 64))
+
+
+def test_equal_layers_are_compiled_once(layers: lab.Compilation) -> None:
+    part = layers.graphs[0].forward
+    assert len(part.kernels) == 3
+    assert len({kernel.name for kernel in part.kernels}) == 1
+    name = part.kernels[0].name
+    assert str(translation_unit(part.kernels)).count(f"int {name}(") == 1
+    assert str(part.host).count(f"{name}(") == 3
+
+
+def test_each_keeps_its_own_nodes(layers: lab.Compilation) -> None:
+    part = layers.graphs[0].forward
+    origins = [
+        frozenset().union(*(line.origins for line in kernel.code.lines)) for kernel in part.kernels
+    ]
+    assert all(origins)
+    assert not origins[0] & origins[1] and not origins[1] & origins[2]
+    unit = translation_unit(part.kernels)
+    assert frozenset().union(*origins) <= frozenset().union(*(x.origins for x in unit.lines))
+
+
+def test_the_result_is_right(layers: lab.Compilation) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(32, 64), torch.randn(64, 64)
+    torch.testing.assert_close(layers.result, three_layers(x, w))
+
+
+def test_constants_sizes_and_dtypes_tell_kernels_apart() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        return [x.sort().values + 1, x.sort().values + 2, y.sort().values + 1]
+
+    part = lab.inspect(f, torch.randn(100), torch.randn(101)).graphs[0].forward
+    assert len({kernel.name for kernel in part.kernels}) == len(part.kernels)
