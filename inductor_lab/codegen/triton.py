@@ -158,7 +158,10 @@ class _Printer(Accumulations):
         masks = self._mask(wanted)
         self._check_gathered(load.index[0], masks)
         if wanted != place.dims:
-            place = Value(f"tl.broadcast_to({place.text}, {self._shape(wanted)})", wanted)
+            shape = self._shape(wanted)
+            spread = f"tl.broadcast_to({place.text}, {shape})"
+            number = f"tl.full({shape}, {place.text}, tl.int32)"
+            place = Value(number if place.number else spread, wanted)
         arguments = [f"{self.buffer[load.buffer]} + {place.inside()}"]
         if masks:
             arguments.append(" & ".join(m.inside() for m in masks))

@@ -205,7 +205,7 @@ def _row_blocks(
 ) -> tuple[int, list[tuple[int, Cover]]]:
     """XBLOCK, and for each extent its block and whether it is held whole."""
     points = hint(product(axis.size for axis in outer), 1 << 12)
-    longest = max(power_of_2(hint(extent, ROLLED_ROW)) for extent in extents)
+    longest = max(power_of_2(max(_length(extent), 1)) for extent in extents)
     if outer and _strides_favour_points(body, outer):
         xblock, most = next((x, r) for least, x, r in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
@@ -216,12 +216,17 @@ def _row_blocks(
         rolled = ROLLED_ROW if points >= FEW_ROWS else ROLLED_LONE_ROW
     sizes = []
     for extent in extents:
-        block = power_of_2(max(hint(extent, ROLLED_ROW), 1))
+        block = power_of_2(max(_length(extent), 1))
         if isinstance(extent, int) and block <= most:
             sizes.append((block, Cover.WHOLE))
         else:
             sizes.append((min(block, rolled), Cover.ROLLED))
     return min(xblock, power_of_2(max(points, 1))), sizes
+
+
+def _length(extent: Size) -> int:
+    """The elements of a row; a row of unknown length is taken to be long."""
+    return extent if isinstance(extent, int) else ROLLED_ROW
 
 
 def _strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> bool:

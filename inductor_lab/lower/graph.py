@@ -55,6 +55,7 @@ from inductor_lab.lower import (
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import call, fallback, needs_extern, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
+from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
 
@@ -102,7 +103,8 @@ def lower_graph(
     Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
     for what cannot be lowered at all (operators that write to their arguments).
     """
-    return _Walk(module, Builder(name, options), registry).run()
+    program = _Walk(module, Builder(name, options), registry).run()
+    return split_reductions(program, options)
 
 
 class _Walk:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from inductor_lab.ir.index import Axis
+from inductor_lab.ir.index import Axis, Index
 from inductor_lab.schedule.cluster import Cluster, Member, renamed, union
 from inductor_lab.schedule.facts import Place, real_axes
 
@@ -48,12 +48,24 @@ def _matching(
 ) -> dict[Axis, Axis]:
     pairs: dict[Axis, Axis] = {}
     for a, b in zip(here, there, strict=True):
-        one, other = a.as_axis(), b.as_axis()
-        if one is None or other is None or one.size != other.size:
-            continue
-        if one in first and other in second and one not in pairs and other not in pairs.values():
-            pairs[one] = other
+        for one, other in _alike(a, b):
+            fresh = one not in pairs and other not in pairs.values()
+            if fresh and one.size == other.size and one in first and other in second:
+                pairs[one] = other
     return pairs
+
+
+def _alike(here: Index, there: Index) -> Iterable[tuple[Axis, Axis]]:
+    """Axes that step through a dimension alike: i0 and i1 of `8*i0 + r0` and `8*i1 + r0`."""
+    one, other = here.as_axis(), there.as_axis()
+    if one is not None and other is not None:
+        yield one, other
+    elif len(here.terms) > 1 and here.constant == there.constant:
+        steps = {step: atom for atom, step in there.terms}
+        for atom, step in here.terms:
+            other_atom = steps.get(step)
+            if isinstance(atom, Axis) and isinstance(other_atom, Axis):
+                yield atom, other_atom
 
 
 def _completed(

@@ -12,6 +12,9 @@ from inductor_lab.options import Options
 from tests.codegen.test_triton import CASES
 from tests.codegen.triton_programs import InTriton
 from tests.end_to_end.functions import CASES as FUNCTIONS
+from tests.end_to_end.test_scans import CASES as SCANS
+from tests.end_to_end.test_search import CASES as SEARCHES
+from tests.lower.test_split import CASES as SPLIT
 
 pytestmark = [
     pytest.mark.gpu,
@@ -131,3 +134,44 @@ def test_random_numbers_follow_the_seed() -> None:
 def test_half_precision_large() -> None:
     x = torch.randn(512, 1024, device="cuda", dtype=torch.bfloat16)
     agree(lambda x: (F.gelu(x), x.softmax(-1), x.float().sum(1)), x, rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_reductions_in_two_steps(name: str) -> None:
+    function, x, _ = SPLIT[name]
+    found = InTriton(Options())(function)(x.cuda())
+    against_the_cpu(found, function(x))
+
+
+def test_the_sum_of_a_tensor_runs_on_the_whole_gpu() -> None:
+    x = torch.randn(1 << 24, device="cuda")
+    compiled = InTriton(Options())
+    function = compiled(lambda x: (x * x).sum())
+    first, second = function(x), function(x)
+    parts, total = compiled.kernels
+    assert parts.launch["xnumel"] >= 128 and total.launch["xnumel"] == 1
+    assert torch.equal(first, second), "two runs of one sum differ"
+    torch.testing.assert_close(first.double(), (x.double() ** 2).sum(), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_scans(name: str) -> None:
+    function, given, _ = SCANS[name]
+    found = InTriton(Options())(function)(*(x.cuda() for x in given))
+    against_the_cpu(found, function(*(x.clone() for x in given)))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches(name: str) -> None:
+    function, given = SEARCHES[name]
+    found = InTriton(Options())(function)(*(x.cuda() for x in given))
+    against_the_cpu(found, function(*given))
+
+
+def against_the_cpu(found: Any, expected: Any) -> None:
+    """Places among ties, and where NaN goes, are those of eager on the CPU."""
+    found = found if isinstance(found, tuple | list) else (found,)
+    expected = expected if isinstance(expected, tuple | list) else (expected,)
+    for a, b in zip(found, expected, strict=True):
+        wide = 1e-2 if b.dtype in (torch.float16, torch.bfloat16) else 1e-3
+        torch.testing.assert_close(a.cpu(), b, rtol=wide, atol=wide, equal_nan=True)

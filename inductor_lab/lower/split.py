@@ -1,0 +1,223 @@
+"""Reductions of few long rows in two steps, so that a GPU has enough programs to run.
+
+    buf0 = sum over r0<16777216 of x[r0]
+
+    buf0_parts[p0] = sum over r0<32768 of x[32768*p0 + r0]        p0<512
+    buf0 = sum over p0<512 of buf0_parts[p0]
+
+The parts are fixed, so the result is the same in every run.  A position (argmax) needs the value
+and the place of each part: the result is the first place of those whose value is the best.  On the
+CPU the code generator cuts such a loop itself (`codegen/cpp_rows.py`, `Rows.chunks`).
+
+Inductor: `ir.py`, `Reduction.num_splits` and `create_multilayer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf, prod
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue
+from inductor_lab.ir.index import ZERO, Axis, Index, Size, hint, is_int, mul_sizes, product
+from inductor_lab.ir.program import Buffer, BufferKind, Layout, LoopProgram, Nest, Reduction
+from inductor_lab.options import Options
+from inductor_lab.torch_api import SYMPY_FUNCTIONS
+
+ENOUGH_PROGRAMS = 128
+"""About as many as a GPU has multiprocessors: more rows than this run at once as they are."""
+
+PROGRAMS = 512
+"""What a split aims at: some programs for each multiprocessor, and few enough to add up at once."""
+
+FEWEST_PARTS = 4
+
+PART = 8192
+"""Elements of a part at least: below that the second launch costs more than it brings."""
+
+ALIGNED = ((PART, 1024), (128, 16), (0, 1))
+"""(parts at least so long, start at multiples of this): whole blocks, or whole cache lines."""
+
+NEIGHBOURS = 16
+"""Columns that one program reduces together where columns are neighbours in memory."""
+
+UNKNOWN = 1 << 20
+"""What a symbolic size is taken for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`axis` in `parts` parts of `length`; `exact` if they cover it without a rest."""
+
+    axis: Axis
+    parts: int
+    length: Size
+    exact: bool
+
+
+def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
+    """The program with every reduction split that Triton will run and that is long enough."""
+    splitter = _Splitter(program.buffers)
+    for step in program.steps:
+        cut = None
+        if isinstance(step, Reduction) and _in_triton(program.buffers[step.buffer], options):
+            cut = cut_of(step, program.buffers)
+        if cut is None:
+            splitter.steps.append(step)
+        else:
+            assert isinstance(step, Reduction), "only reductions are cut"
+            splitter.split(step, cut)
+    return replace(program, buffers=splitter.buffers, steps=tuple(splitter.steps))
+
+
+def _in_triton(buffer: Buffer, options: Options) -> bool:
+    return options.target is not None or options.language == "triton" or buffer.device != "cpu"
+
+
+def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
+    """How to cut a reduction; None if it has rows enough or is short."""
+    if nest.kind == "bisect":
+        return None
+    lanes = NEIGHBOURS if _favours_columns(nest, buffers) else 1
+    points = prod(hint(axis.size, UNKNOWN) for axis in nest.axes)
+    length = prod(hint(axis.size, UNKNOWN) for axis in nest.reduce_axes)
+    programs = max(points // lanes, 1)
+    if programs >= ENOUGH_PROGRAMS:
+        return None
+    wanted = min(PROGRAMS // programs, length * min(points, lanes) // PART)
+    # places are counted row by row, so for a position the parts have to be whole runs of rows
+    axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
+    sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}
+    axis = next((a for a in axes if sizes[a] >= wanted), max(axes, key=lambda a: sizes[a]))
+    wanted = min(wanted, sizes[axis])
+    return _cut(axis, wanted) if wanted >= FEWEST_PARTS else None
+
+
+def _cut(axis: Axis, wanted: int) -> Cut:
+    """About `wanted` parts, in a number that divides the axis if there is one."""
+    size = axis.size
+    if not isinstance(size, int):
+        length = SYMPY_FUNCTIONS["torch.FloorDiv"](size + wanted - 1, wanted)
+        return Cut(axis, wanted, length, exact=False)
+    step = next(step for least, step in ALIGNED if size >= wanted * least)
+    even = (p for p in range(wanted, wanted // 2, -1) if size % (p * step) == 0)
+    parts = next(even, None)
+    if parts is not None:
+        return Cut(axis, parts, size // parts, exact=True)
+    length = -(-size // (wanted * step)) * step
+    return Cut(axis, -(-size // length), length, exact=False)
+
+
+def _favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
+    """Are neighbours in memory different results, more often than elements of one?"""
+    votes = 0
+    for load in nest.body.loads():
+        flat = ZERO
+        for index, stride in zip(load.index, buffers[load.buffer].layout.stride, strict=True):
+            flat = flat + index * stride
+        votes += any(is_int(flat.coefficient(axis), 1) for axis in nest.axes)
+        votes -= any(is_int(flat.coefficient(axis), 1) for axis in nest.reduce_axes)
+    return votes > 0
+
+
+class _Splitter:
+    """The steps and buffers of the new program; equal steps are made once."""
+
+    def __init__(self, buffers: Mapping[str, Buffer]) -> None:
+        self.buffers = dict(buffers)
+        self.steps: list[Any] = []
+        self.made: dict[tuple[Any, ...], str] = {}
+
+    def split(self, nest: Reduction, cut: Cut) -> None:
+        if nest.kind in ("argmax", "argmin"):
+            self.split_position(nest, cut)
+            return
+        parts = self.partial(nest, nest.kind, cut, "parts")
+        total = replace(nest, reduce_axes=(_part(cut),), body=self.load(parts, nest, cut))
+        if self.buffers[nest.buffer].dtype == total.body.dtype:
+            self.made[total.kind, total.axes, total.reduce_axes, total.body] = nest.buffer
+        self.steps.append(total)
+
+    def split_position(self, nest: Reduction, cut: Cut) -> None:
+        """The first place among those of the parts whose value is the best one."""
+        kind = nest.kind.removeprefix("arg")
+        values = self.partial(nest, kind, cut, "best")
+        places = self.partial(nest, nest.kind, cut, "at")
+        value = self.load(values, nest, cut)
+        best = self.reduction(nest, kind, (_part(cut),), value, nest.axes, "top")
+        own = tuple(map(Index.of, nest.axes))
+        top = Load(best, own, value.dtype, nest.origins)
+        same: Expr = Op("eq", (value, top), torch.bool, nest.origins)
+        if value.dtype.is_floating_point:
+            nan = Op("isnan", (value,), torch.bool, nest.origins)
+            same = Op("logical_or", (same, nan), torch.bool, nest.origins)
+        below = mul_sizes(cut.length, product(a.size for a in nest.reduce_axes[1:]))
+        start = IndexValue(Index.of(_part(cut)) * below, torch.int64)
+        place = Op("add", (self.load(places, nest, cut), start), torch.int64, nest.origins)
+        nowhere = Const(torch.iinfo(torch.int64).max, torch.int64)
+        first = Op("where", (same, place, nowhere), torch.int64, nest.origins)
+        self.steps.append(replace(nest, kind="min", reduce_axes=(_part(cut),), body=first))
+
+    def partial(self, nest: Reduction, kind: str, cut: Cut, what: str) -> str:
+        """The buffer of what each part comes to."""
+        inside = Axis(cut.axis.name, cut.length)
+        place = Index.of(_part(cut)) * cut.length + Index.of(inside)
+        body = nest.body.substitute({cut.axis: place})
+        if not cut.exact:
+            test = (IndexValue(place, torch.int64), _number(cut.axis.size))
+            mask = Op("lt", test, torch.bool, nest.origins)
+            body = Masked(mask, body, neutral(kind, body.dtype), nest.origins)
+        reduced = tuple(inside if axis == cut.axis else axis for axis in nest.reduce_axes)
+        return self.reduction(nest, kind, reduced, body, (_part(cut), *nest.axes), what)
+
+    def reduction(
+        self,
+        nest: Reduction,
+        kind: str,
+        reduce_axes: tuple[Axis, ...],
+        body: Expr,
+        axes: tuple[Axis, ...],
+        what: str,
+    ) -> str:
+        key = (kind, axes, reduce_axes, body)
+        if key not in self.made:
+            old = self.buffers[nest.buffer]
+            name = self.made[key] = f"{nest.buffer}_{what}"
+            dtype = torch.int64 if kind.startswith("arg") else body.dtype
+            layout = Layout.contiguous(tuple(axis.size for axis in axes))
+            kept = (BufferKind.COMPUTED, dtype, old.device, layout, nest.origins)
+            self.buffers[name] = Buffer(name, *kept)
+            self.steps.append(Reduction(name, axes, reduce_axes, kind, body, nest.origins))
+        return self.made[key]
+
+    def load(self, parts: str, nest: Nest, cut: Cut) -> Load:
+        """What one part came to."""
+        place = tuple(map(Index.of, (_part(cut), *nest.axes)))
+        return Load(parts, place, self.buffers[parts].dtype, nest.origins)
+
+
+def _part(cut: Cut) -> Axis:
+    return Axis("p0", cut.parts)
+
+
+def _number(size: Size) -> Expr:
+    return Const(size, torch.int64) if isinstance(size, int) else SizeValue(size, torch.int64)
+
+
+def neutral(kind: str, dtype: torch.dtype) -> Const:
+    """What changes nothing in a reduction."""
+    lowest = kind.endswith("max")
+    if kind in ("sum", "prod", "any", "all"):
+        value: float = kind in ("prod", "all")
+    elif dtype is torch.bool:
+        value = not lowest
+    elif dtype.is_floating_point:
+        value = -inf if lowest else inf
+    else:
+        value = torch.iinfo(dtype).min if lowest else torch.iinfo(dtype).max
+    if dtype is torch.bool:
+        return Const(bool(value), dtype)
+    return Const(float(value) if dtype.is_floating_point else int(value), dtype)

@@ -1,0 +1,112 @@
+"""Reductions in two steps: what is cut, and that nothing but the order of sums changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import inductor_lab as lab
+from inductor_lab.ir.verify import verify
+from inductor_lab.lower.split import ENOUGH_PROGRAMS
+from inductor_lab.schedule.verify import verify_schedule
+
+NAN, INF = float("nan"), float("inf")
+
+
+def floats(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def rounded(*shape: int) -> torch.Tensor:
+    """Few different values, so that the extremes are there many times."""
+    return floats(*shape).round()
+
+
+def one_nan(*shape: int) -> torch.Tensor:
+    values = floats(*shape)
+    values.view(-1)[values.numel() * 2 // 3] = NAN
+    return values
+
+
+# name: function, arguments, whether it is cut
+Case = tuple[Callable[..., Any], torch.Tensor, bool]
+CASES: dict[str, Case] = {
+    "sum": (lambda x: (x * 2).sum(), floats(100_000), True),
+    "odd": (lambda x: x.sum(), floats(99_991), True),
+    "mean_of_matrix": (lambda x: x.mean(), floats(300, 401), True),
+    "norm": (lambda x: x.norm(), floats(100_000), True),
+    "var": (lambda x: torch.var_mean(x), floats(100_000), True),
+    "prod": (lambda x: x.prod(), 1 + floats(70_000) / 1e4, True),
+    "rows": (lambda x: (x.sum(1), x.amax(1), x.amin(1)), floats(3, 70_001), True),
+    "columns": (lambda x: (x.sum(0), x.amax(0)), floats(40_001, 5), True),
+    "middle": (lambda x: x.sum((0, 2)), floats(40, 3, 1000), True),
+    "small_outer": (lambda x: x.sum(), floats(2, 3, 30_000), True),
+    "argmax": (lambda x: x.argmax(), rounded(100_003), True),
+    "argmin_rows": (lambda x: x.argmin(1), rounded(3, 70_001), True),
+    "argmax_of_nan": (lambda x: (x.argmax(), x.argmin(), x.amax()), one_nan(100_003), True),
+    "argmax_of_lowest": (lambda x: (x * 0 - INF).argmax(), floats(100_003).abs() + 1, True),
+    "argmax_of_matrix": (lambda x: x.argmax(), rounded(300, 401), True),
+    "max_and_place": (lambda x: x.max(0), rounded(80_000), True),
+    "any_all": (lambda x: ((x > 4).any(), (x > -9).all()), floats(100_003), True),
+    "int": (lambda x: (x.sum(), x.amax(), x.argmin()), rounded(100_003).long(), True),
+    "bool": (lambda x: (x.sum(), x.any(), x.max()), floats(100_003) > 1, True),
+    "bfloat16": (lambda x: x.sum(), floats(100_003).bfloat16(), True),
+    "softmax": (lambda x: x.softmax(0), floats(70_000), True),
+    "short": (lambda x: x.sum(), floats(10_000), False),
+    "many_rows": (lambda x: x.sum(1), floats(ENOUGH_PROGRAMS, 700), False),
+    "no_elements": (lambda x: x.sum(1), floats(3, 0), False),
+}
+
+
+def same(found: Any, expected: Any) -> None:
+    found = found if isinstance(found, tuple | list) else (found,)
+    expected = expected if isinstance(expected, tuple | list) else (expected,)
+    for a, b in zip(found, expected, strict=True):
+        assert_close(a, b, rtol=2e-3 if b.dtype is torch.bfloat16 else 1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str) -> None:
+    function, x, cut = CASES[name]
+    expected = function(x)
+    expected = tuple(torch.nan_to_num(e) for e in expected) if name.endswith("nan") else expected
+    c = lab.inspect(function, x, options={"language": "triton"})
+    part = c.graphs[0].forward
+    verify(part.loops)
+    verify_schedule(part.schedule)
+    assert any("p0" in str(nest.axes) for nest in part.loops.nests) == cut, str(part.loops)
+    for found in (c.result, part.loops.run(x), part.schedule.run(x)):
+        found = tuple(map(torch.nan_to_num, found)) if name.endswith("nan") else found
+        same(found, expected)
+
+
+def test_the_sum_of_a_tensor_has_programs_enough() -> None:
+    c = lab.inspect(lambda x: (x * x).sum(), floats(1 << 20), target="cuda:90")
+    parts, total = c.graphs[0].forward.kernels
+    assert parts.launch["xnumel"] >= ENOUGH_PROGRAMS and total.launch["xnumel"] == 1
+    assert "sum over p0<128 of buf1_parts[p0]" in str(c.graphs[0].forward.loops)
+    for kernel in (parts, total):
+        assert ".visible .entry" in kernel.ladder("cuda:90")["ptx"]
+
+
+def test_nothing_is_cut_for_the_cpu() -> None:
+    c = lab.inspect(lambda x: x.sum(), floats(1 << 20))
+    assert len(c.graphs[0].forward.loops.nests) == 1
+
+
+def test_values_and_places_share_the_pass_over_memory() -> None:
+    c = lab.inspect(lambda x: x.max(0), floats(1 << 17), target="cuda:90")
+    assert len(c.graphs[0].forward.kernels) == 2
+
+
+def test_a_sum_of_unknown_length() -> None:
+    compiled = lab.compile(
+        lambda x: (x.sum(), x.argmax()), dynamic=True, options={"language": "triton"}
+    )
+    for size in (7, 5000, 700_001):
+        x = floats(size)
+        same(compiled(x), (x.double().sum().float(), x.argmax()))
