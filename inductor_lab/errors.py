@@ -6,6 +6,9 @@ Each says what happened, where in the person's own code, and what to do.  `where
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 
 class LabError(Exception):
     """Base of every error that inductor_lab raises on purpose."""
@@ -71,3 +74,37 @@ class BadArguments(LabError):
 
 class IndexOutOfRange(LabError, IndexError):
     """A kernel met an index, loaded from a tensor, that is outside of what it indexes."""
+
+
+class CompilerDefect(LabError):
+    """A phase raised something that is nobody's fault but ours; the cause is its `__cause__`."""
+
+    def __init__(self, phase: str, error: BaseException, op: str = "", where: str = "") -> None:
+        self.phase, self.op = phase, op
+        said = " ".join(str(error).split())
+        super().__init__(
+            f"the compiler failed in {phase}{f', at {op}' if op else ''}: "
+            f"{type(error).__name__}: {said}",
+            where,
+            "this is a defect of inductor_lab, please report it; until it is mended, keep this line"
+            " out of the compiled function, for instance with torch.compiler.disable",
+        )
+
+
+class Stumbled(Exception):
+    """What a phase was working on when it failed: names of FX nodes.  `_phase` makes it a
+    CompilerDefect, which knows the operators and the lines of these nodes."""
+
+    def __init__(self, nodes: tuple[str, ...]) -> None:
+        self.nodes = nodes
+
+
+@contextmanager
+def working_on(nodes: Iterable[str]) -> Iterator[None]:
+    """An exception inside is told with these nodes; errors of ours speak for themselves."""
+    try:
+        yield
+    except (LabError, Stumbled):
+        raise
+    except Exception as error:
+        raise Stumbled(tuple(nodes)) from error

@@ -20,6 +20,8 @@ from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
 from inductor_lab.compilation import CompiledGraph, CompiledPart
+from inductor_lab.errors import CompilerDefect, LabError, Stumbled
+from inductor_lab.lower.builder import source_line
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.lower.retarget import retarget
 from inductor_lab.observer import Observer, Stopwatch
@@ -85,24 +87,26 @@ class GraphCompiler:
 
     def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options = self.options
-        rewrites = self._phase(
-            f"{name}.rewrite", lambda: rewrite(module, name, options, record=self.keep)
-        )
-        loops = self._phase(f"{name}.lower", lambda: lower_graph(rewrites.module, name, options))
+        options, work = self.options, module
+
+        def phase(step: str, run: Callable[[], T]) -> T:
+            return self._phase(f"{name}.{step}", run, work)
+
+        rewrites = phase("rewrite", lambda: rewrite(module, name, options, record=self.keep))
+        work = rewrites.module
+        loops = phase("lower", lambda: lower_graph(work, name, options))
         if options.target is not None:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
-        schedule = self._phase(f"{name}.schedule", lambda: schedule_program(loops, fusion))
-        kernels = self._phase(f"{name}.codegen", lambda: generate_kernels(schedule, options))
-        host = self._phase(f"{name}.host", lambda: host_program(schedule, kernels, options))
+        schedule = phase("schedule", lambda: schedule_program(loops, fusion))
+        kernels = phase("codegen", lambda: generate_kernels(schedule, options))
+        host = phase("host", lambda: host_program(schedule, kernels, options))
+        executable = None
         if options.target is None:
-            traces = {n.name: n.stack_trace or "" for n in rewrites.module.graph.nodes}
-            executable = self._phase(
-                f"{name}.load", lambda: build_executable(schedule, kernels, host, options, traces)
+            traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
+            executable = phase(
+                "load", lambda: build_executable(schedule, kernels, host, options, traces)
             )
-        else:
-            executable = None
         if self.keep:
             self.parts[name] = CompiledPart(
                 name=name,
@@ -135,14 +139,31 @@ class GraphCompiler:
     def _before(self, name: str) -> FxGraph | None:
         return self.joint.graph if self.joint is not None else self.captured
 
-    def _phase(self, name: str, run: Callable[[], T]) -> T:
+    def _phase(
+        self, name: str, run: Callable[[], T], module: torch.fx.GraphModule | None = None
+    ) -> T:
+        """Run a phase; `module` has the nodes that it may stumble over."""
         self.observer.entered(name)
         result = None
         try:
             result = run()
             return result
+        except LabError:
+            raise
+        except Exception as error:
+            raise _defect(name, error, module) from (error.__cause__ or error)
         finally:
             self.observer.left(name, result)
+
+
+def _defect(phase: str, error: Exception, module: torch.fx.GraphModule | None) -> CompilerDefect:
+    """What went wrong at which operators, and their lines in the person's code."""
+    if not isinstance(error, Stumbled):
+        return CompilerDefect(phase, error)
+    nodes = [n for n in module.graph.nodes if n.name in error.nodes] if module else []
+    ops = ", ".join(dict.fromkeys(str(node.target) for node in nodes))
+    lines = dict.fromkeys(filter(None, map(source_line, nodes)))
+    return CompilerDefect(phase, error.__cause__ or error, ops, "\n  ".join(lines))
 
 
 def _kept(given: Any) -> Any:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.kernel import Code, Kernel
 from inductor_lab.codegen.triton import triton_kernel
+from inductor_lab.errors import working_on
+from inductor_lab.ir.program import Buffer
 from inductor_lab.options import Options
-from inductor_lab.schedule.result import Schedule
+from inductor_lab.schedule.result import Group, Schedule
 
 COMMENTS = ("// ", "# ")
 """How the line starts that names a kernel's FX nodes."""
@@ -21,15 +23,10 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
     C++ for groups on the CPU, Triton for GPUs, for `options.target` and where
     `options.language` says so.
     """
-    buffers = schedule.program.buffers
     kernels = []
     for group in schedule.groups:
-        device = buffers[group.nests[0].buffer].device
-        if _language(device, options) == "cpp":
-            kernels.append(cpp_kernel(group, buffers, f"cpp_{group.name}"))
-        else:
-            target = options.target.split(":")[0] if options.target else device
-            kernels.append(triton_kernel(group, buffers, f"triton_{group.name}", device=target))
+        with working_on(group.origins):
+            kernels.append(_kernel(group, schedule.program.buffers, options))
     return tuple(shared(kernels))
 
 
@@ -52,6 +49,14 @@ def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
                 for line in kernel.code.lines
             )
             yield replace(kernel, name=name, code=Code.of(renamed))
+
+
+def _kernel(group: Group, buffers: Mapping[str, Buffer], options: Options) -> Kernel:
+    device = buffers[group.nests[0].buffer].device
+    if _language(device, options) == "cpp":
+        return cpp_kernel(group, buffers, f"cpp_{group.name}")
+    target = options.target.split(":")[0] if options.target else device
+    return triton_kernel(group, buffers, f"triton_{group.name}", device=target)
 
 
 def _language(device: str, options: Options) -> str:

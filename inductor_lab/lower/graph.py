@@ -22,7 +22,7 @@ import sympy
 import torch
 from torch.fx.node import map_aggregate, map_arg
 
-from inductor_lab.errors import LabError
+from inductor_lab.errors import LabError, working_on
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.program import (
     BufferKind,
@@ -125,7 +125,8 @@ class _Walk:
     def run(self) -> LoopProgram:
         for node in self.module.graph.nodes:
             self.build.begin(node)
-            self.values[node] = getattr(self, node.op)(node)
+            with working_on((node.name,)):
+                self.values[node] = getattr(self, node.op)(node)
         build = self.build
         steps = _needed(build.steps, self.outputs)
         steps = scatter.without_copies(steps, build.buffers, self.outputs)

@@ -22,7 +22,7 @@ from torch.fx import GraphModule, Node
 from inductor_lab.capture.graph import Span
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.span import innermost
-from inductor_lab.errors import BadOption
+from inductor_lab.errors import BadOption, working_on
 from inductor_lab.options import Options
 from inductor_lab.rewrite.aliases import Aliases
 from inductor_lab.rewrite.folding import folded, is_pure
@@ -124,7 +124,11 @@ def identities(
     if aliases.written:
         return
     for node in list(module.graph.nodes):
-        while node.op == "call_function" and (found := _first_match(node, off, aliases)):
+        while node.op == "call_function":
+            with working_on((node.name,)):
+                found = _first_match(node, off, aliases)
+            if found is None:
+                break
             rule, new = found
             yield _replace(rule, node, new, span_of)
             node = new

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from inductor_lab.errors import working_on
 from inductor_lab.ir.program import (
     BufferView,
     ExternCall,
@@ -86,11 +87,12 @@ class Walk:
         made: set[str] = set()
         for step in reversed(self.steps):
             made.update(written_by(step))
-            if isinstance(step, ExternCall):
-                for name in written_by(step):
-                    self.join_siblings(name)
-            else:
-                self.place(self.facts[step.buffer])
+            with working_on(step.origins):
+                if isinstance(step, ExternCall):
+                    for name in written_by(step):
+                        self.join_siblings(name)
+                else:
+                    self.place(self.facts[step.buffer])
         for name in self.inputs:
             if name not in made:
                 self.join_siblings(name)

@@ -18,11 +18,13 @@ from inductor_lab import cli
 from inductor_lab.errors import (
     CannotWrite,
     CompileFailed,
+    CompilerDefect,
     NoCompiler,
     NotRunnable,
     UnknownTarget,
     UnreadableFile,
 )
+from inductor_lab.lower.registry import LOWERINGS
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
@@ -156,3 +158,37 @@ def test_control_c_during_a_compile(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=120)
     assert "recovered" in output
+
+
+def two_lines(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    return y.cumsum(0) * torch.erf(x)
+
+
+def stumble(*given: object, **more: object) -> None:
+    raise KeyError("on purpose")
+
+
+@pytest.mark.parametrize(
+    "broken, phase, op, line",
+    [
+        ("rewrite.passes._first_match", "forward.rewrite", "aten.sin.default", "y = x.sin()"),
+        ("lower.graph.fallback", "forward.lower", "aten.erf.default", "torch.erf(x)"),
+        ("schedule.walk.Walk.place", "forward.schedule", "aten.mul.Tensor", "torch.erf(x)"),
+        ("codegen.generate.cpp_kernel", "forward.codegen", "aten.sin.default", "y = x.sin()"),
+        ("pipeline.host_program", "forward.host", "", ""),
+        ("pipeline.build_executable", "forward.load", "", ""),
+        ("pipeline.partition", "partition", "", ""),
+    ],
+)
+def test_a_defect_names_phase_op_and_line(
+    broken: str, phase: str, op: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(LOWERINGS, torch.ops.aten.erf.default)
+    monkeypatch.setattr(f"inductor_lab.{broken}", stumble)
+    x = torch.ones(3, requires_grad=phase == "partition")
+    with pytest.raises(CompilerDefect, match="KeyError: 'on purpose'") as caught:
+        lab.inspect(two_lines, x)
+    assert caught.value.phase == phase and op in caught.value.op and line in str(caught.value)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=f"failed in {phase}"):
+        lab.compile(two_lines)(x)

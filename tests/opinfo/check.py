@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.errors import CompilerDefect
 from inductor_lab.options import Options
 from tests.opinfo import database, judge, roads
 from tests.opinfo.database import Sample
@@ -217,6 +218,7 @@ def _exact(sample: Sample, settings: Settings) -> Any:
 def _said(raised: BaseException, phase: str = "") -> str:
     """One line: the phase, the kind of exception, its message, and the last line of ours."""
     inner = getattr(raised, "inner_exception", None) or raised
+    inner = inner.__cause__ if isinstance(inner, CompilerDefect) and inner.__cause__ else inner
     frames = traceback.extract_tb(inner.__traceback__) or traceback.extract_tb(raised.__traceback__)
     own = [f for f in frames if "/inductor_lab/" in f.filename.replace("\\", "/")]
     where = f" [{own[-1].filename.rsplit('inductor_lab/', 1)[1]}:{own[-1].lineno}]" if own else ""
