@@ -24,7 +24,7 @@ from inductor_lab.errors import (
     UnknownTarget,
     UnreadableFile,
 )
-from inductor_lab.lower.registry import LOWERINGS
+from inductor_lab.lower.graph import LOWERINGS
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
