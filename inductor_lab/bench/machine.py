@@ -15,6 +15,7 @@ import time
 from bisect import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -26,10 +27,25 @@ from inductor_lab.errors import CacheRefused, CannotWrite, UnreadableFile
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.toolchain import cpu_identity
 
-COPIED_BYTES = tuple(1 << power for power in (14, 17, 20, 23, 25, 27))
-"""Bytes read and written by each copy, from what a core's own cache holds to what none does."""
 
-MATRIX = 1024
+@dataclass(frozen=True)
+class Effort:
+    """How large the work must be to reach a device's limits.
+
+    copied   bytes read and written by each copy: from what a core's cache holds to what none does
+    matrix   rows and columns of the matrices
+    calls    in a row for one sample, so that a GPU never waits for the host
+    """
+
+    copied: tuple[int, ...]
+    matrix: int
+    calls: int
+
+
+EFFORTS = {
+    "cpu": Effort(tuple(1 << power for power in (14, 17, 20, 23, 25, 27)), 1024, 1),
+    "cuda": Effort(tuple(1 << power for power in (14, 17, 20, 23, 25, 27, 30)), 8192, 20),
+}
 FLOP_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 SECONDS_EACH = 0.08
 
@@ -120,43 +136,49 @@ def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
 
 def measured(here: Machine, device: str) -> Ceilings:
     """Copy arrays and multiply matrices for a moment each; the fastest counts."""
-    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else _nothing
+    effort = EFFORTS[torch.device(device).type]
     bandwidth = []
-    for nbytes in COPIED_BYTES:
+    for nbytes in effort.copied:
         source = torch.ones(nbytes // 8, dtype=torch.float32, device=device)
         target = torch.empty_like(source)
-        took = _fastest(lambda t=target, s=source: t.copy_(s), wait)
+        took = _fastest(partial(target.copy_, source), effort.calls)
         bandwidth.append((nbytes, nbytes / took))
     flop_rates = {}
     for dtype in FLOP_DTYPES:
-        took = min(_fastest(product, wait) for product in _products(dtype, device))
-        flop_rates[str(dtype).removeprefix("torch.")] = 2 * MATRIX**3 / took
+        ways = _products(dtype, device, effort.matrix)
+        took = min(_fastest(product, effort.calls) for product in ways)
+        flop_rates[str(dtype).removeprefix("torch.")] = 2 * effort.matrix**3 / took
     return Ceilings(here, tuple(bandwidth), flop_rates)
 
 
-def _products(dtype: torch.dtype, device: str) -> list[Callable[[], object]]:
+def _products(dtype: torch.dtype, device: str, size: int) -> list[Callable[[], object]]:
     """Ways to multiply two matrices; which library is the fastest depends on the machine."""
-    a = torch.ones(MATRIX, MATRIX, dtype=dtype, device=device)
-    ways: list[Callable[[], object]] = [lambda: a @ a]
+    a = torch.ones(size, size, dtype=dtype, device=device)
+    ways: list[Callable[[], object]] = [partial(torch.mm, a, a)]
     if device == "cpu" and dtype == torch.float32 and torch.backends.mkldnn.is_available():
         packed = a.to_mkldnn()
-        ways.append(lambda: torch.nn.functional.linear(packed, packed))
+        ways.append(partial(torch.nn.functional.linear, packed, packed))
     return ways
 
 
-def _fastest(work: Callable[[], object], wait: Callable[[], None]) -> float:
-    """Seconds of the quickest of as many calls as fit into `SECONDS_EACH`, three at least."""
-    for _ in range(2):
-        work()
-    wait()
+def _fastest(work: Callable[[], object], calls: int) -> float:
+    """Seconds of a call, in the quickest of as many samples as fit into `SECONDS_EACH`."""
+    work()
     took = []
     end = time.perf_counter() + SECONDS_EACH
     while len(took) < 3 or time.perf_counter() < end:
+        _wait()
         start = time.perf_counter()
-        work()
-        wait()
-        took.append(time.perf_counter() - start)
+        for _ in range(calls):
+            work()
+        _wait()
+        took.append((time.perf_counter() - start) / calls)
     return min(took)
+
+
+def _wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def _kept_at(here: Machine) -> Path | None:
@@ -171,7 +193,3 @@ def _kept_at(here: Machine) -> Path | None:
 
 def _size(nbytes: int) -> str:
     return f"{nbytes / 1e6:.1f} MB" if nbytes >= 1e6 else f"{nbytes / 1e3:.0f} kB"
-
-
-def _nothing() -> None:
-    pass

@@ -8,7 +8,7 @@ import pytest
 
 import inductor_lab as lab
 from inductor_lab.bench import machine as module
-from inductor_lab.bench.machine import Ceilings, Machine, ceilings
+from inductor_lab.bench.machine import Ceilings, Effort, Machine, ceilings
 
 HERE = Machine("a processor", 2, "2.13")
 LIMITS = Ceilings(HERE, ((1_000, 4e9), (1_000_000, 2e9)), {"float32": 1e11, "float64": 5e10})
@@ -17,8 +17,7 @@ LIMITS = Ceilings(HERE, ((1_000, 4e9), (1_000_000, 2e9)), {"float32": 1e11, "flo
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module, "COPIED_BYTES", (1 << 14, 1 << 20))
-    monkeypatch.setattr(module, "MATRIX", 64)
+    monkeypatch.setitem(module.EFFORTS, "cpu", Effort((1 << 14, 1 << 20), 64, 1))
     monkeypatch.setattr(module, "SECONDS_EACH", 0.0)
     return tmp_path
 
