@@ -89,9 +89,9 @@ def annotated(compilation: Any) -> Any:
     return _widgets("annotate").Annotated(compilation)
 
 
-def benchmark_svg(result: Any) -> Svg:
-    """The picture of a benchmark's result."""
-    drawn: Svg = _widgets("bench").svg(result)
+def benchmark_svg(result: Any, view: str) -> Svg:
+    """A picture of a benchmark's result; raises UnknownName."""
+    drawn: Svg = _widgets("bench").svg(result, view)
     return drawn
 
 

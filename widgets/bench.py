@@ -15,7 +15,7 @@ from IPython.display import HTML, display
 from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import BenchResult, Experiments, Measured, SweepResult
 from inductor_lab.display import Svg
-from inductor_lab.errors import CannotWrite
+from inductor_lab.errors import CannotWrite, UnknownName
 from inductor_lab.widgets.charts import (
     bench_chart,
     experiments_chart,
@@ -58,17 +58,27 @@ def chart(result: Measured) -> Tree:
     raise TypeError(f"no chart of a {type(result).__name__}")
 
 
-def svg(result: Measured) -> Svg:
-    """That picture as the text of an SVG file."""
-    return Svg(written(chart(result)) + "\n")
+def roofline(result: Measured) -> Tree | None:
+    """Kernels under the machine's roofs, where they were measured."""
+    if isinstance(result, BenchResult) and result.limits is not None:
+        return roofline_chart(result.steps, result.limits)
+    return None
+
+
+def svg(result: Measured, view: str = "chart") -> Svg:
+    """The "chart" or the "roofline" as the text of an SVG file; raises UnknownName."""
+    drawn = {"chart": chart, "roofline": roofline}.get(view, lambda _: None)(result)
+    if drawn is None:
+        raise UnknownName(
+            f"this {type(result).__name__} has no picture called {view!r}",
+            todo="there is chart, and roofline where kernels that compute were measured",
+        )
+    return Svg(written(drawn) + "\n")
 
 
 def tree(result: Measured, running: Tree | None = None) -> Tree:
     """The whole page of a result, also of one that is not complete yet."""
     first, *others = result.tables
-    roofline = None
-    if isinstance(result, BenchResult) and result.limits is not None:
-        roofline = roofline_chart(result.steps, result.limits)
     return element(
         "div",
         {"class": "lab-bench"},
@@ -78,7 +88,7 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
         element("ul", {}, *(element("li", {}, sentence) for sentence in result.sentences)),
         chart(result),
         element("div", {"class": "lab-table"}, table(first.columns, first.rows)),
-        roofline,
+        roofline(result),
         *(part for more in others for part in (
             element("h2", {}, more.title),
             element("div", {"class": "lab-table"}, table(more.columns, more.rows)))),

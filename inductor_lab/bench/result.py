@@ -76,9 +76,12 @@ class Measured(Shown):
         tables = [table.to_markdown() for table in self.tables]
         return "\n".join([*tables, found, str(self.machine)])
 
-    def plot(self) -> Svg:
-        """The picture: text of an SVG file, for slides and papers; a notebook draws it."""
-        return benchmark_svg(self)
+    def plot(self, view: str = "chart") -> Svg:
+        """A picture as SVG text, for slides and papers: "chart", or "roofline" of kernels.
+
+        Raises UnknownName for a view that this result does not have.
+        """
+        return benchmark_svg(self, view)
 
     def save(self, path: str | Path) -> Path:
         """Write all that was measured (JSON); `lab.bench.load` reads it.  Raises CannotWrite."""
@@ -250,9 +253,9 @@ class SweepResult(Measured):
         stopped = () if self.complete else (
             f"Stopped early, at {len(self.results)} of {len(self.sizes)} sizes.",)  # fmt: skip
         told = (
-            f"{size:,}: {name} {result.verdict(name)}"
+            f"{size:,}: {contender.name} {result.verdict(contender.name)}"
             for size, result in zip(self.sizes, self.results, strict=False)
-            for name in self.names[1:]
+            for contender in result.contenders[1:]
         )
         return (*stopped, *told)
 

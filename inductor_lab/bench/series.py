@@ -34,7 +34,7 @@ def in_series(
     try:
         for position, item in enumerate(items):
             done = results
-            part = Part(progress, position, len(items), lambda r, d=done: made((*d, r), False))
+            part = Part(progress, position, len(items), lambda r, d=done: made((*d, r), True))
             try:
                 found = run(item, part)
             except KeyboardInterrupt:

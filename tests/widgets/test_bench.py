@@ -7,8 +7,11 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
+import inductor_lab as lab
 from inductor_lab.bench.machine import Ceilings, Machine
+from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import (
     BenchResult,
     CompileTime,
@@ -18,7 +21,7 @@ from inductor_lab.bench.result import (
 )
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings
-from inductor_lab.errors import CannotWrite
+from inductor_lab.errors import CannotWrite, UnknownName
 from inductor_lab.widgets.bench import html, running, tree
 from inductor_lab.widgets.markup import element, written
 from inductor_lab.widgets.scales import Scale, log_scale
@@ -111,6 +114,31 @@ def test_a_running_benchmark_says_how_far_it_is() -> None:
     assert 'role="progressbar"' in text and 'aria-valuenow="42"' in text
     assert "42 %" in text and "3.2 s" in text and "Interrupt the kernel" in text
     assert "<img" not in text
+
+
+class Drawing(Progress):
+    """Draws whatever it is told, as the live view does."""
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+
+    def told(self, done, doing, result) -> None:
+        self.pages.append(written(tree(result, running(done, doing, 1.0))))
+
+
+def test_every_state_on_the_way_can_be_drawn() -> None:
+    drawing = Drawing()
+    lab.bench.sweep(
+        lambda x: x.sin(), torch.ones, (8, 64), against=["eager"], seconds=0.3, progress=drawing
+    )
+    assert len(drawing.pages) > 4 and not any("Stopped early" in page for page in drawing.pages)
+    assert any("2 of 2" in page and "timing, round" in page for page in drawing.pages)
+
+
+def test_the_roofline_is_a_picture_of_its_own() -> None:
+    assert "memory 50 GB/s" in result().plot("roofline")
+    with pytest.raises(UnknownName, match="no picture called 'roofline'"):
+        every()[1].plot("roofline")
 
 
 def test_reports_fetch_nothing(tmp_path) -> None:
