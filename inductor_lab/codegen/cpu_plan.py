@@ -40,7 +40,7 @@ SEARCH = 16
 STRIP = 512
 """Columns that are reduced together, row by row."""
 
-SCATTER_STRIP = 128
+SCATTER_STRIP = 64
 """The same where rows are written at computed places: every thread visits all of them."""
 
 TILE = (64, 16)
@@ -75,8 +75,8 @@ def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
     """The plan for a tree."""
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
-    simd = Simd.POINTS if not inner else _reduction_simd(points)
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
+    simd = Simd.POINTS if not inner else _reduction_simd(points, ordered)
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
     condition = None if isinstance(work, int) else work
@@ -115,8 +115,11 @@ def _levels(points: list[Loop], simd: Simd) -> int:
     return levels
 
 
-def _reduction_simd(points: list[Loop]) -> Simd:
-    """Along the axis that is contiguous in more loads: the innermost loop's or the last point's."""
+def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
+    """Along the axis that is contiguous in more loads: the innermost loop's or the last point's.
+
+    Of a scatter the places that are the same in all columns do not count: they are read once a row.
+    """
     if not points:
         return Simd.INNER
     if any(isinstance(s, Loop) and s.kind is LoopKind.BISECT for s in points[-1].body):
@@ -125,6 +128,8 @@ def _reduction_simd(points: list[Loop]) -> Simd:
     rows = {loop.axis for loop in innermost_loops(points[-1].body)}
     along_column = along_row = 0
     for index in _flat_indices(points[-1].body):
+        if ordered and column not in index.axes():
+            continue
         along_column += is_int(index.coefficient(column), 1)
         along_row += any(is_int(index.coefficient(row), 1) for row in rows)
     enough = hint(column.size, 1024) >= 8

@@ -237,6 +237,13 @@ def index(values: Values, draw: st.DrawFn) -> bool:
     texts += [f"{zeros}.index_add(0,{where},{name}[{where}])", f"F.one_hot({where},{length})"]
     texts += [f"{zeros}.scatter_add(0,{full},{name}[{where}])", f"{name}[{where},None,...]"]
     texts += [f"{zeros}.index_put(({where},),{name}[{where}],accumulate=True)"]
+    texts += [f"{name}.index_copy(0,{where},{name}[{where}])"]
+    texts += [f"{name}.index_put(({where}-{length},),{name}[0])"]
+    texts += [f"{name}.scatter(0,{full},{name}[{where}])"]
+    texts += [
+        f"{zeros}.scatter_reduce(0,{full},{name}[{where}],'{reduce}',include_self={own})"
+        for reduce, own in (("amax", True), ("amin", False))
+    ]
     return values.add(draw(st.sampled_from(texts)), (name, at), True)
 
 
@@ -248,6 +255,7 @@ WRITES = [
     "{0}[..., ::2]+=1", "{0}.t_()", "{0}.unsqueeze_(0)", "{0}.fill_(3)", "{0}.diagonal().add_(1)",
     "{0}.masked_fill_({2},0)", "{0}[{2}]=2", "torch.add({1},1,out={0})", "{0}.relu_()",
     "{0}[-1].copy_({0}[0])", "{0}.view(-1)[1:]=0", "{0}.sin_()", "{0}.index_fill_(0,I,4)",
+    "{0}.index_copy_(0,I,{0}[-1:])", "{0}[I]+=1", "{0}.index_add_(0,I,{0}[:1])", "{0}[...,I]=2",
 ]  # fmt: skip
 
 
