@@ -175,6 +175,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 EXTERN = {"mixture": {"aten.sort.stable"}, "one_hot": {"aten._assert_async.msg"}}
 """What else is called."""
 
+LAST_STAYS = {"put", "put_many", "put_into_half", "flat", "scatter", "index_copy", "transposed"}
+"""Several values are stored at one place: on the CPU the last one stays, on a GPU any may."""
+
 
 def same(found: Any, expected: Any, where: str) -> None:
     found = found if isinstance(found, tuple | list) else (found,)

@@ -13,6 +13,8 @@ from tests.codegen.test_triton import CASES
 from tests.codegen.triton_programs import InTriton
 from tests.end_to_end.functions import CASES as FUNCTIONS
 from tests.end_to_end.test_scans import CASES as SCANS
+from tests.end_to_end.test_scatters import CASES as SCATTERS
+from tests.end_to_end.test_scatters import LAST_STAYS
 from tests.end_to_end.test_search import CASES as SEARCHES
 from tests.lower.test_split import CASES as SPLIT
 
@@ -40,6 +42,14 @@ def test_cases(name: str) -> None:
     torch.manual_seed(0)
     function, make = CASES[name]
     agree(function, *map(on_gpu, make()), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", SCATTERS.keys() - LAST_STAYS)
+def test_scatters(name: str) -> None:
+    function, arguments = SCATTERS[name]
+    half = any(a.dtype in (torch.float16, torch.bfloat16) for a in arguments)
+    tolerance = 3e-2 if half else 2e-4
+    agree(function, *map(on_gpu, arguments), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
