@@ -17,6 +17,7 @@ TARGETS = re.compile(r"cuda:\d+|hip:gfx\w+")
 class FusionOptions:
     """What-if switches of the scheduler.
 
+    `combos` puts small independent kernels into one (`schedule/combo.py`).
     `off` names rules (`"bytes_saved"`) that are not to be asked; `force` and `forbid` are pairs of
     buffer names, producer first (`[("buf0", "buf3")]`).  A pair holds in every part that has it, or
     in the one that it names (`("buf0", "buf3", "backward")`, `("buf0", "buf3", "g1.forward")`;
@@ -24,6 +25,7 @@ class FusionOptions:
     """
 
     enabled: bool = True
+    combos: bool = True
     off: tuple[str, ...] = ()
     force: tuple[tuple[str, ...], ...] = ()
     forbid: tuple[tuple[str, ...], ...] = ()

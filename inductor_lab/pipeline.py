@@ -24,6 +24,7 @@ from inductor_lab.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.lower.builder import source_line
 from inductor_lab.lower.graph import lower_graph
 from inductor_lab.lower.retarget import retarget
+from inductor_lab.lower.writes import may_write_inputs, written_apart
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
@@ -65,6 +66,7 @@ class GraphCompiler:
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
             decompositions=decomposition_table(),
+            keep_input_writes=may_write_inputs(inputs),
         )
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
@@ -87,14 +89,16 @@ class GraphCompiler:
 
     def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options, work = self.options, module
+        options, uncompiled = self.options, module
+        module, writes = written_apart(module)
+        work = module
 
         def phase(step: str, run: Callable[[], T]) -> T:
             return self._phase(f"{name}.{step}", run, work)
 
         rewrites = phase("rewrite", lambda: rewrite(module, name, options, record=self.keep))
         work = rewrites.module
-        loops = phase("lower", lambda: lower_graph(work, name, options))
+        loops = phase("lower", lambda: lower_graph(work, name, options, writes=writes))
         if options.target is not None:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
@@ -120,7 +124,7 @@ class GraphCompiler:
                 executable=executable,
             )
         if executable is None:
-            return torch_api.boxed(module.forward)
+            return torch_api.boxed(uncompiled.forward)
         return torch_api.mark_boxed(executable.call)
 
     def result(self) -> CompiledGraph:

@@ -84,13 +84,15 @@ def aot_autograd(
     partition_fn: PartitionFn,
     decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     inference_compiler: Compiler | None = None,
+    keep_input_writes: bool = False,
 ) -> Callable[..., Any]:
     """Functionalize and differentiate a captured graph, partition it, and call the compilers.
 
     Each compiler takes a GraphModule of ATen ops and fake example inputs, and returns a *boxed*
     function (see `boxed`).  Without gradients only the inference compiler runs (default: the
     forward's).  The backward compiler is called ahead, right after the forward's, for graphs with
-    symbolic sizes, and otherwise at the first `.backward()`.
+    symbolic sizes, and otherwise at the first `.backward()`.  With `keep_input_writes`, writes to
+    inputs are the last calls of the graph; without, AOTAutograd makes them after the call.
     """
     backend = _aot_autograd(
         fw_compiler=fw_compiler,
@@ -98,7 +100,7 @@ def aot_autograd(
         inference_compiler=inference_compiler or fw_compiler,
         partition_fn=partition_fn,
         decompositions=dict(decompositions or {}),
-        keep_inference_input_mutations=False,
+        keep_inference_input_mutations=keep_input_writes,
     )
     return backend(module, list(inputs))
 

@@ -16,13 +16,14 @@ from dataclasses import replace
 
 from inductor_lab.codegen.build import full_tree
 from inductor_lab.codegen.cpp_columns import Columns
+from inductor_lab.codegen.cpp_combo import combo_kernel, declared
 from inductor_lab.codegen.cpp_header import header_lines
-from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES
+from inductor_lab.codegen.cpp_ops import CPP_OPS
 from inductor_lab.codegen.cpp_rows import Rows
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.kernel import Code, Kernel, Line
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.row_cache import Row, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
@@ -44,12 +45,14 @@ def cpp_kernel(
     It takes the addresses of the buffers and the values of the symbols (int64).  It returns 0, or 1
     if an index that it loaded was out of range (nothing out of range is read).
     """
+    if group.combined:
+        return combo_kernel(group, buffers, name, table, _printer)
     full = full_tree(group, buffers)
     tree = tidy(full)
     parameters = kernel_parameters(tree, buffers)
     plan = plan_of(tree)
     printer = _printer(full, Writer(parameters, table), plan)
-    arguments = ", ".join(map(_parameter, parameters))
+    arguments = ", ".join(map(declared, parameters))
     if group.origins:
         printer.line(f"// {', '.join(sorted(group.origins))}")
     with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
@@ -105,10 +108,3 @@ def _with_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...
             new = replace(stmt, body=inside)
             return (*body[:position], new, *body[position + 1 :]), rows
     return keep_rows(body)
-
-
-def _parameter(parameter: Parameter) -> str:
-    if parameter.dtype is None:
-        return f"int64_t {parameter.name}"
-    const = "const " if parameter.role == "in" else ""
-    return f"{const}{CTYPES[parameter.dtype]}* {parameter.name}"

@@ -74,8 +74,14 @@ class Rows(Statements):
         words += ["simd"] if innermost and not self.tiled else []
         if words:
             collapse = f" collapse({threads})" if threads > 1 else ""
-            condition = self.condition() if threads else ""
-            self.pragma(" ".join(words) + collapse + condition + self.clauses(loop.body))
+            clauses = self.clauses(loop.body)
+            if threads and self.plan.in_team:
+                # the threads are there; a status is each thread's own, but not each lane's
+                words = ["for"] + (words[1:] if not clauses else [])
+                collapse, clauses = collapse + " nowait", ""
+            elif threads:
+                collapse += self.condition()
+            self.pragma(" ".join(words) + collapse + clauses)
         self.level += 1
         name, size = loop.axis.name, self.writer.size(loop.axis.size)
         if loop.axis in self.tiled:

@@ -6,7 +6,7 @@ Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `code
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from inductor_lab.codegen.parameters import tree_loads
@@ -61,7 +61,8 @@ class CpuPlan:
 
     `inner_threads`: the loops inside a point are threaded.  `condition` is the work in elements
     where it depends on symbols: threads only if it is at least GRAIN.  `strip` is the width of the
-    strips of the last point axis, for COLUMNS.
+    strips of the last point axis, for COLUMNS.  `work` counts operations.  With `in_team` the code
+    runs inside a parallel region, all threads of which come by.
     """
 
     simd: Simd
@@ -69,6 +70,8 @@ class CpuPlan:
     inner_threads: bool
     condition: Size | None
     strip: int = STRIP
+    work: Size = 0
+    in_team: bool = False
 
 
 def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
@@ -81,15 +84,22 @@ def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
     small = isinstance(work, int) and work < GRAIN
     condition = None if isinstance(work, int) else work
     if small:
-        return CpuPlan(simd, 0, False, None)
+        return CpuPlan(simd, 0, False, None, work=work)
     count = product(loop.axis.size for loop in points)
     if ordered:
         levels = _levels(points, simd) if points else 0
         return CpuPlan(simd, levels, False, condition, SCATTER_STRIP)
     width = STRIP if simd is Simd.COLUMNS else 1
     if inner and hint(count, 1024) // width < ROWS_FOR_THREADS:
-        return CpuPlan(simd, 0, True, condition)
-    return CpuPlan(simd, _levels(points, simd), False, condition)
+        return CpuPlan(simd, 0, True, condition, work=work)
+    return CpuPlan(simd, _levels(points, simd), False, condition, work=work)
+
+
+def team_plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
+    """The plan for a tree that the threads of a parallel region share; a tree without points is
+    for one of them."""
+    plan = plan_of(tree)
+    return replace(plan, inner_threads=False, in_team=True)
 
 
 def point_loops(tree: tuple[Stmt, ...]) -> list[Loop]:

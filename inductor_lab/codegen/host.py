@@ -17,7 +17,7 @@ Inductor: `codegen/wrapper.py`, PythonWrapperCodegen.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import sympy
@@ -36,7 +36,6 @@ from inductor_lab.ir.program import (
     ExternCall,
     Layout,
     LoopProgram,
-    Output,
 )
 from inductor_lab.options import Options
 from inductor_lab.schedule.memory import storage_size
@@ -75,7 +74,7 @@ def host_program(
         else:
             writer.extern(step)
         writer.free(position)
-    writer.finish(program.outputs)
+    writer.finish()
     return HostProgram(Code.of([*writer.preface(), *writer.lines]), parameters)
 
 
@@ -221,11 +220,19 @@ class _Writer:
             self.emit(f"del {_targets(names).removesuffix(',')}")
             self.bound.difference_update(names)
 
-    def finish(self, outputs: Iterable[Output]) -> None:
-        values = [self.value(output) for output in outputs]
+    def finish(self) -> None:
+        """Give inputs their new values, where they are not there yet, and return the results."""
+        program, memory = self.program, self.schedule.memory
+        for write, value in program.written_inputs:
+            assert isinstance(value, BufferView), "an input becomes a tensor"
+            if memory.reuse.get(value.buffer) != write.input:
+                text = f"{write.input}.{write.method}({self.value(value)})"
+                self.emit(text, program.buffers[value.buffer].origins, statement=True)
+        returned = program.outputs[: len(program.outputs) - len(program.writes)]
+        values = [self.value(output) for output in returned]
         origins = [
-            self.program.buffers[output.buffer].origins
-            for output in self.program.outputs
+            program.buffers[output.buffer].origins
+            for output in returned
             if isinstance(output, BufferView)
         ]
         comma = "," if len(values) == 1 else ""

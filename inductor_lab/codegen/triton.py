@@ -15,6 +15,8 @@ mask is written only where a block can reach over the end.
     xnumel      points of the outer loops (an int, or sympy over symbols); the grid is
                 ceil(xnumel / XBLOCK), for a tile by ceil(ynumel / YBLOCK)
     ynumel      rows of a tile's second dimension, where there is one
+    parts       of a combo: (points, XBLOCK) of each part, in place of `xnumel`; each part has
+                ceil(points / XBLOCK) programs
     reach       with symbolic sizes: 32-bit indices (`INDEX`) are enough while none of these
                 reaches 2**31
 
@@ -23,12 +25,12 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Code, Kernel
+from inductor_lab.codegen.kernel import Code, Kernel, Line
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
@@ -43,14 +45,11 @@ from inductor_lab.codegen.triton_blocks import (
 )
 from inductor_lab.codegen.triton_loops import flattened, gathered
 from inductor_lab.codegen.triton_ops import TRITON_OPS
-from inductor_lab.codegen.triton_text import Value, in_one_step
+from inductor_lab.codegen.triton_text import Value, in_one_step, signature
 from inductor_lab.ir.expr import IndexValue, Load
 from inductor_lab.ir.index import Index, is_int, product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
-
-WIDTH = 100
-"""Columns of the text."""
 
 
 def triton_kernel(
@@ -62,12 +61,16 @@ def triton_kernel(
     ops: Mapping[str, str] = TRITON_OPS,
 ) -> Kernel:
     """Print a fused group as a Triton kernel; `ops` is the table of operations to print with."""
+    if group.combined:
+        from inductor_lab.codegen.triton_combo import combo_kernel
+
+        return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
     blocks = blocks_of(tree)
     reached = reach(parameters, buffers, blocks)
     counted_in = index_type(reached)
-    code = _Printer(name, parameters, blocks, ops, counted_in).code()
+    code = Printer(name, parameters, blocks, ops, counted_in).code()
     launch: dict[str, Any] = {
         "constants": blocks.constants,
         "num_warps": blocks.warps,
@@ -80,18 +83,27 @@ def triton_kernel(
     return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
 
 
-class _Printer(Accumulations):
+class Printer(Accumulations):
     """Prints one kernel, statement by statement."""
 
     # ---- the whole ---------------------------------------------------------------------------
 
     def code(self) -> Code:
-        constants = [f"{c}: tl.constexpr" for c in self.blocks.constants]
-        if self.index_type == "INDEX":
-            constants.append("INDEX: tl.constexpr")
-        self._frame_at(0, "@triton.jit")
-        for line in self._signature([*(p.name for p in self.parameters), *constants]):
-            self._frame_at(0, line)
+        names = [p.name for p in self.parameters]
+        heading = self.heading(self.name, names, self.blocks.constants)
+        return Code.of([*heading, *self.body()])
+
+    def heading(
+        self, name: str, arguments: Iterable[str], constants: Iterable[str]
+    ) -> Iterator[Line]:
+        """The lines that start a function."""
+        constants = [*constants, *(["INDEX"] if self.index_type == "INDEX" else [])]
+        yield Line("@triton.jit", statement=False)
+        for line in signature(name, [*arguments, *(f"{c}: tl.constexpr" for c in constants)]):
+            yield Line(line, statement=False)
+
+    def body(self) -> tuple[Line, ...]:
+        """The lines of the function after its heading."""
         self._points()
         for row in self.blocks.rows.values():
             if row.cover is Cover.WHOLE:
@@ -102,20 +114,7 @@ class _Printer(Accumulations):
             row = self.blocks.rows[self.blocks.tiled.size]
             self.text.axes[self.blocks.tiled] = Index.of(row.axis)
         self._statements(self.blocks.body)
-        return Code.of(self.lines)
-
-    def _signature(self, arguments: list[str]) -> list[str]:
-        """The line that starts the function, in several where it is long."""
-        start, end = f"def {self.name}(", "):"
-        whole = start + ", ".join(arguments) + end
-        if len(whole) <= WIDTH:
-            return [whole]
-        rows = [" " * 3]
-        for argument in arguments:
-            if len(rows[-1]) + len(argument) + len(" ,") > WIDTH:
-                rows.append(" " * 3)
-            rows[-1] += f" {argument},"
-        return [start, *rows, end]
+        return tuple(self.lines)
 
     def _points(self) -> None:
         """xindex, the points that this program computes, and their mask."""
@@ -123,9 +122,9 @@ class _Printer(Accumulations):
         if is_int(self.blocks.xnumel, 1):
             return
         if self.index_type == "int32":
-            start = "tl.program_id(0)"
+            start = self.block
         else:
-            start = f"tl.program_id(0).to({self._index_dtype()})"
+            start = f"{self.block}.to({self._index_dtype()})"
         across = "[:, None]" if self.blocks.rows else ""
         self._frame(f"xindex = {start} * XBLOCK + tl.arange(0, XBLOCK){across}")
         self.text.positions["xindex"] = Value("xindex", frozenset("x"))

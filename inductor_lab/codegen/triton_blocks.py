@@ -149,14 +149,17 @@ def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
     return replace(group, axes=real_axes(nest.axes)) if atomic else group
 
 
-def blocks_of(tree: tuple[Stmt, ...]) -> Blocks:
-    """Cut a loop tree into outer loops and a body, and choose the block sizes."""
+def blocks_of(tree: tuple[Stmt, ...], *, tiles: bool = True) -> Blocks:
+    """Cut a loop tree into outer loops and a body, and choose the block sizes.
+
+    Without `tiles`, the grid has one dimension.
+    """
     outer, body = outer_loops(tree)
     xnumel = product(axis.size for axis in outer)
     extents = list(dict.fromkeys(product(a.size for a in axes) for axes, _ in inner_loops(body)))
     if extents:
         return _blocks_of_rows(outer, body, extents)
-    tile = _tile(outer, body)
+    tile = _tile(outer, body) if tiles else None
     if tile is not None:
         return tile
     points = hint(xnumel, 1 << 20)

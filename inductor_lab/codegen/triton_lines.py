@@ -16,7 +16,8 @@ from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
 
 
 class Lines:
-    """Collects lines; subclasses print statements."""
+    """Collects lines; subclasses print statements.  `block` is the number of the block that is
+    computed."""
 
     def __init__(
         self,
@@ -25,9 +26,10 @@ class Lines:
         blocks: Blocks,
         ops: Mapping[str, str],
         index_type: str,
+        block: str = "tl.program_id(0)",
     ) -> None:
         self.name, self.parameters, self.blocks = name, parameters, blocks
-        self.index_type = index_type
+        self.index_type, self.block = index_type, block
         self.buffer = {p.buffer: p.name for p in parameters if p.buffer is not None}
         symbols = {p.symbol: p.name for p in parameters if p.symbol is not None}
         self.text = Expressions(ops, symbols, self._load, self._named)

@@ -44,9 +44,25 @@ def bare_function(kernel: Kernel) -> FunctionType:
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     filename = f"<{kernel.name}-{digest}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    namespace = {"__name__": f"inductor_lab.generated.{kernel.name}"}
+    namespace: dict[str, object] = {"__name__": f"inductor_lab.generated.{kernel.name}"}
     exec(compile(text, filename, "exec"), namespace)
-    return undecorated(namespace[kernel.name])
+    for name, value in list(namespace.items()):
+        if hasattr(value, "fn"):
+            namespace[name] = undecorated(value)
+    function = namespace[kernel.name]
+    assert isinstance(function, FunctionType), f"{kernel.name} is no function"
+    return function
+
+
+def parts_of(function: FunctionType) -> dict[str, FunctionType]:
+    """The other functions of a kernel's module, which it calls."""
+    return {
+        name: value
+        for name, value in function.__globals__.items()
+        if isinstance(value, FunctionType)
+        and value is not function
+        and value.__globals__ is function.__globals__
+    }
 
 
 def undecorated(function: object) -> FunctionType:
@@ -79,5 +95,7 @@ def _compiled_device() -> ModuleType:
 def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:
     """The kernel for Triton's compiler, whatever TRITON_INTERPRET says."""
     function = bare_function(kernel)
+    for name, part in parts_of(function).items():
+        function.__globals__[name] = JITFunction(part)
     function.__globals__["lab"] = _compiled_device()
     return JITFunction(function)

@@ -27,6 +27,9 @@ from inductor_lab.codegen.triton_ops import (
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size, is_int
 
+WIDTH = 100
+"""Columns of the text."""
+
 Dims = frozenset[str]
 """Along which block dimensions a value varies: "x", and the prefixes of rows."""
 
@@ -243,3 +246,17 @@ def _only_positive(index: Index) -> bool:
     return signs and all(
         _only_positive(atom.dividend) for atom, _ in index.terms if isinstance(atom, Quotient)
     )
+
+
+def signature(name: str, arguments: list[str]) -> list[str]:
+    """The line that starts a function, in several where it is long."""
+    start, end = f"def {name}(", "):"
+    whole = start + ", ".join(arguments) + end
+    if len(whole) <= WIDTH:
+        return [whole]
+    rows = [" " * 3]
+    for argument in arguments:
+        if len(rows[-1]) + len(argument) + len(" ,") > WIDTH:
+            rows.append(" " * 3)
+        rows[-1] += f" {argument},"
+    return [start, *rows, end]

@@ -220,6 +220,21 @@ Step: TypeAlias = Nest | ExternCall
 Input: TypeAlias = str | sympy.Symbol
 """One positional argument of the graph: the name of an INPUT buffer, or a symbol (an int)."""
 
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A result of the graph that is the new value of an input.
+
+    `method` is how it gets there: `copy_`, or `set_`, which gives the input the result's storage.
+    `returned` are the positions of other results that are the input itself by then.
+    """
+
+    input: str
+    method: str
+    returned: tuple[int, ...] = ()
+
+
 Output: TypeAlias = BufferView | int | float | bool | sympy.Expr | None
 """One result of the graph."""
 
@@ -230,7 +245,8 @@ class LoopProgram(Shown):
 
     `constants` holds the tensors of CONSTANT buffers, `callees` the sub-graphs and operators that
     higher-order operators are given (live: they are not saved).  `ignored_inputs` are positions of
-    arguments that nothing uses (their entry in `inputs` still names them).
+    arguments that nothing uses (their entry in `inputs` still names them).  `writes` are about the
+    last of the outputs, in order: values that inputs have once the graph has run.
     """
 
     name: str
@@ -240,6 +256,7 @@ class LoopProgram(Shown):
     outputs: tuple[Output, ...]
     constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
     callees: Mapping[str, Callable[..., Any]] = field(default_factory=dict, metadata={"live": True})
+    writes: tuple[Write, ...] = ()
 
     def __repr__(self) -> str:
         nests = len(self.nests)
@@ -252,13 +269,20 @@ class LoopProgram(Shown):
         return program_text(self)
 
     @property
+    def written_inputs(self) -> tuple[tuple[Write, Output], ...]:
+        """Each write with its value."""
+        first = len(self.outputs) - len(self.writes)
+        return tuple(zip(self.writes, self.outputs[first:], strict=True))
+
+    @property
     def nests(self) -> tuple[Nest, ...]:
         return tuple(step for step in self.steps if not isinstance(step, ExternCall))
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Interpret the program nest by nest with torch on the tensors' own device.
 
-        Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.
+        Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.  Inputs
+        stay as they are: their new values are among the outputs.
         """
         from inductor_lab.ir.interpret import run_program
 

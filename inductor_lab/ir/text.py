@@ -276,8 +276,13 @@ def program_lines(program: LoopProgram) -> tuple[TextLine, ...]:
             lines.extend(extern_lines(step, program.buffers))
         else:
             lines.extend(nest_lines(step, program.buffers.get(step.buffer)))
-    results = ", ".join(output_text(output, program.buffers) for output in program.outputs)
-    return (*lines, (f"return {results}", NO_ORIGINS))
+    returned = program.outputs[: len(program.outputs) - len(program.writes)]
+    results = ", ".join(output_text(output, program.buffers) for output in returned)
+    lines.append((f"return {results}", NO_ORIGINS))
+    for write, value in program.written_inputs:
+        text = output_text(value, program.buffers)
+        lines.append((f"write  {write.input}.{write.method}({text})", NO_ORIGINS))
+    return tuple(lines)
 
 
 def program_text(program: LoopProgram) -> str:

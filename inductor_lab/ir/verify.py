@@ -122,6 +122,19 @@ def outputs_exist(program: LoopProgram) -> str | None:
 
 
 @program_rule
+def writes_go_to_inputs(program: LoopProgram) -> str | None:
+    """What is written is an input, each of them once, and the value is no input itself."""
+    targets = [write.input for write in program.writes]
+    for write, value in program.written_inputs:
+        if write.input not in program.inputs or targets.count(write.input) > 1:
+            return f"{write.input} is written, which is no input or written twice"
+        given = isinstance(value, BufferView) and value.buffer in program.inputs
+        if given or not isinstance(value, BufferView):
+            return f"the new value of {write.input} is no computed buffer"
+    return None
+
+
+@program_rule
 def symbols_bound(program: LoopProgram) -> str | None:
     """Every symbol is an int argument or is the size of a dimension of an input."""
     bound = {given for given in program.inputs if isinstance(given, sympy.Symbol)}

@@ -34,6 +34,7 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Output,
     Step,
+    Write,
     read_by,
     written_by,
 )
@@ -97,13 +98,16 @@ def lower_graph(
     name: str,
     options: Options,
     registry: Mapping[Operator, Lowering] = LOWERINGS,
+    writes: tuple[Write, ...] = (),
 ) -> LoopProgram:
     """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
+
+    Its last results are what `writes` says of inputs (`lower/writes.py`).
 
     Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
     for what cannot be lowered at all (operators that write to their arguments).
     """
-    program = _Walk(module, Builder(name, options), registry).run()
+    program = _Walk(module, Builder(name, options), registry, writes).run()
     return split_reductions(program, options)
 
 
@@ -115,8 +119,9 @@ class _Walk:
         module: torch.fx.GraphModule,
         build: Builder,
         registry: Mapping[Operator, Lowering],
+        writes: tuple[Write, ...],
     ) -> None:
-        self.module, self.build, self.registry = module, build, registry
+        self.module, self.build, self.registry, self.writes = module, build, registry, writes
         self.values: dict[torch.fx.Node, Any] = {}
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
@@ -140,6 +145,7 @@ class _Walk:
             self.outputs,
             build.constants,
             self.callees,
+            self.writes,
         )
 
     # ---- one method for each kind of FX node ----
@@ -230,7 +236,11 @@ class _Walk:
     def output(self, node: torch.fx.Node) -> None:
         results = node.args[0]
         results = results if isinstance(results, tuple | list) else (results,)
-        self.outputs = tuple(self._output(result) for result in results)
+        first = len(results) - len(self.writes)
+        self.outputs = (
+            *(self._output(result) for result in results[:first]),
+            *(self._new_value(result) for result in results[first:]),
+        )
 
     # ---- results ----
 
@@ -242,6 +252,15 @@ class _Walk:
             return value
         self.build.begin(result)
         return self._strided_output(value, Facts.of(result.meta["val"]))
+
+    def _new_value(self, result: torch.fx.Node) -> BufferView:
+        """What an input becomes: never an input itself, since that may be written to first."""
+        value = self.values[result]
+        self.build.begin(result)
+        facts = Facts.of(result.meta["val"])
+        if self.build.buffers[value.buffer].kind in (BufferKind.INPUT, BufferKind.CONSTANT):
+            value = self.build.copy(value, facts)
+        return self._strided_output(value, facts)
 
     def _strided_output(self, value: TensorValue, facts: Facts) -> BufferView:
         """The strides of the result are part of the contract: users can see them."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.rewrite.foreach import foreach_decompositions
 from inductor_lab.rewrite.own_definitions import DEFINITIONS
 from inductor_lab.torch_api import core_decompositions, known_decompositions
 
@@ -138,12 +139,25 @@ ADDED = (
 """In PrimTorch's full table, and not in its core."""
 
 
-@cache
 def decomposition_table() -> dict[Any, Decomposition]:
-    """Overload → its definition in simpler operators, for AOTAutograd."""
+    """Overload → its definition in simpler operators, for AOTAutograd.
+
+    Dynamo may put `prims.fma` into a graph for an in-place addcmul; the operator comes into being
+    when it first does.
+    """
+    fma = getattr(torch.ops.prims, "fma", None)
+    return _known_table() | ({} if fma is None else {fma.default: _multiply_add})
+
+
+def _multiply_add(a: Any, b: Any, c: Any) -> Any:
+    return aten.add(aten.mul(a, b), c)
+
+
+@cache
+def _known_table() -> dict[Any, Decomposition]:
     table = dict(core_decompositions())
     for op in KEPT:
         table.pop(op, None)
     known = known_decompositions()
     table.update({op: known[op] for op in ADDED if op in known})
-    return table | DEFINITIONS
+    return table | foreach_decompositions() | DEFINITIONS

@@ -28,11 +28,13 @@ class Executable:
 
     call      the host program's `call`
     library   the C++ kernels' library; None if there are none
+    written   positions of the inputs that a call writes to
     """
 
     host: HostProgram
     library: Library | None
     call: Callable[[list[Any]], tuple[Any, ...]]
+    written: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         # How torch knows that this takes one list.  It must be in the instance's own dict, which is
@@ -43,8 +45,13 @@ class Executable:
         return self.call(args)
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
-        """Call it with inputs that stay as they are."""
-        return self.call(list(inputs))
+        """Call it with inputs that stay as they are; what it would have written to them comes after
+        the results, as it does from the other stages."""
+        given = list(inputs)
+        for position in self.written:
+            given[position] = given[position].detach().clone()
+        new_values = [given[position] for position in self.written]
+        return (*self.call(given), *new_values)
 
     def __repr__(self) -> str:
         return f"Executable({self.host!r})"
@@ -78,7 +85,8 @@ def build_executable(
         else:
             namespace[name] = _triton_function(twins[0])
     exec(compile(str(host), f"<host program {name}>", "exec"), namespace)
-    return Executable(host, library, namespace["call"])
+    written = tuple(program.inputs.index(write.input) for write in program.writes)
+    return Executable(host, library, namespace["call"], written)
 
 
 def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str, str]) -> Any:

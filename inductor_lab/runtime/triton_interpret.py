@@ -21,7 +21,7 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle, interpreter_builder
 
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_module import bare_function, device_copy, undecorated
+from inductor_lab.codegen.triton_module import bare_function, device_copy, parts_of, undecorated
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.ops_torch import OPERATIONS
 
@@ -34,6 +34,8 @@ class Interpreted:
 
     def __init__(self, kernel: Kernel) -> None:
         function = bare_function(kernel)
+        for name, part in parts_of(function).items():
+            function.__globals__[name] = InterpretedFunction(part)
         function.__globals__["lab"] = _interpreted_device()
         function.__globals__["libdevice"] = _Libdevice("libdevice")
         function.__globals__["range"] = _range

@@ -81,6 +81,7 @@ Symbols = Mapping[sympy.Symbol, int]
 def _is_fixed(kernel: Kernel) -> bool:
     """Is every launch of the kernel the same?"""
     sizes = [kernel.launch[key] for key in ("xnumel", "ynumel") if key in kernel.launch]
+    sizes += [points for points, _ in kernel.launch.get("parts", ())]
     return "reach" not in kernel.launch and all(isinstance(size, int) for size in sizes)
 
 
@@ -95,16 +96,20 @@ def _symbols(kernel: Kernel, arguments: tuple[Any, ...]) -> Symbols:
 def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, dict[str, Any]]:
     """The grid and the compile-time constants."""
     constants = dict(kernel.launch["constants"])
+    index = {}
+    if "reach" in kernel.launch:
+        small = all(concrete(size, symbols) < INT32_REACH for size in kernel.launch["reach"])
+        index["INDEX"] = tl.int32 if small else tl.int64
+    if "parts" in kernel.launch:
+        parts = kernel.launch["parts"]
+        return (sum(-(-concrete(points, symbols) // block) for points, block in parts),), index
     points = concrete(kernel.launch["xnumel"], symbols)
     if interpret:
         constants["XBLOCK"] = _interpreted_block(points, constants)
-    if "reach" in kernel.launch:
-        small = all(concrete(size, symbols) < INT32_REACH for size in kernel.launch["reach"])
-        constants["INDEX"] = tl.int32 if small else tl.int64
     grid = [-(-points // constants["XBLOCK"])]
     if "ynumel" in kernel.launch:
         grid.append(-(-concrete(kernel.launch["ynumel"], symbols) // constants["YBLOCK"]))
-    return tuple(grid), constants
+    return tuple(grid), {**constants, **index}
 
 
 def _interpreted_block(points: int, constants: Mapping[str, int]) -> int:

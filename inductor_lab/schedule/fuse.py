@@ -25,6 +25,7 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.options import FusionOptions
+from inductor_lab.schedule import combo
 from inductor_lab.schedule.cost import cluster_cost, extern_cost, total
 from inductor_lab.schedule.groups import make_steps
 from inductor_lab.schedule.memory import plan_memory
@@ -38,14 +39,15 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
 
     Nests that reach no output are dropped.  Raises BadOption if `options.off` names no profit rule.
     """
+    known = (*PROFIT, *combo.PROFIT)
     for name in options.off:
-        if name not in PROFIT:
-            raise BadOption("fusion.off", name, f"one of {', '.join(PROFIT)}")
+        if name not in known:
+            raise BadOption("fusion.off", name, f"one of {', '.join(known)}")
     steps = live_steps(program)
     walk = Walk(program, steps, options)
     walk.run()
     calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
-    scheduled = make_steps(walk.clusters.values(), calls)
+    scheduled, combos = make_steps(walk.clusters.values(), calls, program, options)
     buffers = program.buffers
     externs = total(extern_cost(call, buffers) for call in calls.values())
     nests = (cluster_cost(alone) for alone in walk.alone.values())
@@ -53,7 +55,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     return Schedule(
         program=program,
         steps=scheduled,
-        decisions=Decisions(tuple(walk.decisions)),
+        decisions=Decisions((*walk.decisions, *combos)),
         memory=plan_memory(program, scheduled),
         before=total(nests) + externs,
         after=total(groups) + externs,

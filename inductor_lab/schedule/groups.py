@@ -3,76 +3,83 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
 
 from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.ir.index import Index
 from inductor_lab.ir.program import (
+    BufferView,
     ExternCall,
+    LoopProgram,
     Nest,
     Pointwise,
     Reduction,
     Scan,
     Scatter,
-    read_by,
-    written_by,
 )
+from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.cluster import Cluster, Member
+from inductor_lab.schedule.combo import grow, is_pointwise
 from inductor_lab.schedule.cost import cluster_cost
 from inductor_lab.schedule.facts import NestFacts
-from inductor_lab.schedule.result import Group, ScheduleStep
+from inductor_lab.schedule.order import Order, Unit
+from inductor_lab.schedule.result import Cost, Decision, Group, ScheduleStep
 
 NAME_LENGTH = 64
 """Names of groups are cut after the operation that exceeds this."""
 
 
 def make_steps(
-    clusters: Iterable[Cluster], calls: Mapping[int, ExternCall]
-) -> tuple[ScheduleStep, ...]:
+    clusters: Iterable[Cluster],
+    calls: Mapping[int, ExternCall],
+    program: LoopProgram,
+    options: FusionOptions,
+) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]:
     """Groups and extern calls, each after all that it needs; among those that could run, the one
-    that comes first in the program runs first.
+    that comes first in the program runs first, in one kernel with others that are ready too.
 
-    `calls` are the extern calls by their position in the program.
+    `calls` are the extern calls by their position in the program.  The decisions are those about
+    combos.
     """
-    units: dict[int, Cluster | ExternCall] = {cluster.first: cluster for cluster in clusters}
+    units: dict[int, Unit] = {cluster.first: cluster for cluster in clusters}
     units.update(calls)
+    kept = frozenset(o.buffer for o in program.outputs if isinstance(o, BufferView))
+    order = Order(units, program)
     steps: list[ScheduleStep] = []
-    for position in _order(units):
+    decisions: list[Decision] = []
+    while (position := order.next()) is not None:
         unit = units[position]
-        if isinstance(unit, Cluster):
-            count = sum(isinstance(step, Group) for step in steps)
-            steps.append(make_group(unit, count))
-        else:
+        if isinstance(unit, ExternCall):
             steps.append(unit)
-    return tuple(steps)
+            order.done((position,))
+            continue
+        combo = [unit]
+        if options.enabled and options.combos and is_pointwise(unit):
+            ready = (units[at] for at in sorted(order.ready - {position}))
+            others = [other for other in ready if isinstance(other, Cluster)]
+            decisions += grow(combo, others, kept, options)
+        count = sum(isinstance(step, Group) for step in steps)
+        steps.append(make_group(unit, count) if len(combo) == 1 else make_combo(combo, count))
+        order.done(cluster.first for cluster in combo)
+    return tuple(steps), tuple(decisions)
 
 
-def _order(units: Mapping[int, Cluster | ExternCall]) -> Iterable[int]:
-    maker: dict[str, int] = {}
-    for position, unit in units.items():
-        names = unit.written if isinstance(unit, Cluster) else written_by(unit)
-        maker.update(dict.fromkeys(names, position))
-    needs: dict[int, set[int]] = {}
-    users: dict[int, list[int]] = {position: [] for position in units}
-    for position, unit in units.items():
-        names = unit.reads if isinstance(unit, Cluster) else read_by(unit)
-        needs[position] = {maker[name] for name in names if name in maker}
-        for source in needs[position]:
-            users[source].append(position)
-    ready = [position for position in units if not needs[position]]
-    heapify(ready)
-    done = 0
-    while ready:
-        position = heappop(ready)
-        done += 1
-        yield position
-        for user in users[position]:
-            needs[user].discard(position)
-            if not needs[user]:
-                heappush(ready, user)
-    assert done == len(units), "the schedule has a cycle"
+def make_combo(clusters: Sequence[Cluster], number: int) -> Group:
+    """One group of several that run at the same time."""
+    parts = tuple(make_group(cluster, k) for k, cluster in enumerate(clusters))
+    nests = tuple(nest for part in parts for nest in part.nests)
+    inlined = {name: nest for part in parts for name, nest in part.inlined.items()}
+    return Group(
+        name=group_name((*nests, *inlined.values()), number),
+        axes=(),
+        nests=nests,
+        stored=frozenset[str]().union(*(part.stored for part in parts)),
+        inlined=inlined,
+        cost=replace(sum((part.cost for part in parts), Cost()), kernels=1),
+        origins=NO_ORIGINS.union(*(part.origins for part in parts)),
+        combined=parts,
+    )
 
 
 def make_group(cluster: Cluster, number: int) -> Group:

@@ -2,8 +2,9 @@
 
 A buffer is alive from the step that makes it to the last step that reads it.  A kernel's result
 may take the storage of one that is dead by then; or of one that dies in this very kernel, if the
-kernel reads the old element and writes the new one at the same place (in place).  Inputs,
-constants and outputs of the graph are never taken over.
+kernel reads the old element and writes the new one at the same place (in place).  The new value of
+an input is made in the input's storage on the same terms.  Other inputs, constants and outputs of
+the graph are never taken over.
 
 Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLine.plan`) and
 `scheduler.py` (`SchedulerNode.decide_inplace_update`).
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inductor_lab.ir.expr import Masked
 from inductor_lab.ir.index import Index, Size, add_sizes, hint, is_int, mul_sizes
 from inductor_lab.ir.program import (
     Buffer,
@@ -29,7 +31,7 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.schedule.demand import demand
-from inductor_lab.schedule.facts import Place
+from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
@@ -65,13 +67,19 @@ def buffer_lifetimes(program: LoopProgram, steps: Sequence[ScheduleStep]) -> tup
 
     What a library call returns may lie in its arguments' storage (a view), so these live as long.
     """
-    first: dict[str, int] = {}
+    last = last_uses(program, steps)
+    made = ((name, position) for position, step in enumerate(steps) for name in made_by(step))
+    return tuple(
+        Lifetime(name, storage_bytes(program.buffers[name]), position, last[name])
+        for name, position in made
+    )
+
+
+def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep]) -> dict[str, int]:
+    """The step after which nobody reads a buffer, inputs included; see `buffer_lifetimes`."""
     last: dict[str, int] = {}
     for position, step in enumerate(steps):
-        for name in made_by(step):
-            first[name] = last[name] = position
-        for name in needed_by(step):
-            last[name] = position
+        last.update(dict.fromkeys((*made_by(step), *needed_by(step)), position))
     for output in program.outputs:
         if isinstance(output, BufferView):
             last[output.buffer] = len(steps)
@@ -80,10 +88,24 @@ def buffer_lifetimes(program: LoopProgram, steps: Sequence[ScheduleStep]) -> tup
             end = max((last[name] for name in made_by(step)), default=0)
             for name in needed_by(step):
                 last[name] = max(last[name], end)
-    return tuple(
-        Lifetime(name, storage_bytes(program.buffers[name]), start, last[name])
-        for name, start in first.items()
-    )
+    return last
+
+
+def new_values(program: LoopProgram) -> dict[str, str]:
+    """Buffers that could be made in an input's storage, and the input: nobody else returns them,
+    and they lie as the input does."""
+    outputs = [o.buffer for o in program.outputs if isinstance(o, BufferView)]
+    found = {}
+    for write, value in program.written_inputs:
+        assert isinstance(value, BufferView), "an input becomes a tensor"
+        here, there = program.buffers[value.buffer], program.buffers[write.input]
+        alike = value.layout == here.layout == there.layout
+        alike = alike and (here.dtype, here.device) == (there.dtype, there.device)
+        times = 1 + len(write.returned)
+        alone = outputs.count(value.buffer) == times and write.input not in outputs
+        if write.method == "copy_" and alike and alone:
+            found[value.buffer] = write.input
+    return found
 
 
 def made_by(step: ScheduleStep) -> tuple[str, ...]:
@@ -140,6 +162,8 @@ class _Plan:
             for position in range(life.first, min(life.last + 1, len(steps))):
                 self.live[position] += life.nbytes
         self.peak = max(self.live, default=0)
+        self.inputs = new_values(program)
+        self.last = last_uses(program, steps)
         self.reuse: dict[str, str] = {}
         self.in_place: set[str] = set()
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
@@ -156,6 +180,8 @@ class _Plan:
             self.continued(position, nest)
             return
         for name in made_by(group):
+            if self.made_in_input(position, group, name):
+                continue
             candidates = self.available.get(_kind_of_storage(self.buffers[name]), [])
             fitting = [old for old in candidates if self.lives[old].first < position]
             here = [old for old in fitting if self.lives[old].last == position]
@@ -183,6 +209,21 @@ class _Plan:
         if old in candidates:
             candidates.remove(old)
 
+    def made_in_input(self, position: int, group: Group, name: str) -> bool:
+        """Make the new value of an input in the input's storage, if nobody reads the old value any
+        more."""
+        given = self.inputs.get(name)
+        if given is None or self.last.get(given, -1) > position:
+            return False
+        in_use = self.last.get(given) == position
+        if in_use and not runs_in_place(group, given, name, self.buffers):
+            return False
+        self.reuse[name] = given
+        self.in_place.add(name)
+        for later in range(position, self.count):
+            self.live[later] -= self.lives[name].nbytes
+        return True
+
     def affordable(self, old: str, position: int) -> bool:
         """Keeping the dead storage until it is needed must not raise the peak."""
         life = self.lives[old]
@@ -204,9 +245,14 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
     """May `new` be written over `old` by the kernel that reads it?
 
     Each element of `old` must be read for the last time when the element at its place is written:
-    the nest of `new` reads it at just that place, and other nests read it only at the same point of
-    the outer axes, and are over by then (reductions that `new` waits for).
+    the nest of `new` reads it at just that place, and other nests read it at that place in the same
+    loop body, or only at the same point of the outer axes and are over by then (reductions that
+    `new` waits for).  The other parts of a
+    combo run at the same time.
     """
+    if any(old in needed_by(part) for part in group.parts if new not in part.stored):
+        return False
+    group = next(part for part in group.parts if new in part.stored)
     nests = {nest.buffer: nest for nest in group.nests}
     writer = nests[new]
     if isinstance(writer, Scatter):
@@ -226,6 +272,11 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
         return False
     if any(isinstance(nest, Scan) for nest in group.nests):
         return not any(reading.values())  # they run interleaved
+    if _one_body(group):
+        same = all(_flat(p, here) == _flat(store, there) for ps in reading.values() for p in ps)
+        later = list(nests)[list(nests).index(new) :]
+        again = any(reading.get(name) for name in later) and _guarded(writer, producers)
+        return same and not again
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
         return not any(reading.values())
@@ -243,6 +294,19 @@ def _flat(place: Place, layout: Layout) -> Index:
     for index, stride in zip(place, layout.stride, strict=True):
         total = total + index * stride
     return total
+
+
+def _one_body(group: Group) -> bool:
+    """Do all nests run in one loop body?  There, nest after nest loads and stores, and what was
+    loaded once is not loaded again, unless it was loaded under a mask."""
+    axes = set(group.axes)
+    return all(isinstance(n, Pointwise) and set(real_axes(n.axes)) == axes for n in group.nests)
+
+
+def _guarded(nest: Nest, producers: Mapping[str, Pointwise]) -> bool:
+    """Does a nest load anything under a mask only?"""
+    bodies = (nest.body, *(body for body in demand(nest, producers).values() if body is not None))
+    return any(isinstance(node, Masked) for body in bodies for node in body.walk())
 
 
 def _ancestors(nest: Nest, group: Group) -> set[str]:

@@ -112,7 +112,8 @@ def kernel_size(pair: Pair) -> str | None:
 
 @profit
 def parallelism(pair: Pair) -> str | None:
-    """Outer axes run in parallel, inner loops do not: much work needs many points."""
+    """Outer axes run in parallel, inner loops do not: much work needs many points.  Beside a single
+    number (an optimizer's count of steps), whatever does not wait for it keeps its own points."""
     if pair.merged is None or pair.evaluated_on_demand:
         return None
     points = prod(hint(axis.size) for axis in pair.merged.axes)
@@ -120,8 +121,9 @@ def parallelism(pair: Pair) -> str | None:
         return None
     for member in pair.merged.members:
         in_loop = member.accumulates or any(scans_read(pair.merged, member))
-        serial = not in_loop or _waits(member, pair.merged)
-        if serial and member.facts.volume > SERIAL_WORK:
+        waits = _waits(member, pair.merged)
+        longest = SERIAL_WORK if waits or points > 1 else 1
+        if (waits or not in_loop) and member.facts.volume > longest:
             return (
                 f"{member.facts.volume:,} elements of {member.buffer} would be left to "
                 f"{points} independent point{'s' if points != 1 else ''}"

@@ -33,13 +33,15 @@ class Verdict:
 class Decision:
     """Were two nests put into one group, and what did every rule say?
 
+    A producer and its consumer are fused vertically, two that read the same data horizontally, and
+    two that have nothing in common are put beside each other as a combo.
     `choice` is "rules", or "forced", "forbidden", "disabled" where `Options.fusion` decided.
     """
 
     producer: str
     consumer: str
     fused: bool
-    relation: Literal["vertical", "horizontal"]
+    relation: Literal["vertical", "horizontal", "combo"]
     choice: Choice
     verdicts: tuple[Verdict, ...]
     bytes_saved: int = 0
@@ -118,6 +120,9 @@ class Group:
               a scan in a register per element
     inlined   pointwise producers that exist only as expressions: a load of one at any index means
               its body with its axes replaced; their own axes are theirs alone
+    combined  the groups that a combo is made of: independent of one another, each with axes of its
+              own, run at the same time by one kernel.  What a combo says of itself (`axes` apart,
+              which is empty) holds for all of them together.  Empty for any other group.
     """
 
     name: str
@@ -127,9 +132,17 @@ class Group:
     inlined: Mapping[str, Pointwise]
     cost: Cost
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    combined: tuple[Group, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Group, ...]:
+        """The groups of a combo; of any other group, itself."""
+        return self.combined or (self,)
 
     def __repr__(self) -> str:
-        return f"Group({self.name}: {len(self.nests)} nests, {len(self.inlined)} inlined)"
+        parts = f" in {len(self.combined)} parts" if self.combined else ""
+        nests = f"{len(self.nests)} nests, {len(self.inlined)} inlined{parts}"
+        return f"Group({self.name}: {nests})"
 
 
 ScheduleStep: TypeAlias = Group | ExternCall
@@ -152,7 +165,8 @@ class Lifetime:
 class MemoryPlan:
     """Which intermediate takes over whose storage.
 
-    reuse     buffer → the dead buffer whose storage it takes (same device, dtype and byte size)
+    reuse     buffer → the dead buffer whose storage it takes (same device, dtype and byte size),
+              or the input that it is the new value of
     in_place  the subset of `reuse` where one kernel reads the old and writes the new element by
               element at the same places
     freed     step position → buffers that are dead after it, less those whose storage somebody

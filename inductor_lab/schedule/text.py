@@ -54,6 +54,13 @@ def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
 def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
     """One group: its name and outer axes, then its nests in program order with what becomes of
     each."""
+    if group.combined:
+        count = len(group.combined)
+        head = f"{group.name}  # {count} parts, {cost_text(group.cost)}"
+        yield head, group.origins
+        for part in group.combined:
+            yield from ((f"  {text}", origins) for text, origins in group_lines(part, schedule))
+        return
     yield f"{group.name}({axes_text(group.axes)})  # {cost_text(group.cost)}", group.origins
     nests = {nest.buffer: nest for nest in (*group.inlined.values(), *group.nests)}
     order = [step.buffer for step in schedule.program.nests if step.buffer in nests]

@@ -16,7 +16,13 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
-from inductor_lab.schedule.memory import made_by, needed_by, runs_in_place
+from inductor_lab.schedule.memory import (
+    last_uses,
+    made_by,
+    needed_by,
+    new_values,
+    runs_in_place,
+)
 from inductor_lab.schedule.result import Group, Schedule
 
 
@@ -24,7 +30,9 @@ def verify_schedule(schedule: Schedule) -> None:
     """Raise AssertionError, saying what is wrong, unless the schedule keeps all promises of
     `Group`, of the order of steps, and of `MemoryPlan`."""
     for group in schedule.groups:
-        _verify_group(group)
+        for part in group.parts:
+            _verify_group(part)
+        _verify_apart(group)
     _verify_order(schedule)
     _verify_memory(schedule)
 
@@ -53,6 +61,15 @@ def _verify_group(group: Group) -> None:
             assert outer | own == set(real_axes(nest.axes)), f"{where} has inner axes"
             assert not outer & own, f"{where} scans along an outer axis"
         _verify_loads(nest, group, made)
+
+
+def _verify_apart(combo: Group) -> None:
+    """The parts of a combo run at the same time: none may need what another one makes."""
+    assert not combo.combined or not combo.axes, f"{combo.name}: the axes are its parts'"
+    for part in combo.parts:
+        others = {name for other in combo.parts if other is not part for name in other.stored}
+        needed = sorted(others & (needed_by(part) | part.stored))
+        assert not needed, f"a part of {combo.name} needs {needed}, which another part makes"
 
 
 def _verify_loads(nest: Nest, group: Group, made: dict[str, Nest]) -> None:
@@ -91,8 +108,11 @@ def _verify_memory(schedule: Schedule) -> None:
     outputs = {o.buffer for o in schedule.program.outputs if isinstance(o, BufferView)}
     assert len(set(plan.reuse.values())) == len(plan.reuse), "a storage is taken over twice"
     for new, old in plan.reuse.items():
-        here, there = lives[old], lives[new]
         assert old not in outputs, f"{new} takes the storage of the output {old}"
+        if old not in lives:
+            _verify_new_value(schedule, old, new, lives[new].first)
+            continue
+        here, there = lives[old], lives[new]
         if new in plan.in_place:
             group = schedule.steps[there.first]
             assert not isinstance(group, ExternCall), f"{new} is no result of a group"
@@ -100,3 +120,13 @@ def _verify_memory(schedule: Schedule) -> None:
             assert safe and here.last == there.first, f"{new} must not overwrite {old}"
         else:
             assert here.last < there.first, f"{new} takes {old} while it is alive"
+
+
+def _verify_new_value(schedule: Schedule, given: str, new: str, made: int) -> None:
+    """`new` is made in the storage of the input `given` by step `made`."""
+    program, step = schedule.program, schedule.steps[made]
+    assert new_values(program).get(new) == given, f"{new} is not the new value of {given}"
+    last = last_uses(program, schedule.steps).get(given, -1)
+    assert isinstance(step, Group) and last <= made, f"{given} is read after {new} is made in it"
+    safe = last < made or runs_in_place(step, given, new, program.buffers)
+    assert safe, f"{new} must not overwrite {given}"

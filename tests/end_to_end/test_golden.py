@@ -18,8 +18,19 @@ def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tenso
     return F.layer_norm(x, (256,), w, b)
 
 
+def momentum(xs: list[torch.Tensor], grads: list[torch.Tensor], kept: list[torch.Tensor]) -> None:
+    """Two tensors share a size, so they share a function of the combo."""
+    torch._foreach_lerp_(kept, grads, 0.1)
+    torch._foreach_add_(xs, kept, alpha=-0.01)
+
+
+def lists(*sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], ...]:
+    return tuple([torch.zeros(size) for size in sizes] for _ in range(3))
+
+
 FUNCTIONS = {p.name: p.make for p in PROGRAMS[:4]} | {
     "softmax": lambda: (softmax, (torch.randn(64, 1000),)),
+    "momentum": lambda: (momentum, lists((300, 200), (64,), (7, 3), (64,))),
     "layer_norm": lambda: (layer_norm, (torch.randn(64, 256), torch.ones(256), torch.zeros(256))),
 }
 

@@ -1,5 +1,7 @@
 """Every rule of the verifier accepts a legal program and refuses the one that breaks just it."""
 
+from dataclasses import replace
+
 import pytest
 import sympy
 import torch
@@ -16,6 +18,7 @@ from inductor_lab.ir.program import (
     Pointwise,
     Reduction,
     Scatter,
+    Write,
 )
 from inductor_lab.ir.verify import (
     EXPR_RULES,
@@ -48,6 +51,13 @@ def pointwise(body, dtype=None, size=(4, 8)):
     axes = (i, j)[: len(size)]
     out = buffer("out", size=size, dtype=dtype or body.dtype)
     return program(Pointwise("out", axes, body), buffers=(out,))
+
+
+def written(write):
+    """A program that gives an input a new value."""
+    made = pointwise(x)
+    view = BufferView("out", Layout.contiguous((4, 8)))
+    return replace(made, outputs=(view,), writes=(write,))
 
 
 def reduction(kind="sum", body=None, dtype=f32):
@@ -167,6 +177,11 @@ CASES = {
         pointwise(Masked(inside, shifted, one)),
         pointwise(shifted),
         "the index i1 + 1 of x leaves 0..8",
+    ),
+    "writes_go_to_inputs": (
+        written(Write("x", "copy_")),
+        written(Write("out", "copy_")),
+        "out is written, which is no input or written twice",
     ),
     "op_known": (
         pointwise(op("add", x, one)),

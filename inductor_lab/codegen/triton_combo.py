@@ -1,0 +1,126 @@
+"""A combo in Triton: one function for each kind of part; the program's number says which it runs.
+
+    block = tl.program_id(0)
+    if block < 2304:
+        part0(block, in0, in1, out0, 1024)          2304 blocks of 1024 elements
+    elif block < 2307:
+        part1(block - 2304, in2, in3, out1, 256)    three of 256
+
+Parts with the same text are one function.
+
+Inductor: `codegen/triton_combo_kernel.py`, `ComboKernel.SequentialDispatch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.triton import Printer
+from inductor_lab.codegen.triton_blocks import Blocks, blocks_of, index_type, reach
+from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+
+BLOCK = "block"
+"""The first argument of a part's function: which of its blocks to compute."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: the text of its function (less its name) and what it is called with."""
+
+    lines: tuple[Line, ...]
+    parameters: tuple[Parameter, ...]
+    blocks: Blocks
+    origins: Origins
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        return tuple(line.text for line in self.lines)
+
+
+def combo_kernel(
+    group: Group, buffers: Mapping[str, Buffer], name: str, device: str, ops: Mapping[str, str]
+) -> Kernel:
+    """Print a combo; see `triton.triton_kernel`."""
+    trees = [build_tree(part, buffers) for part in group.combined]
+    tree = tuple(stmt for part in trees for stmt in part)
+    parameters = kernel_parameters(tree, buffers)
+    blocks = [blocks_of(part, tiles=False) for part in trees]
+    reached = tuple(dict.fromkeys(s for cut in blocks for s in reach(parameters, buffers, cut)))
+    index = index_type(reached)
+    parts = []
+    for own, cut, part in zip(trees, blocks, group.combined, strict=True):
+        needed = kernel_parameters(own, buffers)
+        lines = Printer("", needed, cut, ops, index, BLOCK).body()
+        parts.append(Part(lines, needed, cut, part.origins))
+    caller = Printer(name, parameters, blocks[0], ops, index)
+    launch: dict[str, Any] = {
+        "constants": {},
+        "num_warps": max(cut.warps for cut in blocks),
+        "parts": tuple((cut.xnumel, cut.xblock) for cut in blocks),
+    }
+    if index == "INDEX":
+        launch["reach"] = reached
+    lines = tuple(_Text(caller, parts).lines())
+    return Kernel(name, "triton", device, Code(lines), parameters, tree, group, buffers, launch)
+
+
+class _Text:
+    """The functions of the parts, each text once, and the kernel that calls them."""
+
+    def __init__(self, caller: Printer, parts: list[Part]) -> None:
+        self.caller, self.parts = caller, parts
+        texts = dict.fromkeys(part.text for part in parts)
+        self.functions = {text: f"part{number}" for number, text in enumerate(texts)}
+
+    def lines(self) -> Iterator[Line]:
+        for text, function in self.functions.items():
+            alike = [part for part in self.parts if part.text == text]
+            first = alike[0]
+            arguments = [BLOCK, *(p.name for p in first.parameters)]
+            yield from self.caller.heading(function, arguments, first.blocks.constants)
+            for same in zip(*(part.lines for part in alike), strict=True):
+                yield replace(same[0], origins=NO_ORIGINS.union(*(x.origins for x in same)))
+            yield from (Line("", statement=False), Line("", statement=False))
+        names = [p.name for p in self.caller.parameters]
+        yield from self.caller.heading(self.caller.name, names, ())
+        yield Line(f"    {BLOCK} = tl.program_id(0)", statement=False)
+        yield from self.calls()
+
+    def calls(self) -> Iterator[Line]:
+        """Each part for its range of block numbers."""
+        given = {(p.buffer, p.symbol): p.name for p in self.caller.parameters}
+        ends = list(self.ends())
+        for name, value in ends:
+            if name != value:
+                yield Line(f"    {name} = {value}", statement=False)
+        word, start = "if", "0"
+        for part, (end, _) in zip(self.parts, ends, strict=True):
+            yield Line(f"    {word} {BLOCK} < {end}:", statement=False)
+            first = BLOCK if start == "0" else f"{BLOCK} - {start}"
+            arguments = [first, *(given[p.buffer, p.symbol] for p in part.parameters)]
+            arguments += map(str, part.blocks.constants.values())
+            arguments += ["INDEX"] * (self.caller.index_type == "INDEX")
+            call = f"{self.functions[part.text]}({', '.join(arguments)})"
+            yield Line(f"        {call}", part.origins)
+            word, start = "elif", end
+
+    def ends(self) -> Iterator[tuple[str, str]]:
+        """The number after the last block of each part: a name, and its value as text."""
+        total, text = 0, ""
+        for number, part in enumerate(self.parts):
+            points, block = part.blocks.xnumel, part.blocks.xblock
+            if isinstance(points, int) and not text:
+                total += -(-points // block)
+                yield str(total), str(total)
+                continue
+            before = text or str(total)
+            count = f"({self.caller.text.size(points).inside()} + {block - 1}) // {block}"
+            text = f"end{number}"
+            yield text, f"{before} + {count}"

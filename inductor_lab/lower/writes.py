@@ -1,0 +1,60 @@
+"""Inputs that are written to: what a graph leaves in them becomes results of the graph.
+
+    y = x + 1; x.copy_(y); return z      →      y = x + 1; return z, y        y is written to x
+
+AOTAutograd moves all writes to the end of a graph.  So what comes before is functional, every
+stage can run without changing its inputs, and the memory plan decides whether the new value is
+made in the input's own storage or copied there by the host program.
+
+Inductor: `fx_passes/reinplace.py`, and `copy_` as a lowering (`MutationLayoutSHOULDREMOVE`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.program import Write
+
+aten = torch.ops.aten
+METHODS = {aten.copy_.default: "copy_", aten.set_.source_Tensor: "set_"}
+
+
+def may_write_inputs(inputs: Sequence[Any]) -> bool:
+    """May AOTAutograd leave writes to inputs in the graph?  Only where no gradient is recorded:
+    a graph that is differentiated has to be functional."""
+    tensors = [given for given in inputs if isinstance(given, torch.Tensor)]
+    return not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors)
+
+
+def written_apart(
+    module: torch.fx.GraphModule,
+) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
+    """The graph with one more result for each input that it writes to, and these writes in order.
+
+    The module itself where nothing is written.
+    """
+    if not any(_is_write(node) for node in module.graph.nodes):
+        return module, ()
+    module = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    found = [node for node in module.graph.nodes if _is_write(node)]
+    writes, values = [], []
+    for node in found:
+        given, value = node.args[:2]
+        results = module.graph.output_node().args[0]
+        returned = tuple(k for k, result in enumerate(results) if result is node)
+        writes.append(Write(given.name, METHODS[node.target], returned))
+        values.append(value)
+        node.replace_all_uses_with(value)
+        module.graph.erase_node(node)
+    output = module.graph.output_node()
+    output.args = ((*output.args[0], *values),)
+    module.recompile()
+    return module, tuple(writes)
+
+
+def _is_write(node: torch.fx.Node) -> bool:
+    return node.target in METHODS and node.args[0].op == "placeholder"

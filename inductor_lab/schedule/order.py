@@ -1,0 +1,71 @@
+"""The order in which kernels and library calls run.
+
+Each runs after all that it needs.  One that writes a new value into an input runs, if it can, after
+all others that read the input: then the value may be made in the input's own storage.
+
+Inductor: `scheduler.py`, `topological_sort_schedule` and the WeakDeps of mutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from inductor_lab.ir.program import BufferView, ExternCall, LoopProgram, read_by, written_by
+from inductor_lab.schedule.cluster import Cluster
+
+Unit: TypeAlias = Cluster | ExternCall
+"""What runs as a whole.  Units are known by their position in the program."""
+
+
+class Order:
+    """Hands out units that may run; `ready` are those for which nothing is missing."""
+
+    def __init__(self, units: Mapping[int, Unit], program: LoopProgram) -> None:
+        maker = {name: at for at, unit in units.items() for name in _written(unit)}
+        self.needs = {
+            at: {maker[name] for name in _reads(unit) if name in maker}
+            for at, unit in units.items()
+        }
+        self.waits = {at: set[int]() for at in units}
+        readers: dict[str, set[int]] = {}
+        for at, unit in units.items():
+            for name in _reads(unit):
+                readers.setdefault(name, set()).add(at)
+        for write, value in program.written_inputs:
+            if isinstance(value, BufferView) and value.buffer in maker:
+                writer = maker[value.buffer]
+                self.waits[writer] |= readers.get(write.input, set()) - {writer}
+        self.users: dict[int, list[int]] = {at: [] for at in units}
+        for at in units:
+            for source in self.needs[at] | self.waits[at]:
+                self.users[source].append(at)
+        self.left = set(units)
+        self.ready = {at for at in units if not self.needs[at] and not self.waits[at]}
+
+    def next(self) -> int | None:
+        """The unit that comes first in the program among those that may run; None at the end."""
+        if not self.ready and self.left:
+            able = [at for at in self.left if not self.needs[at]]
+            assert able, "the schedule has a cycle"
+            self.ready.add(min(able))
+        return min(self.ready, default=None)
+
+    def done(self, positions: Iterable[int]) -> None:
+        """These have run: who waited for them alone is ready now."""
+        for at in positions:
+            self.ready.discard(at)
+            self.left.discard(at)
+            for user in self.users[at]:
+                self.needs[user].discard(at)
+                self.waits[user].discard(at)
+                if user in self.left and not self.needs[user] and not self.waits[user]:
+                    self.ready.add(user)
+
+
+def _written(unit: Unit) -> Iterable[str]:
+    return unit.written if isinstance(unit, Cluster) else written_by(unit)
+
+
+def _reads(unit: Unit) -> Iterable[str]:
+    return unit.reads if isinstance(unit, Cluster) else read_by(unit)

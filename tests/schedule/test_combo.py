@@ -1,0 +1,162 @@
+"""Combos: what may run in one kernel with what, and what memory they may share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from inductor_lab.errors import BadOption
+from inductor_lab.ir.index import ZERO
+from inductor_lab.schedule import combo
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.schedule.verify import verify_schedule
+from tests.schedule.programs import checked, reasons
+
+
+def wave(*size: int) -> torch.Tensor:
+    return torch.arange(1.0, 1 + torch.Size(size).numel()).reshape(size).sin()
+
+
+def apart(x, y):
+    return x.sin(), y.cos()
+
+
+def with_a_sum(x, y):
+    return x.sin(), y.sum(1)
+
+
+def intermediates(x, y):
+    """Both are read by a matmul, so both are made long before."""
+    return x.sin() @ x, y.cos() @ y
+
+
+def chained(x, y):
+    """The second kernel of each chain is ready when the matmul is done."""
+    return (x.sin() @ x).exp(), (y.cos() @ y).exp()
+
+
+def far(x, y):
+    first = y.cos()
+    for _ in range(combo.FAR + 10):
+        x = x.sin() @ x
+    return first, (x @ x).exp(), y.sin() * 2
+
+
+def many(*xs):
+    return tuple(x.sin() for x in xs)
+
+
+SMALL = (wave(40), wave(3, 50))
+
+
+def sizes(schedule: Schedule) -> list[int]:
+    return [len(group.parts) for group in schedule.groups]
+
+
+def test_different_sizes_are_one_kernel():
+    schedule = checked(apart, *SMALL)
+    assert sizes(schedule) == [2]
+    group = schedule.groups[0]
+    assert [part.axes[0].size for part in group.parts] == [40, 3]
+    assert group.cost.kernels == schedule.after.kernels == 1
+    assert group.cost.bytes == sum(part.cost.bytes for part in group.parts)
+    decision = schedule.decisions.about("buf0", "buf1")
+    assert decision.fused and decision.relation == "combo" and decision.bytes_saved == 0
+    assert {v.rule for v in decision.verdicts} == {*combo.LEGALITY, *combo.PROFIT}
+
+
+def test_they_can_be_switched_off():
+    assert sizes(checked(apart, *SMALL, combos=False)) == [1, 1]
+    assert sizes(checked(apart, *SMALL, enabled=False)) == [1, 1]
+    schedule = checked(apart, *SMALL, forbid=(("buf0", "buf1"),))
+    assert sizes(schedule) == [1, 1]
+    assert schedule.decisions.about("buf0", "buf1").choice == "forbidden"
+
+
+def test_reductions_stay_by_themselves():
+    schedule = checked(with_a_sum, *SMALL)
+    assert sizes(schedule) == [1, 1]
+    assert reasons(schedule, "buf0", "buf1") == {"combo_pointwise": "buf1 is a reduction"}
+    schedule = checked(with_a_sum, *SMALL, force=(("buf0", "buf1"),))
+    assert sizes(schedule) == [1, 1]
+
+
+def test_large_intermediates_wait_for_their_turn():
+    assert sizes(checked(intermediates, wave(20, 20), wave(30, 30))) == [2]
+    large = wave(500, 500), wave(400, 400)
+    schedule = checked(intermediates, *large)
+    assert sizes(schedule) == [1, 1]
+    assert "combo_held" in reasons(schedule, "buf0", "buf2")
+    schedule = checked(intermediates, *large, off=("combo_held",))
+    assert sizes(schedule) == [2]
+    schedule = checked(intermediates, *large, force=(("buf0", "buf2"),))
+    assert sizes(schedule) == [2]
+
+
+def test_only_what_is_ready_is_asked():
+    schedule = checked(chained, wave(20, 20), wave(20, 20) * 2)
+    assert sizes(schedule) == [2, 1, 1]
+
+
+def test_distance_and_size():
+    schedule = checked(far, wave(4, 4) / 9, wave(7))
+    assert "combo_near" in {r for d in schedule.decisions for r in _refused(d)}
+    xs = [wave(3 + k) for k in range(combo.MAX_POINTERS // 2 + 5)]
+    schedule = checked(many, *xs)
+    assert sizes(schedule) == [combo.MAX_POINTERS // 2, 5]
+    assert "combo_size" in {r for d in schedule.decisions for r in _refused(d)}
+
+
+def _refused(decision):
+    return {v.rule for v in decision.verdicts if v.reason is not None}
+
+
+def test_devices():
+    schedule = checked(apart, *SMALL, combos=False)
+    here, there = (_cluster(schedule, k) for k in (0, 1))
+    assert combo.combo_device(combo.Candidate((here,), here, frozenset())) is None
+    refused = combo.combo_device(combo.Candidate((here,), there, frozenset()))
+    assert refused == "buf0 is on cpu, buf1 on cuda:0"
+
+
+def _cluster(schedule: Schedule, number: int):
+    """The cluster of one nest of a program whose second buffer is on a GPU."""
+    from inductor_lab.schedule.cluster import single
+    from inductor_lab.schedule.facts import nest_facts
+
+    buffers = dict(schedule.program.buffers)
+    buffers["buf1"] = replace(buffers["buf1"], device="cuda:0")
+    return single(nest_facts(schedule.program.nests[number], number), buffers)
+
+
+def test_only_profit_rules_can_be_left_out():
+    with pytest.raises(BadOption, match="combo_pointwise"):
+        checked(apart, *SMALL, off=("combo_pointwise",))
+
+
+def test_nothing_is_reused_within_a_combo():
+    """`a` dies in the first part; the second one runs at the same time and must not take it."""
+
+    def function(x, y):
+        a = x @ x
+        return a.sin(), y.cos()
+
+    schedule = checked(function, wave(16, 16), wave(16, 16) * 2)
+    combined = next(group for group in schedule.groups if group.combined)
+    assert len(combined.parts) == 2
+    owner = {new: old for new, old in schedule.memory.reuse.items()}
+    assert owner == {"buf1": "buf0"}, "sin writes over the matmul's result, cos does not"
+
+
+def test_the_verifier_sees_dependent_parts():
+    schedule = checked(apart, *SMALL)
+    group = schedule.groups[0]
+    first, second = group.combined
+    own = second.nests[0]
+    load = replace(next(iter(first.nests[0].body.loads())), buffer="buf0", index=(ZERO,))
+    reading = replace(second, nests=(replace(own, body=load),))
+    wrong = replace(group, combined=(first, reading), nests=(*first.nests, *reading.nests))
+    with pytest.raises(AssertionError, match="another part makes"):
+        verify_schedule(replace(schedule, steps=(wrong,)))
