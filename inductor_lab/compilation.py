@@ -26,6 +26,7 @@ from inductor_lab.observer import Phase
 from inductor_lab.rewrite.record import Decomposed
 from inductor_lab.rewrite.result import Rewrites
 from inductor_lab.runtime.executable import Executable
+from inductor_lab.runtime.matmul import Choice
 from inductor_lab.schedule.result import Cost, Schedule
 from inductor_lab.trace import write_trace
 from inductor_lab.what_if import Call, Comparison, recompile
@@ -36,7 +37,8 @@ class CompiledPart(Shown):
     """One direction of one graph, from ATen ops to running code.
 
     `name` is "forward" (also when no gradient is needed) or "backward"; `times` has one entry for
-    each step of the schedule, once `Compilation.measure` has run.
+    each step of the schedule, once `Compilation.measure` has run.  `libraries` tells which library
+    got which matrix product, with the seconds of both.
     """
 
     name: str
@@ -49,6 +51,7 @@ class CompiledPart(Shown):
     host: HostProgram
     executable: Executable | None = field(default=None, metadata={"live": True})
     times: tuple[StepTime, ...] = ()
+    libraries: tuple[Choice, ...] = ()
 
     def __repr__(self) -> str:
         return f"CompiledPart({self.name}: {self.schedule!r})"

@@ -57,6 +57,8 @@ class Options:
     rewrites_off    names of rewrite passes or rules to leave out
     fusion          `FusionOptions`, or a dict of its fields
     cache           use the on-disk cache of compiled libraries
+    matmul          "measured": each large matrix product goes to the library that is faster on this
+                    machine, ATen's own or oneDNN; "aten": as eager
     memory_pool     big CPU tensors come from memory that stays mapped, at most this many times what
                     the largest call needs (`lab.release_memory()` empties it); 0: torch's allocator
     """
@@ -71,6 +73,7 @@ class Options:
     rewrites_off: tuple[str, ...] = ()
     fusion: FusionOptions = field(default_factory=FusionOptions)
     cache: bool = True
+    matmul: str = "measured"
     memory_pool: float = 2.0
 
     def __post_init__(self) -> None:
@@ -85,6 +88,8 @@ class Options:
             )
         if not 0.0 <= self.memory_budget <= 1.0:
             raise BadOption("memory_budget", self.memory_budget, "a number from 0 to 1")
+        if self.matmul not in ("measured", "aten"):
+            raise BadOption("matmul", self.matmul, "'measured' or 'aten'")
         if not self.memory_pool >= 0.0:
             raise BadOption("memory_pool", self.memory_pool, "a number, 0 or larger")
 

@@ -31,6 +31,7 @@ from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.executable import build_executable
+from inductor_lab.runtime.matmul import choose_libraries
 from inductor_lab.schedule.fuse import schedule_program
 
 T = TypeVar("T")
@@ -103,6 +104,7 @@ class GraphCompiler:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
         schedule = phase("schedule", lambda: schedule_program(loops, fusion))
+        schedule, libraries = phase("libraries", lambda: choose_libraries(schedule, options))
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
         host = phase("host", lambda: host_program(schedule, kernels, options))
         executable = None
@@ -119,6 +121,7 @@ class GraphCompiler:
                 rewrites=rewrites,
                 loops=loops,
                 schedule=schedule,
+                libraries=libraries,
                 kernels=kernels,
                 host=host,
                 executable=executable,

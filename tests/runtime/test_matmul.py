@@ -1,0 +1,103 @@
+"""Matrix products go to the library that is faster here; either computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.runtime import matmul
+
+pytestmark = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"
+)
+M, K, N = 256, 320, 256
+
+
+@pytest.fixture
+def onednn_wins(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """What the clock would have to say for oneDNN to be taken, whatever machine this is."""
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(matmul, "timed", lambda product: (2.0, 1.0))
+
+
+def calls_of(c: lab.Compilation) -> set[str]:
+    return {use.op for use in c.coverage.extern}
+
+
+def operands(dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    sizes = {"a": (M, K), "at": (K, M), "w": (N, K), "b": (K, N), "bias": (N,), "wide": (M, 2 * K)}
+    return {name: torch.randn(size).to(dtype) for name, size in sizes.items()}
+
+
+PRODUCTS: dict[str, Callable[[dict[str, torch.Tensor]], torch.Tensor]] = {
+    "linear": lambda t: torch.nn.functional.linear(t["a"], t["w"], t["bias"]),
+    "no bias": lambda t: torch.nn.functional.linear(t["a"], t["w"]),
+    "mm": lambda t: t["a"] @ t["b"],
+    "transposed": lambda t: t["at"].t() @ t["w"].t(),
+    "slices": lambda t: t["wide"][:, K:] @ t["b"],
+    "every other column": lambda t: t["wide"][:, ::2] @ t["b"],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_onednn_computes_the_same(name: str, dtype: torch.dtype, onednn_wins: None) -> None:
+    given = operands(dtype)
+    c = lab.inspect(PRODUCTS[name], given)
+    assert calls_of(c) == {matmul.ONEDNN}
+    exact = PRODUCTS[name]({key: value.double() for key, value in given.items()})
+    bound = 2e-6 if dtype is torch.float32 else 1e-2
+    error = (c.result.double() - exact).abs().max() / exact.abs().max()
+    assert error < bound
+    (choice,) = c.graphs[0].forward.libraries
+    assert choice.chosen == "oneDNN" and f"({M}, {K}) x ({K}, {N})" in str(choice)
+    torch.testing.assert_close(c.graphs[0].forward.schedule.run(*c.graphs[0].inputs)[0], c.result)
+
+
+def test_a_training_step_follows_changed_weights(onednn_wins: None) -> None:
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(K, N), torch.randn(M, K)
+    twin = torch.nn.Linear(K, N)
+    twin.load_state_dict(layer.state_dict())
+    fast = lab.compile(layer)
+    for model, forward in ((layer, fast), (twin, twin)):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            forward(x).square().mean().backward()
+            optimizer.step()
+    torch.testing.assert_close(layer.weight, twin.weight)
+    torch.testing.assert_close(fast(x), twin(x), rtol=1e-4, atol=1e-5)
+
+
+def test_what_onednn_cannot_do_stays_with_aten(onednn_wins: None) -> None:
+    t = operands(torch.float64)
+    assert calls_of(lab.inspect(lambda a, b: a @ b, t["a"], t["b"])) == {"aten.mm.default"}
+    t = operands()
+    square = torch.randn(M, N)
+    wide = lab.inspect(lambda s, a, b: torch.addmm(s, a, b), square, t["a"], t["b"])
+    scaled = lab.inspect(
+        lambda s, a, b: torch.addmm(s, a, b, alpha=2), t["bias"], t["a"], t["b"]
+    )
+    small = lab.inspect(lambda a, b: a @ b, t["a"][:8, :8], t["b"][:8, :8])
+    for c in (wide, scaled, small):
+        assert calls_of(c) <= {"aten.addmm.default", "aten.mm.default"}
+
+
+def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
+    asked = []
+    real = matmul.timed
+    monkeypatch.setattr(matmul, "timed", lambda product: asked.append(product) or real(product))
+    t = operands()
+    for _ in range(2):
+        (choice,) = lab.inspect(PRODUCTS["mm"], t).graphs[0].forward.libraries
+    assert len(asked) == 1 and min(choice.aten, choice.onednn) > 0
+    plain = lab.inspect(PRODUCTS["mm"], t, options={"matmul": "aten"})
+    assert plain.graphs[0].forward.libraries == () and calls_of(plain) == {"aten.mm.default"}
+    with pytest.raises(lab.LabError, match="matmul"):
+        lab.Options(matmul="fastest")
