@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.ir.program import ExternCall
 from inductor_lab.runtime import matmul
 
 pytestmark = pytest.mark.skipif(
@@ -24,7 +25,8 @@ def onednn_wins(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
 
 
 def calls_of(c: lab.Compilation) -> set[str]:
-    return {use.op for use in c.coverage.extern}
+    steps = c.graphs[0].forward.schedule.steps
+    return {step.op for step in steps if isinstance(step, ExternCall)}
 
 
 def operands(dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
