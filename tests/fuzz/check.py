@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,63 +22,104 @@ class Wrong(AssertionError):
     """A stage computes something else than eager mode."""
 
 
-def check(program: Program, **options: Any) -> None:
+def check(program: Program, *, gradients: bool = False, **options: Any) -> None:
     """Raise Wrong, or what the compiler raised, unless all stages agree with eager mode.
 
     Stages are left out where the program reshaped its inputs (`x.t_()`): those cannot run again.
-    Programs with which torch.compile fails even before our compiler (`aot_eager`) pass.
+    Programs with which torch.compile fails even before our compiler (`aot_eager`) pass, and with
+    `gradients` those that eager mode cannot differentiate.
     """
-    expected, ideal = outcome(program, False), outcome(program, True)
+    if gradients:
+        program = program.with_copies()
     try:
-        check_against(program, expected, ideal, options)
+        expected, ideal = outcome(program, False, gradients), outcome(program, True, gradients)
+    except RuntimeError:
+        if gradients:
+            return
+        raise
+    if len(expected) != len(ideal) or (gradients and not all(map(is_finite, ideal))):
+        return
+    try:
+        check_against(program, expected, ideal, gradients, options)
     except Exception:
-        if torch_can(program, expected, ideal, options.get("dynamic")):
+        if torch_can(program, expected, ideal, gradients, options.get("dynamic")):
             raise
 
 
 def check_against(
-    program: Program, expected: Sequence[Any], ideal: Sequence[Any], options: dict[str, Any]
+    program: Program,
+    expected: Sequence[Any],
+    ideal: Sequence[Any],
+    gradients: bool,
+    options: dict[str, Any],
 ) -> None:
     """Every stage against results that are known."""
     torch.compiler.reset()
     coarse = coarsest(program)
     given = program.make()
-    compilation = lab.inspect(program.function(), *given, options=options)
-    found = [*compilation.result, *given]
+    compilations = []
+
+    def compiled(*inputs: torch.Tensor) -> Any:
+        compilations.append(lab.inspect(program.function(), *inputs, options=options))
+        return compilations[-1].result
+
+    found = [*results(compiled, given, gradients), *given]
     compare("the compiled program", program, found, expected, ideal, coarse)
     pairs = zip(given, program.make(), strict=True)
     if all((x.shape, x.stride()) == (new.shape, new.stride()) for x, new in pairs):
-        for graph in compilation.graphs:
+        for graph in compilations[0].graphs:
             check_stages(program, graph, coarse)
 
 
 def torch_can(
-    program: Program, expected: Sequence[Any], ideal: Sequence[Any], dynamic: bool | None
+    program: Program,
+    expected: Sequence[Any],
+    ideal: Sequence[Any],
+    gradients: bool,
+    dynamic: bool | None,
 ) -> bool:
     """Is the program right with capture and functionalization alone?"""
     torch.compiler.reset()
     given = program.make()
     compiled = torch.compile(program.function(), backend="aot_eager", dynamic=dynamic)
     try:
-        found = [*compiled(*given), *given]
+        found = [*results(compiled, given, gradients), *given]
         compare("aot_eager", program, found, expected, ideal, coarsest(program))
     except Exception:
         return False
     return True
 
 
-def outcome(program: Program, precise: bool) -> list[torch.Tensor]:
+def outcome(program: Program, precise: bool, gradients: bool = False) -> list[torch.Tensor]:
     """Results, and the inputs as the program left them, in eager mode (or all in float64)."""
     given = program.make()
     if not precise:
-        return [*program.function()(*given), *given]
+        return [*results(program.function(), given, gradients), *given]
     given = [x.double() if x.is_floating_point() else x for x in given]
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)  # for what becomes of whole numbers
     try:
-        return [*program.function(precise=True)(*given), *given]
+        return [*results(program.function(precise=True), given, gradients), *given]
     finally:
         torch.set_default_dtype(before)
+
+
+def results(
+    function: Callable[..., Any], given: Sequence[torch.Tensor], gradients: bool
+) -> list[torch.Tensor]:
+    """What a function returns, and the gradients of that."""
+    if not gradients:
+        return list(function(*given))
+    leaves = [x.requires_grad_() for x in given if x.is_floating_point()]
+    found = list(function(*given))
+    outputs = [x for x in found if x.requires_grad]
+    along = [torch.arange(x.numel()).sin().reshape(x.shape).to(x.dtype) for x in outputs]
+    derived = torch.autograd.grad(outputs, leaves, along, allow_unused=True) if outputs else ()
+    return [x.detach() for x in (*found, *derived) if x is not None]
+
+
+def is_finite(tensor: torch.Tensor) -> bool:
+    return bool(tensor.detach().isfinite().all())
 
 
 def check_stages(program: Program, graph: Any, coarse: float) -> None:

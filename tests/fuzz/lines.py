@@ -28,7 +28,7 @@ def floating(tensor: torch.Tensor) -> bool:
 
 
 def whole(tensor: torch.Tensor) -> bool:
-    return tensor.dtype in (torch.int64, torch.int32, torch.uint8)
+    return tensor.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def pick(values: Values, draw: st.DrawFn, fits: Callable[[torch.Tensor], bool]) -> str | None:
@@ -179,11 +179,13 @@ SUMS = ["sum({d})", "mean({d})", "sum()", "sum({d},keepdim=True)", "cumsum({d})"
 REDUCTIONS = [
     *SUMS, "amax({d})", "amin({d},keepdim=True)", "softmax({d})", "logsumexp({d})", "std({d})",
     "var({d},keepdim=True)", "log_softmax({d})", "norm(dim={d})", "max({d}).values", "prod({d})",
-    "cummax({d}).values", "logcumsumexp({d})", "max()", "min()",
+    "cummax({d}).values", "logcumsumexp({d})", "max()", "min()", "cummin({d}).values",
+    "cumprod({d})", "diff(dim={d})", "count_nonzero({d})", "nansum({d})",
 ]  # fmt: skip
 ORDERS = ["argmax({d})", "argmin({d})", "max({d}).indices", "sort({d}).values", "argmax()",
-          "cummax({d}).values", "topk(1,{d}).values", "argsort({d},stable=True)"]  # fmt: skip
-KEEP = ("sum", "amax", "amin", "max", "min", "cummax")
+          "cummax({d}).indices", "cummin({d}).indices", "topk(1,{d}).values",
+          "argsort({d},stable=True)"]  # fmt: skip
+KEEP = ("sum", "amax", "amin", "max", "min", "cummax", "cummin", "nansum", "diff", "count")
 
 
 @kind
@@ -220,7 +222,35 @@ def matmul(values: Values, draw: st.DrawFn) -> bool:
     return values.add(f"{name}@{name}.mT", (name,), False)
 
 
+@kind
+def window(values: Values, draw: st.DrawFn) -> bool:
+    """Something of several neighbours along the last dimensions."""
+    name = pick(values, draw, lambda t: t.dtype == torch.float32 and t.dim() in (3, 4))
+    if name is None:
+        return False
+    texts = PADS + (WINDOWS_1D if values[name].dim() == 3 else WINDOWS_2D)
+    text = draw(st.sampled_from(texts))
+    return values.add(text.format(name), (name,), "max_" in text or "pad(" in text)
+
+
+PADS = ["F.pad({0},(1,1),mode='reflect')", "F.pad({0},(2,1),mode='replicate')",
+        "F.pad({0},(1,0),mode='circular')", "F.interpolate({0},scale_factor=2)"]  # fmt: skip
+WINDOWS_1D = [
+    "F.max_pool1d({0},2)", "F.max_pool1d({0},2,1,1)", "F.avg_pool1d({0},3,1,1)",
+    "F.adaptive_avg_pool1d({0},3)", "F.interpolate({0},size=5,mode='linear')",
+    "F.adaptive_max_pool1d({0},2)", "F.lp_pool1d({0},2,2)",
+]  # fmt: skip
+WINDOWS_2D = [
+    "F.max_pool2d({0},2,1)", "F.max_pool2d({0},3,2,1)", "F.avg_pool2d({0},2,1)",
+    "F.avg_pool2d({0},2,1,1,count_include_pad=False)", "F.adaptive_avg_pool2d({0},2)",
+    "F.interpolate({0},size=(5,3),mode='bilinear')", "F.pixel_shuffle({0},2)",
+    "F.interpolate({0},size=(4,6),mode='bicubic')", "F.max_pool2d({0},2,1,return_indices=True)[1]",
+]  # fmt: skip
+
+
 # ---- indices ----
+
+MODES = ("sum", "amax", "amin", "mean")
 
 
 @kind
@@ -236,14 +266,14 @@ def index(values: Values, draw: st.DrawFn) -> bool:
     texts = [f"{name}[{where}]", f"{name}.index_select(0,{where})", f"{name}.gather(0,{full})"]
     texts += [f"{zeros}.index_add(0,{where},{name}[{where}])", f"F.one_hot({where},{length})"]
     texts += [f"{zeros}.scatter_add(0,{full},{name}[{where}])", f"{name}[{where},None,...]"]
+    texts += [f"{zeros}.scatter_reduce(0,{full},{name}[{where}],'{kind}')" for kind in MODES]
+    texts += [f"{name}.scatter_reduce(0,{full},{name}[{where}],'amin',include_self=False)"]
+    texts += [f"{name}.take_along_dim({full},0)", f"{name}.index_fill(0,{where},2)"]
+    texts += [f"torch.bucketize({at},torch.arange(5))"]
     texts += [f"{zeros}.index_put(({where},),{name}[{where}],accumulate=True)"]
     texts += [f"{name}.index_copy(0,{where},{name}[{where}])"]
     texts += [f"{name}.index_put(({where}-{length},),{name}[0])"]
     texts += [f"{name}.scatter(0,{full},{name}[{where}])"]
-    texts += [
-        f"{zeros}.scatter_reduce(0,{full},{name}[{where}],'{reduce}',include_self={own})"
-        for reduce, own in (("amax", True), ("amin", False))
-    ]
     return values.add(draw(st.sampled_from(texts)), (name, at), True)
 
 
@@ -256,6 +286,9 @@ WRITES = [
     "{0}.masked_fill_({2},0)", "{0}[{2}]=2", "torch.add({1},1,out={0})", "{0}.relu_()",
     "{0}[-1].copy_({0}[0])", "{0}.view(-1)[1:]=0", "{0}.sin_()", "{0}.index_fill_(0,I,4)",
     "{0}.index_copy_(0,I,{0}[-1:])", "{0}[I]+=1", "{0}.index_add_(0,I,{0}[:1])", "{0}[...,I]=2",
+    "{0}.cumsum_(0)", "{0}.addcmul_({1},{1},value=2)", "torch._foreach_add_([{0}[:1],{0}[1:]],1)",
+    "torch._foreach_mul_([{0}],2)", "{0}.index_put_((I,),{0}[-1])",
+    "{0}.scatter_(0,I.view([1]*{0}.dim()),3)", "{0}.swapaxes_(0,-1)", "{0}.squeeze_()",
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import itertools
 import linecache
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,7 +16,8 @@ from tests.fuzz.lines import KINDS
 from tests.fuzz.values import Values
 
 SHAPES = [(), (1,), (5,), (4, 6), (6,), (3, 1), (2, 3, 4), (4, 1, 6), (17,), (0, 3), (2, 2, 3, 4)]
-DTYPES = ["float32", "float32", "float32", "float64", "int64", "int32", "uint8", "bool", "bfloat16"]
+DTYPES = ["float32", "float32", "float32", "float64", "int64", "int32", "uint8", "bool", "bfloat16",
+          "float16", "int16", "int8"]  # fmt: skip
 WEIGHTS = {"unary": 3, "binary": 4, "view": 3, "reduce": 3, "write": 2}
 
 _numbers = itertools.count()
@@ -62,6 +63,11 @@ class Program:
 
     def make(self) -> list[torch.Tensor]:
         return [given.make() for given in self.inputs]
+
+    def with_copies(self) -> Program:
+        """The same program working on copies of its inputs, so that it may write to them."""
+        copied = (f"x{n} = x{n}.clone()" for n in range(len(self.inputs)))
+        return replace(self, lines=(*copied, *self.lines))
 
     def function(self, precise: bool = False) -> Callable[..., Any]:
         """The function; `precise` converts to float64 what it converts to less."""

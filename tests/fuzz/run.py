@@ -33,8 +33,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "dynamic": {"dynamic": True},
     "unfused": {"fusion": False},
     "triton": {"language": "triton"},
+    "gradients": {"gradients": True},
 }
-TURNS = ("default", "dynamic", "default", "unfused", "default", "dynamic", "triton", "unfused")
+TURNS = ("default", "dynamic", "gradients", "unfused", "default", "dynamic", "triton", "gradients")
 """The ways of the batches, one after the other."""
 BATCH = 25
 
