@@ -122,7 +122,7 @@ def sweep_chart(result: SweepResult) -> Tree:
 
 
 def experiments_chart(result: Experiments) -> Tree:
-    """Speed-ups of every program in every mode; the line is the speed of the first contender."""
+    """Speed-ups of every program in every mode, to the left and right of no change."""
     rows = [
         (found, contender.name)
         for found in result.results
@@ -131,8 +131,8 @@ def experiments_chart(result: Experiments) -> Tree:
     ]
     names = list(dict.fromkeys(name for _, name in rows))
     height = 22 * len(rows) + 24 * len(result.results) + 40
-    most = max([found.speedup(name) for found, name in rows] + [1.0])
-    across = Scale(0, most * 1.1, 270, WIDTH - 70)
+    speeds = [found.speedup(name) for found, name in rows]
+    across = log_scale([*speeds, 0.5, 2.0], 270, WIDTH - 70)
     body = list(_axis(across, 14, height - 24, lambda v: f"{v:g}x"))
     line = {"class": "roof", "d": f"M{across.at(1):.1f} 14V{height - 24}"}
     body.append(element("path", line, element("title", {}, "as fast as without compiling")))
@@ -144,8 +144,8 @@ def experiments_chart(result: Experiments) -> Tree:
         speed = found.speedup(name)
         body.append(_text(262, top + 14, name, "sub", "end"))
         tip = f"{found.title}, {name}: {found.verdict(name)}"
-        body.append(_bar(across, speed, top + 3, 14, names.index(name) + 1, tip))
-        body.append(_text(across.at(speed) + 6, top + 14, f"{speed:.2f}x"))
+        body.append(_bar(across, speed, top + 3, 14, names.index(name) + 1, tip, across.at(1)))
+        body.append(_text(max(across.at(speed), across.at(1)) + 6, top + 14, f"{speed:.2f}x"))
         top += 22
     return _chart(result.title, height, body)
 
@@ -194,9 +194,19 @@ def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start")
     return element("text", {**name, "x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}, text)
 
 
-def _bar(scale: Scale, value: float, y: float, height: float, series: int, tip: str) -> Tree:
-    place = {"x": f"{scale.start:.1f}", "y": f"{y:.1f}", "height": f"{height:.1f}",
-             "width": f"{max(scale.at(value) - scale.start, 1):.1f}"}  # fmt: skip
+def _bar(
+    scale: Scale,
+    value: float,
+    y: float,
+    height: float,
+    series: int,
+    tip: str,
+    foot: float | None = None,
+) -> Tree:
+    """A bar to `value` from the start of the scale, or from the pixel `foot`."""
+    left, right = sorted((scale.start if foot is None else foot, scale.at(value)))
+    place = {"x": f"{left:.1f}", "y": f"{y:.1f}", "height": f"{height:.1f}",
+             "width": f"{max(right - left, 1):.1f}"}  # fmt: skip
     return element("rect", {"class": f"bar s{series % 7}", **place}, element("title", {}, tip))
 
 

@@ -5,6 +5,8 @@ lab.bench.sweep(f, make, sizes)              the same over sizes, in one plot
 lab.bench.four_experiments()                 sin, ResNet-18, BERT and NumPy code in three modes
 lab.bench.ceilings()                         the bandwidth and flop rate of this machine
 lab.bench.load(path)                         what a result's `.save(path)` wrote
+
+`help(lab.bench.run.bench)` has all options; docs/benchmarks.md says how things are measured.
 """
 
 import importlib
@@ -26,6 +28,8 @@ __all__ = [*_HOMES]
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its module when it is first asked for."""
+    if name == "run":
+        return importlib.import_module(f"{__name__}.run")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -36,6 +40,9 @@ class _Bench(ModuleType):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return importlib.import_module(f"{__name__}.run").bench(*args, **kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_HOMES, "run"})
 
 
 sys.modules[__name__].__class__ = _Bench

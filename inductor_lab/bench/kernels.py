@@ -19,7 +19,7 @@ from torch.utils.flop_counter import flop_registry
 from inductor_lab.bench.jobs import job
 from inductor_lab.bench.machine import ceilings
 from inductor_lab.bench.roofline import StepTime
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.timing import Timings, clock_of
 from inductor_lab.errors import NotRunnable
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.program import ExternCall
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation, CompiledGraph, CompiledPart
 
 FEWEST_ROUNDS = 5
-HEAD_START = 200_000
-"""Cycles for which a GPU is kept busy, so that it never waits for the host to launch."""
 AGAIN = "call lab.inspect(f, x) again, and measure that compilation"
 
 
@@ -78,10 +76,10 @@ class Clock:
     def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function with a clock around it, which notes its call under `name`."""
         flops_of = flop_registry.get(getattr(function, "overloadpacket", None))
-        stopwatch = _gpu_stopwatch if self.gpu else _stopwatch
+        start = clock_of(self.gpu)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
-            stop = stopwatch()
+            stop = start()
             result = function(*args, **kwargs)
             seconds = stop()
             flops = flops_of(*args, **kwargs, out_val=result) if flops_of else 0
@@ -125,36 +123,6 @@ class _Space:
         if hasattr(real, "overloadpacket"):
             return self._clock.around(whole, real)
         return _Space(self._clock, whole, real)
-
-
-def _stopwatch() -> Callable[[], Callable[[], float]]:
-    """Starts; what it returns stops it, and that tells the seconds."""
-    start = time.perf_counter()
-
-    def stop() -> Callable[[], float]:
-        took = time.perf_counter() - start
-        return lambda: took
-
-    return stop
-
-
-def _gpu_stopwatch() -> Callable[[], Callable[[], float]]:
-    """The same on the GPU's own clock; what the host does meanwhile does not count."""
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda.current_stream().synchronize()
-    torch.cuda._sleep(HEAD_START)
-    first.record()
-
-    def stop() -> Callable[[], float]:
-        last.record()
-
-        def seconds() -> float:
-            last.synchronize()
-            return first.elapsed_time(last) / 1e3
-
-        return seconds
-
-    return stop
 
 
 def _measured_graph(graph: CompiledGraph, clocks: Mapping[int, Clock]) -> CompiledGraph:

@@ -21,6 +21,7 @@ from pathlib import Path
 import torch
 
 from inductor_lab import saving
+from inductor_lab.bench.timing import clock_of
 from inductor_lab.display import Shown
 from inductor_lab.doctor import cpu_name
 from inductor_lab.errors import CacheRefused, CannotWrite, UnreadableFile
@@ -34,7 +35,7 @@ class Effort:
 
     copied   bytes read and written by each copy: from what a core's cache holds to what none does
     matrix   rows and columns of the matrices
-    calls    in a row for one sample, so that a GPU never waits for the host
+    calls    in a row for one sample
     """
 
     copied: tuple[int, ...]
@@ -136,17 +137,18 @@ def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
 
 def measured(here: Machine, device: str) -> Ceilings:
     """Copy arrays and multiply matrices for a moment each; the fastest counts."""
-    effort = EFFORTS[torch.device(device).type]
+    kind = torch.device(device).type
+    effort, gpu = EFFORTS[kind], kind == "cuda"
     bandwidth = []
     for nbytes in effort.copied:
         source = torch.ones(nbytes // 8, dtype=torch.float32, device=device)
         target = torch.empty_like(source)
-        took = _fastest(partial(target.copy_, source), effort.calls)
+        took = _fastest(partial(target.copy_, source), effort.calls, gpu)
         bandwidth.append((nbytes, nbytes / took))
     flop_rates = {}
     for dtype in FLOP_DTYPES:
         ways = _products(dtype, device, effort.matrix)
-        took = min(_fastest(product, effort.calls) for product in ways)
+        took = min(_fastest(product, effort.calls, gpu) for product in ways)
         flop_rates[str(dtype).removeprefix("torch.")] = 2 * effort.matrix**3 / took
     return Ceilings(here, tuple(bandwidth), flop_rates)
 
@@ -161,24 +163,18 @@ def _products(dtype: torch.dtype, device: str, size: int) -> list[Callable[[], o
     return ways
 
 
-def _fastest(work: Callable[[], object], calls: int) -> float:
+def _fastest(work: Callable[[], object], calls: int, gpu: bool) -> float:
     """Seconds of a call, in the quickest of as many samples as fit into `SECONDS_EACH`."""
     work()
+    start = clock_of(gpu)
     took = []
     end = time.perf_counter() + SECONDS_EACH
     while len(took) < 3 or time.perf_counter() < end:
-        _wait()
-        start = time.perf_counter()
+        stop = start()
         for _ in range(calls):
             work()
-        _wait()
-        took.append((time.perf_counter() - start) / calls)
+        took.append(stop()() / calls)
     return min(took)
-
-
-def _wait() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
 
 
 def _kept_at(here: Machine) -> Path | None:

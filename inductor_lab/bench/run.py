@@ -203,7 +203,7 @@ class _Run:
             if way.code is not None and way.code.texts:
                 first = seen.setdefault(tuple(way.code.texts), way.name)
                 if first != way.name:
-                    self.note(way, note=f"makes the same code as {first} here")
+                    self.note(way, note=f"changes nothing here: same code as {first}")
 
     def time(self, jobs: Mapping[str, Callable[[], Any]], seconds: float) -> None:
         """In turns, keeping what there is after each round."""

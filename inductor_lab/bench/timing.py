@@ -22,6 +22,8 @@ import torch
 
 WARMUP_CALLS = 2
 FEWEST_ROUNDS = 3
+HEAD_START = 500_000
+"""Cycles for which a GPU is kept busy, so that it never waits for the host."""
 SAME = 1.03
 """Speeds that differ by less than this factor are called the same."""
 SHORTEST_SAMPLE = 200e-6
@@ -145,6 +147,43 @@ def _sample(
         function(*args, **kwargs)
     wait()
     return (time.perf_counter() - start) / calls
+
+
+def clock_of(gpu: bool) -> Callable[[], Callable[[], Callable[[], float]]]:
+    """A clock for one stretch of work: `stop = start()`, `seconds = stop()`, then `seconds()`.
+
+    A GPU has its own: it is kept busy first, so that what the host does meanwhile, such as
+    launching, does not count.
+    """
+    return _start_on_gpu if gpu else _start
+
+
+def _start() -> Callable[[], Callable[[], float]]:
+    began = time.perf_counter()
+
+    def stop() -> Callable[[], float]:
+        took = time.perf_counter() - began
+        return lambda: took
+
+    return stop
+
+
+def _start_on_gpu() -> Callable[[], Callable[[], float]]:
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    torch.cuda._sleep(HEAD_START)
+    first.record()
+
+    def stop() -> Callable[[], float]:
+        last.record()
+
+        def seconds() -> float:
+            last.synchronize()
+            return first.elapsed_time(last) / 1e3
+
+        return seconds
+
+    return stop
 
 
 def _half_quartiles(samples: Sequence[float]) -> float:

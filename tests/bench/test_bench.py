@@ -42,7 +42,7 @@ def test_compile_times_and_steady_state_are_apart(whole) -> None:
 
 def test_a_mode_that_changes_nothing_says_so(whole) -> None:
     assert whole.contenders[1].note == ""
-    assert whole.contenders[2].note == "makes the same code as inductor_lab here"
+    assert whole.contenders[2].note == "changes nothing here: same code as inductor_lab"
 
 
 def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
@@ -183,5 +183,6 @@ def test_the_module_can_be_called_and_asked() -> None:
     import inductor_lab.bench.timing  # noqa: F401
 
     assert lab.bench.sweep is not None and callable(lab.bench)
+    assert {"sweep", "four_experiments", "ceilings", "load", "run"} <= set(dir(lab.bench))
     with pytest.raises(AttributeError, match="no attribute"):
         _ = lab.bench.nothing
