@@ -46,8 +46,8 @@ _PAGE = """<!doctype html>
 """
 
 
-def chart(result: Measured) -> Tree:
-    """The picture that says most about a result."""
+def chart(result: Measured) -> Tree | None:
+    """The picture that says most about a result; None as long as nothing was measured."""
     match result:
         case SweepResult():
             return sweep_chart(result)
@@ -71,7 +71,7 @@ def svg(result: Measured, view: str = "chart") -> Svg:
     if drawn is None:
         raise UnknownName(
             f"this {type(result).__name__} has no picture called {view!r}",
-            todo="there is chart, and roofline where kernels that compute were measured",
+            todo="there is chart where something was timed, roofline where kernels were",
         )
     return Svg(written(drawn) + "\n")
 
@@ -87,7 +87,8 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
         running,
         element("ul", {}, *(element("li", {}, sentence) for sentence in result.sentences)),
         chart(result),
-        element("div", {"class": "lab-table"}, table(first.columns, first.rows)),
+        element("div", {"class": "lab-table"}, table(first.columns, first.rows))
+        if len(first.columns) > 1 else None,
         roofline(result),
         *(part for more in others for part in (
             element("h2", {}, more.title),

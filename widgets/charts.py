@@ -58,8 +58,11 @@ STYLE = SHAPES + themed(
 )
 
 
-def bench_chart(result: BenchResult) -> Tree:
-    """A row for each contender: all rounds as dots with the median, beside the compile times."""
+def bench_chart(result: BenchResult) -> Tree | None:
+    """A row for each contender: all rounds as dots with the median, beside the compile times.
+
+    None as long as nothing is known.
+    """
     names = [c.name for c in result.contenders if not c.failure]
     height = ROW * len(names) + 62
     times = result.timings
@@ -68,6 +71,8 @@ def bench_chart(result: BenchResult) -> Tree:
     per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), LABEL, 540)
     took = {c.name: c.compile for c in result.contenders if c.compile}
     first = [s for t in took.values() for s in (t.cold, t.warm) if s is not None]
+    if not first and not times.rounds:
+        return None
     compiling = Scale(0, max(first, default=1.0), 670, WIDTH - 12)
     body = [_text(LABEL, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
     if first:
@@ -90,8 +95,8 @@ def bench_chart(result: BenchResult) -> Tree:
     return _chart(f"time per call of {result.title}", height, body)
 
 
-def sweep_chart(result: SweepResult) -> Tree:
-    """A curve for each contender over the sizes, both axes logarithmic."""
+def sweep_chart(result: SweepResult) -> Tree | None:
+    """A curve for each contender over the sizes, both axes logarithmic; None without any."""
     curves = {
         name: [
             (size, found.timings.median_ms(name))
@@ -100,7 +105,9 @@ def sweep_chart(result: SweepResult) -> Tree:
         ]
         for name in result.names
     }
-    times = [ms for points in curves.values() for _, ms in points] or [1.0]
+    times = [ms for points in curves.values() for _, ms in points]
+    if not times:
+        return None
     height = 380
     across = log_scale([float(size) for size in result.sizes], 80, WIDTH - 230)
     up = log_scale(times, height - 40, 26)
@@ -121,7 +128,7 @@ def sweep_chart(result: SweepResult) -> Tree:
     return _chart(result.title, height, body)
 
 
-def experiments_chart(result: Experiments) -> Tree:
+def experiments_chart(result: Experiments) -> Tree | None:
     """Speed-ups of every program in every mode, to the left and right of no change."""
     rows = [
         (found, contender.name)
@@ -130,6 +137,8 @@ def experiments_chart(result: Experiments) -> Tree:
         if found.timed and contender.name in found.timings.seconds
     ]
     names = list(dict.fromkeys(name for _, name in rows))
+    if not rows:
+        return None
     height = 22 * len(rows) + 24 * len(result.results) + 40
     speeds = [found.speedup(name) for found, name in rows]
     across = log_scale([*speeds, 0.5, 2.0], 270, WIDTH - 70)

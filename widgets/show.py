@@ -15,6 +15,7 @@ from inductor_lab.what_if import Comparison
 from inductor_lab.widgets import bench
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.live import connect
+from inductor_lab.widgets.markup import written
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
 from inductor_lab.widgets.partial import partial_html
@@ -26,7 +27,8 @@ from inductor_lab.widgets.svg import picture_svg
 def svg(value: Any) -> str | None:
     """The picture of a station; None for those that are text."""
     if isinstance(value, Measured):
-        return bench.svg(value)
+        chart = bench.chart(value)
+        return None if chart is None else written(chart)
     picture = None if isinstance(value, Compilation) else picture_of(value)
     return None if picture is None else picture_svg(picture)
 

@@ -204,8 +204,9 @@ class BenchResult(Measured):
         if not self.complete:
             yield f"Stopped early; what follows is from {self.timings.rounds} rounds."
         names = [contender.name for contender in self.contenders]
-        for name in names[1:]:
-            yield f"{name}: {self.verdict(name)}"
+        for contender in self.contenders[1:]:
+            if self.timed or contender.failure:
+                yield f"{contender.name}: {self.verdict(contender.name)}"
         for name in names:
             if name.startswith(OURS) and STOCK in self.timings.seconds and self.timed:
                 yield f"{name}: {self.verdict(name, STOCK)}"

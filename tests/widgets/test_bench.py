@@ -52,7 +52,12 @@ def every() -> list:
         result(),
         SweepResult("wave over sizes", HERE, (10, 1000, 10**6), (result(), result()), False),
         Experiments("programs in modes", HERE, (result("one"), result("two"))),
-        BenchResult("nothing yet", "wave()", HERE, (), Timings({})),
+    ]
+
+
+def nothing_yet() -> list:
+    return [
+        BenchResult("nothing yet", "wave()", HERE, (Contender("eager"),), Timings({})),
         SweepResult("nothing yet", HERE, (10, 100), (), False),
         Experiments("nothing yet", HERE, (), False),
     ]
@@ -77,6 +82,15 @@ def test_pictures_are_svg_files(shown) -> None:
     width, height = float(picture.get("width")), float(picture.get("height"))
     for text in picture.iter("{http://www.w3.org/2000/svg}text"):
         assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height
+
+
+@pytest.mark.parametrize("shown", nothing_yet(), ids=repr)
+def test_where_nothing_is_known_there_is_no_picture(shown) -> None:
+    page = html(shown)
+    assert "nothing yet" in page and "<svg" not in page and "<table" not in page
+    assert shown._repr_svg_() is None
+    with pytest.raises(UnknownName, match="where something was timed"):
+        shown.plot()
 
 
 @pytest.mark.parametrize("shown", every(), ids=repr)
