@@ -100,14 +100,12 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
     if gathers:
         # only kernels that index with loaded values can fail, and only they pay for the check
         origins = NO_ORIGINS.union(*(origins for _, origins in gathers))
-        where = place_of(origins, traces)
         buffers = ", ".join(dict.fromkeys(buffer for buffer, _ in gathers))
 
         def check(status: int, function: Any, arguments: Any) -> int:
             if status != 0:
-                raise IndexOutOfRange(
-                    f"an index into {buffers} is out of range in {kernel.name}", where
-                )
+                said = f"an index into {buffers} is out of range in {kernel.name}"
+                raise IndexOutOfRange(said, place_of(origins, traces))
             return status
 
         function.errcheck = check
