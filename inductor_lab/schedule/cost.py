@@ -19,6 +19,10 @@ from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
 from inductor_lab.schedule.result import Cost
 
+LINEAR = ("_linear_pointwise",)
+"""oneDNN's product: the second matrix is given transposed."""
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", *LINEAR)
+
 
 def cluster_cost(cluster: Cluster) -> Cost:
     """What one kernel costs that computes all of a cluster."""
@@ -57,8 +61,9 @@ def _elements(view: BufferView) -> int:
 
 
 def _product_flops(call: ExternCall, views: list[BufferView], made: list[Buffer]) -> int:
-    """2 * (elements of the result) * (length of the sums) for mm, bmm and addmm."""
+    """2 * (elements of the result) * (length of the sums) for matrix products."""
     name = call.op.split(".")[1]
-    if name not in ("mm", "bmm", "addmm", "baddbmm") or not made or len(views) < 2:
+    if name not in PRODUCTS or not made or len(views) < 2:
         return 0
-    return 2 * storage_elements(made[0]) * hint(views[-1].layout.size[-2])
+    length = views[0].layout.size[-1] if name in LINEAR else views[-1].layout.size[-2]
+    return 2 * storage_elements(made[0]) * hint(length)

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 
 import inductor_lab as lab
 from inductor_lab.errors import NotRunnable
+from inductor_lab.ir.program import Buffer, BufferKind, BufferView, ExternCall, Layout
+from inductor_lab.schedule.cost import extern_cost
 
 
 def layer(x, w):
@@ -42,6 +44,33 @@ def test_a_convolution_has_its_flops_too() -> None:
     compiled = lab.inspect(lambda x, w: F.conv2d(x, w).relu(), x, w).measure(0)
     times = compiled.graphs[0].forward.times
     assert max(took.flops for took in times) == 2 * 8 * 14 * 14 * 3 * 9
+
+
+def test_every_library_counts_the_flops_of_a_product() -> None:
+    def buffer(name: str, *size: int) -> Buffer:
+        return Buffer(name, BufferKind.INPUT, torch.float32, "cpu", Layout.contiguous(size))
+
+    buffers = {b.name: b for b in (buffer("a", 4, 8), buffer("b", 8, 16), buffer("out", 4, 16))}
+    a, b = (BufferView(name, buffers[name].layout) for name in ("a", "b"))
+    turned = BufferView("b", Layout((16, 8), (1, 16)))
+    plain = ExternCall(("out",), "aten.mm.default", (a, b))
+    onednn = ExternCall(
+        ("out",), "mkldnn._linear_pointwise.default", (a, turned, None, "none", [], "")
+    )
+    for call in (plain, onednn):
+        assert extern_cost(call, buffers).flops == 2 * 4 * 8 * 16
+
+
+def test_equal_kernels_are_told_apart() -> None:
+    def layers(x, w):
+        for _ in range(3):
+            x = F.layer_norm(torch.relu(x @ w), (64,))
+        return x
+
+    measured = lab.inspect(layers, torch.randn(64, 64), torch.randn(64, 64)).measure(0)
+    times = measured.graphs[0].forward.times
+    assert [took.generated for took in times] == [False, True] * 3
+    assert len({took.seconds for took in times}) == 6
 
 
 def test_the_clocks_are_gone_afterwards(measured) -> None:
