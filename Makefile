@@ -4,6 +4,7 @@
 #              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
 # make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
 #              options of tests/fuzz/run.py
+# make bench   ours, eager and stock TorchInductor: steady state, then the first call (half an hour)
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -22,7 +23,7 @@ TESTS ?=
 OPINFO ?=
 FUZZ ?=
 
-.PHONY: demo test opinfo fuzz lint clean install
+.PHONY: demo test bench opinfo fuzz lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -30,7 +31,8 @@ test: lint
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.cpu
+	$(BIN)/python -m benchmarks.cpu --stock
+	$(BIN)/python -m benchmarks.compile_time
 
 opinfo: $(INSTALLED)
 	$(BIN)/python -m tests.opinfo.run $(OPINFO)

@@ -41,6 +41,26 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor
     return torch.softmax(q @ k.transpose(-1, -2) / 8.0, -1) @ v
 
 
+def upsample(x: torch.Tensor) -> torch.Tensor:
+    return F.interpolate(x, scale_factor=2.0, mode="bilinear")
+
+
+def linear_gelu_linear(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.linear(F.gelu(F.linear(x, w)), v)
+
+
+SINGLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "x + 1": lambda x: x + 1,
+    "relu": torch.relu,
+    "x ** 3": lambda x: x**3,
+    "exp": torch.exp,
+    "tan": torch.tan,
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "sum": torch.sum,
+}
+"""Nothing to fuse: the kernel and the call have to be as good as eager's."""
+
 WORKLOADS = (
     Workload("sin of a scalar", lambda x: x.sin() + x.cos(), lambda: (_floats(1),)),
     Workload("sin²+cos², 1,000, fwd+bwd", lambda x: x.sin() ** 2 + x.cos() ** 2,
@@ -73,6 +93,20 @@ WORKLOADS = (
     Workload("max of rows (4096, 1024)", lambda x: x.amax(1), lambda: (_floats(4096, 1024),)),
     Workload("argmax of rows (4096, 1024)", lambda x: x.argmax(1), lambda: (_floats(4096, 1024),)),
     Workload("variance of rows (4096, 1024)", lambda x: x.var(1), lambda: (_floats(4096, 1024),)),
+    Workload("cumsum of rows (4096, 1024)", lambda x: x.cumsum(1), lambda: (_floats(4096, 1024),)),
+    Workload("max pool 2d (8, 64, 112, 112)", lambda x: F.max_pool2d(x, 3, 2, 1),
+             lambda: (_floats(8, 64, 112, 112),)),
+    Workload("upsample bilinear (4, 32, 128, 128) x2", upsample,
+             lambda: (_floats(4, 32, 128, 128),)),
+    Workload("scatter_add (1 M into 1,000)", lambda x, i: torch.zeros(1000).scatter_add(0, i, x),
+             lambda: (_floats(1_000_000), torch.arange(1_000_000) % 1000)),
+    Workload("linear-GELU-linear (512, 768, 3072)", linear_gelu_linear,
+             lambda: (_floats(512, 768), _floats(3072, 768), _floats(768, 3072))),
     Workload("attention written out (8, 512, 64)", attention,
              lambda: tuple(_floats(8, 512, 64) for _ in range(3))),
+    *(Workload(f"{name}, 4 M", fn, lambda: (_floats(4_000_000),)) for name, fn in SINGLE.items()),
+    Workload("sum, 10 M", torch.sum, lambda: (_floats(10_000_000),)),
+    Workload("x + 1, 4 M, float16", lambda x: x + 1, lambda: (_floats(4_000_000).half(),)),
+    Workload("x * 2 + 1, 4 M, float16", lambda x: x * 2 + 1, lambda: (_floats(4_000_000).half(),)),
+    Workload("x + 1, 4 M, bfloat16", lambda x: x + 1, lambda: (_floats(4_000_000).bfloat16(),)),
 )  # fmt: skip
