@@ -188,19 +188,29 @@ class _Writer:
         text = self.call_text(call)
         if made:
             self.helper("laid_out")
-        if not made:
+        if call.number is not None:
+            self.emit(f"{call.number} = {text}", call.origins, statement=True)
+            self.bound.add(str(call.number))
+        elif not made:
             self.emit(text, call.origins, statement=True)
-        elif returns_one_tensor(call.op):
+        elif returns_one_tensor(call.op) and not self.unknown(made[0]):
             text = f"{made[0].name} = laid_out({text}, {_strides(made[0].layout)})"
             self.emit(text, call.origins, statement=True)
         else:
-            names = _targets(["_" if buffer is None else buffer.name for buffer in buffers])
-            self.emit(f"{names} = {text}", call.origins, statement=True)
+            names = [buffer.name if buffer is not None else "_" for buffer in buffers]
+            targets = names[0] if returns_one_tensor(call.op) else _targets(names)
+            self.emit(f"{targets} = {text}", call.origins, statement=True)
             for buffer in made:
+                self.bind_symbols(buffer)
                 self.emit(f"{buffer.name} = laid_out({buffer.name}, {_strides(buffer.layout)})")
         for buffer in made:
             self.bound.add(buffer.name)
             self.bind_symbols(buffer)
+
+    def unknown(self, buffer: Buffer) -> bool:
+        """Does only the result itself tell how large it is?"""
+        sizes = (size for size in buffer.layout.size if isinstance(size, sympy.Symbol))
+        return any(str(size) not in self.bound for size in sizes)
 
     def call_text(self, call: ExternCall) -> str:
         args = [self.value(argument) for argument in call.args]

@@ -13,7 +13,7 @@ from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Loop, Stmt, Store
 from inductor_lab.ir.expr import Load, SizeValue
-from inductor_lab.ir.index import Axis, Gathered, Index, Size
+from inductor_lab.ir.index import Size, sizes_in
 from inductor_lab.ir.program import Buffer
 
 
@@ -49,24 +49,10 @@ def _sizes(tree: tuple[Stmt, ...]) -> Iterator[Size]:
         if isinstance(stmt, Loop):
             yield stmt.axis.size
         for index in places(stmt):
-            yield from _sizes_in(index)
+            yield from sizes_in(index)
         for value in expressions(stmt):
             for node in value.walk():
                 if isinstance(node, SizeValue):
                     yield node.size
                 for index in node.indices():
-                    yield from _sizes_in(index)
-
-
-def _sizes_in(index: Index) -> Iterator[Size]:
-    yield index.constant
-    for atom, factor in index.terms:
-        yield factor
-        match atom:
-            case Axis():
-                pass
-            case Gathered(_, size):
-                yield size
-            case _:
-                yield atom.divisor
-                yield from _sizes_in(atom.dividend)
+                    yield from sizes_in(index)

@@ -359,6 +359,21 @@ def is_negative(size: Size) -> bool:
     return size < 0 if isinstance(size, int) else bool(size.is_negative)
 
 
+def sizes_in(index: Index) -> Iterator[Size]:
+    """Every size that an index is made of: factors, divisors, lengths."""
+    yield index.constant
+    for atom, factor in index.terms:
+        yield factor
+        match atom:
+            case Axis():
+                pass
+            case Gathered(_, size):
+                yield size
+            case _:
+                yield atom.divisor
+                yield from sizes_in(atom.dividend)
+
+
 def hint(size: Size, assumed: int = 64) -> int:
     """A number for cost models: symbols count as `assumed`.  Never use it for correctness."""
     if isinstance(size, int):

@@ -40,7 +40,7 @@ from inductor_lab.ir.program import (
     Scatter,
 )
 
-Symbols = Mapping[sympy.Symbol, int]
+Symbols = Mapping[sympy.Symbol, Any]
 """The value of each symbol of the graph in this run."""
 
 Env = Mapping[str, torch.Tensor]
@@ -338,11 +338,18 @@ class Run:
             results = call_higher_order(operator, args, kwargs)
         else:
             results = operator(*args, **kwargs)
+        if call.number is not None:
+            number: Any = results
+            self.symbols[call.number] = number if isinstance(number, float) else int(number)
+            return
         if isinstance(results, torch.Tensor) or results is None:
             results = (results,)
         for name, result in zip(call.outputs, results, strict=True):
             if name is not None:
                 buffer = self.program.buffers[name]
+                for size, length in zip(buffer.layout.size, result.shape, strict=True):
+                    if isinstance(size, sympy.Symbol):
+                        self.symbols.setdefault(size, int(length))
                 self.env[name] = _laid_out(result, buffer, self.symbols)
 
     def argument(self, argument: ExternArg) -> Any:
@@ -353,8 +360,11 @@ class Run:
                 return self.program.callees[name]
             case tuple():
                 return tuple(self.argument(item) for item in argument)
-            case sympy.Expr():
-                return concrete(argument, self.symbols)
+            case sympy.Basic():
+                found: Any = argument.subs(self.symbols)
+                if not isinstance(argument, sympy.Expr):
+                    return bool(found)
+                return int(found) if argument.is_integer else float(found)
             case torch.device():
                 return self.device(str(argument))
             case _:

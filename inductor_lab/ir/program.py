@@ -19,8 +19,8 @@ import sympy
 import torch
 
 from inductor_lab.display import Shown
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, values_in
-from inductor_lab.ir.index import Axis, Index, Size, mul_sizes, product
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
+from inductor_lab.ir.index import Axis, Index, Size, mul_sizes, product, sizes_in
 
 
 class BufferKind(Enum):
@@ -204,7 +204,8 @@ class ExternCall:
     `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` names one buffer for
     each tensor the op returns; None where it returns None or nobody uses the result.  `reason` says
     why no code of ours was generated: `"library"` (matmul, convolution, attention: on purpose) or
-    `"no lowering"` or another short phrase that `c.coverage` shows.
+    `"no lowering"` or another short phrase that `c.coverage` shows.  `number` is the symbol that
+    the result is, where it is a number that is read from a tensor.
     """
 
     outputs: tuple[str | None, ...]
@@ -213,6 +214,7 @@ class ExternCall:
     kwargs: tuple[tuple[str, ExternArg], ...] = ()
     reason: str = "library"
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    number: sympy.Symbol | None = None
 
 
 Step: TypeAlias = Nest | ExternCall
@@ -312,3 +314,42 @@ def written_by(step: Step) -> tuple[str, ...]:
     if isinstance(step, ExternCall):
         return tuple(name for name in step.outputs if name is not None)
     return (step.buffer,)
+
+
+def symbols_of(step: Step) -> frozenset[sympy.Symbol]:
+    """The symbols in the sizes and numbers that a step needs to know."""
+    sizes = list(_sizes_of_call(step) if isinstance(step, ExternCall) else _sizes_of_nest(step))
+    found = (size.free_symbols for size in sizes if isinstance(size, sympy.Basic))
+    return frozenset[sympy.Symbol]().union(*found)
+
+
+def bound_by(step: Step, buffers: Mapping[str, Buffer]) -> Iterator[sympy.Symbol]:
+    """The symbols that are known once a step has run: a number that it reads, and the sizes of what
+    a library returns."""
+    if isinstance(step, ExternCall):
+        if step.number is not None:
+            yield step.number
+        for name in written_by(step):
+            yield from (s for s in buffers[name].layout.size if isinstance(s, sympy.Symbol))
+
+
+def _sizes_of_call(call: ExternCall) -> Iterator[Any]:
+    arguments = (*call.args, *(value for _, value in call.kwargs))
+    for view in (view for argument in arguments for view in views_in(argument)):
+        yield from (*view.layout.size, *view.layout.stride, view.layout.offset)
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop()
+        if isinstance(argument, tuple):
+            waiting.extend(argument)
+        else:
+            yield argument
+
+
+def _sizes_of_nest(nest: Nest) -> Iterator[Size]:
+    yield from (axis.size for axis in (*nest.axes, *nest.reduce_axes))
+    for node in nest.body.walk():
+        if isinstance(node, SizeValue):
+            yield node.size
+        for index in node.indices():
+            yield from sizes_in(index)

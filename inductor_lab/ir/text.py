@@ -243,6 +243,7 @@ def extern_lines(call: ExternCall, buffers: Mapping[str, Buffer]) -> tuple[TextL
     arguments = [argument_text(a, buffers) for a in call.args]
     arguments += [f"{name}={argument_text(value, buffers)}" for name, value in call.kwargs]
     targets = ", ".join(name or "_" for name in call.outputs) or "_"
+    targets = targets if call.number is None else str(call.number)
     lines = [head + (_comment(head, call) if n == 0 else "") for n, head in enumerate(heads)]
     reason = "" if call.reason == "library" else f"  # {call.reason}"
     lines.append(f"  {targets} = extern {call.op}({', '.join(arguments)}){reason}")

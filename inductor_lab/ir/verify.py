@@ -27,6 +27,7 @@ from inductor_lab.ir.program import (
     Scan,
     Scatter,
     Step,
+    bound_by,
     read_by,
     written_by,
 )
@@ -136,8 +137,10 @@ def writes_go_to_inputs(program: LoopProgram) -> str | None:
 
 @program_rule
 def symbols_bound(program: LoopProgram) -> str | None:
-    """Every symbol is an int argument or is the size of a dimension of an input."""
+    """Every symbol is an int argument, the size of a dimension of an input or of what a library
+    returns, or a number that is read."""
     bound = {given for given in program.inputs if isinstance(given, sympy.Symbol)}
+    bound.update(symbol for step in program.steps for symbol in bound_by(step, program.buffers))
     used: set[sympy.Symbol] = set()
     for buffer in program.buffers.values():
         used.update(*(s.free_symbols for s in buffer.layout.size if not isinstance(s, int)))

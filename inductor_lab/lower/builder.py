@@ -131,6 +131,8 @@ class Builder:
         self.node: torch.fx.Node | None = None
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
+        self.numbers: dict[sympy.Symbol, TensorValue] = {}
+        """Numbers that are read from tensors, and the tensor of each."""
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
         """Device → its seed, and how many numbers were drawn with it so far."""
         self._computed = 0
@@ -177,7 +179,7 @@ class Builder:
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = value.node.expr
         if isinstance(value, sympy.Expr):
-            return self.convert(number(value, self.op), dtype)
+            return self.convert(number(value, self.op, self.read), dtype)
         if dtype is torch.bool:
             return Const(bool(value), dtype)
         if dtype.is_floating_point:
@@ -187,6 +189,13 @@ class Builder:
     def load(self, value: TensorValue, at: Sequence[Index]) -> Expr:
         """The element of `value` at `at`, broadcasting as PyTorch does."""
         return load(value, at, self.origins)
+
+    def read(self, symbol: sympy.Symbol) -> Expr | None:
+        """A number that is read from a tensor as a load, where the tensor is at hand."""
+        value = self.numbers.get(symbol)
+        if value is None or value.device != self.result.device:
+            return None
+        return self.convert(self.load(value, ()), torch.float64)
 
     def position(self, index: Index, dtype: torch.dtype = torch.int64) -> Expr:
         """An index as a number."""
@@ -302,6 +311,8 @@ class Builder:
     # ---- buffers ----
 
     def _new(self, facts: Facts, kind: BufferKind, exact: bool = False) -> Buffer:
+        if kind is BufferKind.EXTERN:
+            self.symbols |= {size for size in facts.shape if isinstance(size, sympy.Symbol)}
         unknown = symbols_in(facts.shape) - self.symbols
         if unknown:
             raise LabError(

@@ -35,7 +35,9 @@ from inductor_lab.ir.program import (
     Output,
     Step,
     Write,
+    bound_by,
     read_by,
+    symbols_of,
     written_by,
 )
 from inductor_lab.lower import (
@@ -54,7 +56,7 @@ from inductor_lab.lower import (
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
-from inductor_lab.lower.extern import call, fallback, needs_extern, to_device
+from inductor_lab.lower.extern import argument, call, fallback, needs_extern, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
@@ -133,7 +135,7 @@ class _Walk:
             with working_on((node.name,)):
                 self.values[node] = getattr(self, node.op)(node)
         build = self.build
-        steps = _needed(build.steps, self.outputs)
+        steps = _needed(build, self.outputs)
         steps = scatter.without_copies(steps, build.buffers, self.outputs)
         made = {name for step in steps for name in written_by(step)}
         kept = (BufferKind.INPUT, BufferKind.CONSTANT)
@@ -187,7 +189,7 @@ class _Walk:
         if node.target in ASSERTIONS:
             return fallback(self.build, node.target, args, kwargs, reason="assertion")
         lowering = self.registry.get(node.target)
-        if lowering is None or needs_extern(node):
+        if lowering is None or needs_extern(node) or node.meta.get("unbacked_bindings"):
             return fallback(self.build, node.target, args, kwargs)
         if isinstance(result, torch.Tensor):
             if _is_empty(result) and not result.dtype.is_complex:
@@ -275,10 +277,26 @@ class _Walk:
 
     def _number(self, node: torch.fx.Node, value: Any) -> Any:
         """A symbolic number of the graph as a sympy expression; a plain one as it is."""
+        if node.target is aten._local_scalar_dense.default:
+            return self._read_number(node, value)
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
             if node.target not in SIZES:
                 raise self._refused(node, "a number that is taken out of a tensor")
         return value.node.expr if hasattr(value, "node") else value
+
+    def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
+        """A number that is in a tensor: the host program waits for it and reads it."""
+        expression = value.node.expr
+        (symbol,) = expression.free_symbols
+        (tensor,) = (self.values[n] for n in node.all_input_nodes)
+        given = argument(self.build, tensor)
+        self.build.numbers[symbol] = tensor
+        step = ExternCall(
+            (None,), str(node.target), (given,), (), "number", self.build.origins, symbol
+        )
+        self.build.steps.append(step)
+        self.build.symbols.add(symbol)
+        return expression
 
     def _refused(self, node: torch.fx.Node, what: str) -> LabError:
         return LabError(
@@ -299,13 +317,20 @@ def _is_empty(fake: torch.Tensor) -> bool:
     return any(isinstance(size, int) and size == 0 for size in fake.shape)
 
 
-def _needed(steps: Sequence[Step], outputs: Sequence[Output]) -> list[Step]:
-    """The steps that some output depends on (of `var_mean`, often only one result is used)."""
+def _needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
+    """The steps that some output depends on (of `var_mean`, often only one result is used), be it
+    for a size alone."""
+    given = {n for n, b in build.buffers.items() if b.kind is BufferKind.INPUT}
+    known = {s for name in given for s in build.buffers[name].layout.size}
+    telling = [s for step in build.steps for s in bound_by(step, build.buffers) if s not in known]
     wanted = {output.buffer for output in outputs if isinstance(output, BufferView)}
+    sizes = symbols_of(ExternCall((), "", tuple(outputs))) if telling else frozenset()
     kept: list[Step] = []
-    for step in reversed(steps):
-        if wanted.intersection(written_by(step)) or _has_effects(step):
+    for step in reversed(build.steps):
+        tells = bool(telling) and not sizes.isdisjoint(bound_by(step, build.buffers))
+        if wanted.intersection(written_by(step)) or tells or _has_effects(step):
             wanted |= read_by(step)
+            sizes |= symbols_of(step) if telling else frozenset()
             kept.append(step)
     return kept[::-1]
 

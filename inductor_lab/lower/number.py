@@ -23,6 +23,9 @@ from inductor_lab.ir.index import simplify_size
 MakeOp = Callable[..., Expr]
 """`make(name, *operands)`."""
 
+Read = Callable[[sympy.Symbol], Expr | None]
+"""`read(symbol)`: the load of a number that is in a tensor."""
+
 FLOAT_OPS = {
     "IntTrueDiv": "truediv",
     "FloatTrueDiv": "truediv",
@@ -40,20 +43,26 @@ FLOAT_OPS = {
 """Names of torch's sympy functions on floats → operations of ours."""
 
 
-def number(value: sympy.Expr, make: MakeOp) -> Expr:
-    """A symbolic number: int64 if it is an integer, otherwise float64."""
+def number(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
+    """A symbolic number: int64 if it is an integer, otherwise float64.
+
+    `read(symbol)` is a number that is in a tensor, or None.
+    """
     if value.is_integer:
         size = simplify_size(value)
         return Const(size, torch.int64) if isinstance(size, int) else SizeValue(size, torch.int64)
-    return _real(value, make)
+    return _real(value, make, read)
 
 
-def _real(value: sympy.Expr, make: MakeOp) -> Expr:
+def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
     if value.is_number:
         return Const(float(value), torch.float64)
     if value.is_integer:
         return SizeValue(simplify_size(value), torch.float64)
-    parts = [_real(arg, make) for arg in value.args]
+    loaded = read(value) if isinstance(value, sympy.Symbol) else None
+    if loaded is not None:
+        return loaded
+    parts = [_real(arg, make, read) for arg in value.args]
     name = type(value).__name__
     if name == "ToFloat":
         return parts[0]

@@ -7,7 +7,7 @@ rewrite that is right about values may still be wrong: `return x * 1` must not b
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -46,6 +46,11 @@ def facts(value: Any) -> tuple[Any, ...]:
 
 def _size(size: Any) -> Any:
     return size if isinstance(size, int) else size.node.expr
+
+
+def same_sizes(one: Iterable[Any], other: Iterable[Any]) -> bool:
+    """Are these the same numbers for all values of their symbols?  Asks no guard."""
+    return tuple(map(_size, one)) == tuple(map(_size, other))
 
 
 def same_facts(one: Node, other: Node) -> bool:

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from inductor_lab.rewrite.aliases import same_sizes
+
 aten, prims = torch.ops.aten, torch.ops.prims
 
 
@@ -266,9 +268,9 @@ def view_of_same_shape(node: Node, edit: Edit) -> Node | None:
     """A view that changes neither sizes nor strides nor offset → its operand."""
     x = node.args[0]
     value, result = _value(x), _value(node)
-    if value is None or result is None or value.shape != result.shape:
+    if value is None or result is None or not same_sizes(value.shape, result.shape):
         return None
-    return x if value.storage_offset() == result.storage_offset() else None
+    return x if same_sizes((value.storage_offset(),), (result.storage_offset(),)) else None
 
 
 @identity(aten.view.default)

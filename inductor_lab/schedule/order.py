@@ -1,7 +1,8 @@
 """The order in which kernels and library calls run.
 
-Each runs after all that it needs.  One that writes a new value into an input runs, if it can, after
-all others that read the input: then the value may be made in the input's own storage.
+Each runs after all that it needs: what it reads, and what tells the sizes that it runs over.  One
+that writes a new value into an input runs, if it can, after all others that read the input: then
+the value may be made in the input's own storage.
 
 Inductor: `scheduler.py`, `topological_sort_schedule` and the WeakDeps of mutations.
 """
@@ -11,7 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from inductor_lab.ir.program import BufferView, ExternCall, LoopProgram, read_by, written_by
+import sympy
+
+from inductor_lab.ir.program import (
+    BufferView,
+    ExternCall,
+    LoopProgram,
+    Step,
+    bound_by,
+    read_by,
+    symbols_of,
+    written_by,
+)
 from inductor_lab.schedule.cluster import Cluster
 
 Unit: TypeAlias = Cluster | ExternCall
@@ -27,6 +39,9 @@ class Order:
             at: {maker[name] for name in _reads(unit) if name in maker}
             for at, unit in units.items()
         }
+        binders = binders_of(units, program)
+        for at, unit in units.items() if binders else ():
+            self.needs[at] |= {binders[s] for s in _symbols(unit) if s in binders} - {at}
         self.waits = {at: set[int]() for at in units}
         readers: dict[str, set[int]] = {}
         for at, unit in units.items():
@@ -61,6 +76,29 @@ class Order:
                 self.waits[user].discard(at)
                 if user in self.left and not self.needs[user] and not self.waits[user]:
                     self.ready.add(user)
+
+
+def binders_of(
+    steps: Mapping[int, Step | Cluster], program: LoopProgram
+) -> dict[sympy.Symbol, int]:
+    """The step that tells what a symbol is, for symbols that no input tells."""
+    given: set[object] = {entry for entry in program.inputs if not isinstance(entry, str)}
+    for entry in program.inputs:
+        given.update(program.buffers[entry].layout.size if isinstance(entry, str) else ())
+    found: dict[sympy.Symbol, int] = {}
+    for at, step in steps.items():
+        if isinstance(step, ExternCall):
+            for symbol in bound_by(step, program.buffers):
+                if symbol not in given:
+                    found.setdefault(symbol, at)
+    return found
+
+
+def _symbols(unit: Unit) -> frozenset[sympy.Symbol]:
+    if isinstance(unit, ExternCall):
+        return symbols_of(unit)
+    nests = (facts.nest for facts in (*(m.facts for m in unit.members), *unit.inlined.values()))
+    return frozenset[sympy.Symbol]().union(*map(symbols_of, nests))
 
 
 def _written(unit: Unit) -> Iterable[str]:

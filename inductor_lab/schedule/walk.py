@@ -19,6 +19,7 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
     read_by,
+    symbols_of,
     written_by,
 )
 from inductor_lab.options import FusionOptions
@@ -26,6 +27,7 @@ from inductor_lab.schedule import legality, profit
 from inductor_lab.schedule.align import common_axes, put_together
 from inductor_lab.schedule.cluster import Cluster, demote, expand_loads, inline, single
 from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
+from inductor_lab.schedule.order import binders_of
 from inductor_lab.schedule.reach import Reach, positions
 from inductor_lab.schedule.result import Choice, Decision, Verdict
 from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement
@@ -63,6 +65,7 @@ class Walk:
         self.kept = {o.buffer for o in program.outputs if isinstance(o, BufferView)}
         sources: list[set[int]] = []
         maker: dict[str, int] = {}
+        binders = binders_of(dict(enumerate(steps)), program)
         for position, step in enumerate(steps):
             if isinstance(step, ExternCall):
                 names = read_by(step)
@@ -73,7 +76,8 @@ class Walk:
                 self.kept |= {step.base} if isinstance(step, Scatter) else set()
                 for name in names:
                     self.readers.setdefault(name, []).append(step.buffer)
-            sources.append({maker[name] for name in names if name in maker})
+            known = {binders[s] for s in symbols_of(step) if s in binders} if binders else set()
+            sources.append({maker[name] for name in names if name in maker} | known - {position})
             maker.update(dict.fromkeys(written_by(step), position))
         self.reach = Reach(sources)
         self.alone = {name: single(facts, self.buffers) for name, facts in self.facts.items()}

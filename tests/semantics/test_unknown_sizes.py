@@ -1,0 +1,114 @@
+"""Sizes and numbers that only the data tell: `nonzero`, `item()` and others, captured in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo.config as dynamo_config
+
+import inductor_lab as lab
+from inductor_lab.ir.verify import verify
+from inductor_lab.schedule.verify import verify_schedule
+from tests.semantics.compare import assert_same, with_gradients
+
+WHOLE = torch.tensor([1, 0, 2, 0, 3])
+REAL = torch.tensor([-1.0, 2.0, 3.0, -4.0, 5.0])
+TABLE = torch.arange(20.0).reshape(4, 5).sin().relu()
+
+
+def ones(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """The places themselves are not needed, their number is."""
+    count = x.nonzero().shape[0]
+    return torch.ones(count, 3).sum(1), count * 2
+
+
+def around(x: torch.Tensor) -> torch.Tensor:
+    """The size comes out of a kernel, and another kernel needs it and the same input."""
+    count = (x.abs() + 1).sum().item()
+    return torch.full((count,), 2.0).cumsum(0) + (x.abs() + 1).sum()
+
+
+def zeros(count: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    size = count.item()
+    torch._check(size >= 0)
+    return torch.zeros(size) + x.sum()
+
+
+def first(count: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    size = count.item()
+    torch._check(size >= 0)
+    torch._check(size <= x.shape[0])
+    return x[:size] * 2
+
+
+def pair(both: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    a, b = both.tolist()
+    return x + a * b
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "nonzero": (lambda x: x.nonzero().sum(0), (TABLE,)),
+    "indexed": (lambda x: x[x.nonzero().squeeze(1)] * 2 + 1, (WHOLE,)),
+    "selected": (lambda x: torch.masked_select(x, x > 0).sin() + 1, (REAL,)),
+    "boolean index": (lambda x: x[x > 0].exp().sum(), (REAL,)),
+    "number": (lambda x: x * x.max().item() + 1, (WHOLE,)),
+    "float": (lambda x: x - x.mean().item(), (REAL,)),
+    "returned": (lambda x: x.sum().item() + 1, (REAL,)),
+    "unique": (lambda x: torch.unique(x) + 1, (WHOLE,)),
+    "repeated": (lambda n, x: torch.repeat_interleave(x, n) * 2, (WHOLE, REAL)),
+    "where": (lambda x: torch.where(x > 0)[0] + 1, (TABLE,)),
+    "joined": (lambda x: torch.cat([x.nonzero(), x.nonzero() + 1]), (WHOLE,)),
+    "viewed": (lambda x: (x.nonzero().reshape(-1) * 2).view(-1, 1).t(), (WHOLE,)),
+    "ones": (ones, (WHOLE,)),
+    "around": (around, (WHOLE,)),
+    "zeros": (zeros, (torch.tensor(3), REAL)),
+    "first": (first, (torch.tensor(3), REAL)),
+    "pair": (pair, (torch.tensor([2, 3]), REAL)),
+}
+
+
+@pytest.fixture(autouse=True)
+def captured() -> Iterator[None]:
+    with dynamo_config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        yield
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_in_one_graph(name: str, language: str) -> None:
+    function, given = FUNCTIONS[name]
+    expected = function(*given)
+    compilation = lab.inspect(function, *given, options={"language": language, "fullgraph": True})
+    assert_same(compilation.result, expected)
+    (graph,) = compilation.graphs
+    verify(graph.forward.loops)
+    verify_schedule(graph.forward.schedule)
+    inputs = [x for x in graph.inputs if isinstance(x, torch.Tensor)]
+    runs = (graph.forward.loops, graph.forward.schedule, graph.forward.executable)
+    one, two, three = (stage.run(*inputs) for stage in runs)
+    assert_same(one, three)
+    assert_same(two, three)
+
+
+def test_other_data_other_sizes() -> None:
+    compiled = torch.compile(FUNCTIONS["boolean index"][0], backend="inductor_lab", fullgraph=True)
+    for x in (REAL, -REAL, REAL.abs(), -REAL.abs()):
+        assert_same(compiled(x), x[x > 0].exp().sum())
+
+
+def test_gradients() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0].exp() * 2
+
+    expected = with_gradients(function, [REAL])
+    assert_same(with_gradients(lab.compile(function, fullgraph=True), [REAL]), expected)
+
+
+def test_without_capture_the_graph_breaks() -> None:
+    with dynamo_config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False):
+        compilation = lab.inspect(FUNCTIONS["indexed"][0], WHOLE)
+    assert compilation.capture.breaks
+    assert_same(compilation.result, WHOLE[WHOLE.nonzero().squeeze(1)] * 2 + 1)
