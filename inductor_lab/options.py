@@ -56,6 +56,8 @@ class Options:
     memory_budget   1 saves what the min-cut chooses, 0 recomputes everything recomputable
     rewrites_off    names of rewrite passes or rules to leave out
     fusion          `FusionOptions`, or a dict of its fields
+    emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
+                    False keeps float32 inside of a kernel and rounds what it stores
     cache           use the on-disk cache of compiled libraries
     matmul          "measured": each large matrix product goes to the library that is faster on this
                     machine, ATen's own or oneDNN; "aten": as eager
@@ -72,6 +74,7 @@ class Options:
     memory_budget: float = 1.0
     rewrites_off: tuple[str, ...] = ()
     fusion: FusionOptions = field(default_factory=FusionOptions)
+    emulate_precision_casts: bool = True
     cache: bool = True
     matmul: str = "measured"
     memory_pool: float = 2.0

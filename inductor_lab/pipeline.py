@@ -33,6 +33,7 @@ from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
 from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.precision import keep_precision
 
 T = TypeVar("T")
 
@@ -105,6 +106,8 @@ class GraphCompiler:
         fusion = options.fusion.within(f"g{self.number}.{name}")
         schedule = phase("schedule", lambda: schedule_program(loops, fusion))
         schedule, libraries = phase("libraries", lambda: choose_libraries(schedule, options))
+        if not options.emulate_precision_casts:
+            schedule = keep_precision(schedule)
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
         host = phase("host", lambda: host_program(schedule, kernels, options))
         executable = None

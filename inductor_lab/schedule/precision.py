@@ -1,0 +1,65 @@
+"""Keep float32 where one operation of a kernel hands a float16 or bfloat16 to the next.
+
+    buf0 = bf16(mul(f32(x), 1.1))               buf0 = mul(f32(x), 1.1)          inlined
+    buf1 = bf16(sin(f32(buf0)))          →      buf1 = bf16(sin(buf0))           stored
+
+Only what exists as an expression alone is kept; what reaches memory is rounded.  By default nothing
+is: a value is rounded after every operation, as in eager.
+
+Inductor: `config.emulate_precision_casts`, whose default is the other way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from inductor_lab.ir.expr import Expr, Load, Op, map_expr
+from inductor_lab.ir.program import Pointwise
+from inductor_lab.schedule.result import Group, Schedule
+
+LOW = (torch.float16, torch.bfloat16)
+
+
+def keep_precision(schedule: Schedule) -> Schedule:
+    """The schedule whose kernels round only what they store."""
+    steps = (_group(step) if isinstance(step, Group) else step for step in schedule.steps)
+    return replace(schedule, steps=tuple(steps))
+
+
+def _group(group: Group) -> Group:
+    if group.combined:
+        parts = tuple(map(_group, group.combined))
+        nests = tuple(nest for part in parts for nest in part.nests)
+        inlined = {name: nest for part in parts for name, nest in part.inlined.items()}
+        return replace(group, combined=parts, nests=nests, inlined=inlined)
+    wide = {name: nest for name, nest in group.inlined.items() if _exact(nest) is not None}
+    if not wide:
+        return group
+
+    def rebuild(node: Expr) -> Expr:
+        match node:
+            case Op("convert", (Load(buffer, index, _, origins),), torch.float32) if buffer in wide:
+                return Load(buffer, index, torch.float32, origins)
+            case Load(buffer, index, dtype, origins) if buffer in wide:
+                kept = Load(buffer, index, torch.float32, origins)
+                return Op("convert", (kept,), dtype, origins)
+        return map_expr(node, rebuild, lambda index: index)
+
+    return replace(
+        group,
+        nests=tuple(replace(nest, body=rebuild(nest.body)) for nest in group.nests),
+        inlined={
+            name: replace(nest, body=rebuild(_exact(nest) or nest.body))
+            for name, nest in group.inlined.items()
+        },
+    )
+
+
+def _exact(nest: Pointwise) -> Expr | None:
+    """The float32 value that a nest rounds, if that is what it does last."""
+    match nest.body:
+        case Op("convert", (value,), dtype) if dtype in LOW and value.dtype == torch.float32:
+            return value
+    return None

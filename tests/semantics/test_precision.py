@@ -1,0 +1,74 @@
+"""float16 and bfloat16: rounded after every operation as in eager, or where they are stored."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.schedule.verify import verify_schedule
+
+LOW = (torch.bfloat16, torch.float16)
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    return ((x * 1.1).sin() * 3.3).exp() / 7
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x * 1.1, -1) * 3
+
+
+def chosen(x: torch.Tensor) -> torch.Tensor:
+    """A value that is used as it is, and as a part of a sum."""
+    y = x * 1.1
+    return torch.where(y > 0.5, y, y.sin() * 3)
+
+
+def parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two nests of different sizes, so a combo."""
+    return chain(x), (x[:2] * 1.1).exp()
+
+
+def differing(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The share of elements that are not equal."""
+    return (found != expected).float().mean().item()
+
+
+def given(dtype: torch.dtype) -> torch.Tensor:
+    return torch.linspace(-2, 2, 1024).reshape(16, 64).to(dtype)
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("dtype", LOW)
+def test_the_default_rounds_as_eager_does(dtype: torch.dtype, language: str) -> None:
+    x = given(dtype)
+    found = lab.inspect(chain, x, options={"language": language}).result
+    assert differing(found, chain(x)) < 0.01
+    assert differing(found, chain(x.double()).to(dtype)) > 0.1, "rounding makes a difference here"
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("dtype", LOW)
+def test_precision_may_be_kept(dtype: torch.dtype, language: str) -> None:
+    x = given(dtype)
+    options = {"language": language, "emulate_precision_casts": False}
+    found = lab.inspect(chain, x, options=options).result
+    assert differing(found, chain(x.double()).to(dtype)) < 0.01
+
+
+@pytest.mark.parametrize("function", [softmax, chosen, parts])
+@pytest.mark.parametrize("dtype", LOW)
+def test_what_kernels_are_made_of(function, dtype: torch.dtype) -> None:
+    """Every stage runs, and what is kept is nearer to the exact result than what is rounded."""
+    x = given(dtype)
+    compilation = lab.inspect(function, x, options={"emulate_precision_casts": False})
+    (graph,) = compilation.graphs
+    verify_schedule(graph.forward.schedule)
+    exact = function(x.double())
+    exact = exact if isinstance(exact, tuple) else (exact,)
+    for stage in (graph.forward.schedule, graph.forward.executable):
+        for result, ideal in zip(stage.run(x), exact, strict=True):
+            assert result.dtype == dtype
+            error = 2 * torch.finfo(dtype).eps
+            torch.testing.assert_close(result.double(), ideal, rtol=error, atol=1e-3)
