@@ -184,7 +184,7 @@ REDUCTIONS = [
 ]  # fmt: skip
 ORDERS = ["argmax({d})", "argmin({d})", "max({d}).indices", "sort({d}).values", "argmax()",
           "cummax({d}).indices", "cummin({d}).indices", "topk(1,{d}).values",
-          "argsort({d},stable=True)"]  # fmt: skip
+          "argsort({d},stable=True)", "flip({d}).cummax({d}).indices.flip({d})"]  # fmt: skip
 KEEP = ("sum", "amax", "amin", "max", "min", "cummax", "cummin", "nansum", "diff", "count")
 
 
@@ -202,6 +202,20 @@ def reduce(values: Values, draw: st.DrawFn) -> bool:
     text = draw(st.sampled_from(texts))
     exactly = not floating(tensor) or text in ORDERS or text.startswith(KEEP)
     return values.add(f"{name}.{text.format(d=dim_of(values, draw, name))}", (name,), exactly)
+
+
+@kind
+def search(values: Values, draw: st.DrawFn) -> bool:
+    name = pick(values, draw, lambda t: t.dtype != torch.bool and values.exact(t))
+    if name is None:
+        return False
+    kept = values[name].dtype
+    among = pick(values, draw, lambda t: t.dtype == kept and t.dim() > 0 and values.exact(t))
+    texts = ["torch.bucketize({0},{1}.reshape(-1).sort().values)"]
+    texts += ["torch.searchsorted({1}.reshape(-1).sort().values,{0},right=True)"]
+    texts += ["torch.searchsorted({1}.sort().values,{0})"]
+    text = draw(st.sampled_from(texts)).format(name, among)
+    return among is not None and values.add(text, (name, among), True)
 
 
 @kind
