@@ -4,7 +4,7 @@
     keep_rows       what one loop over a row keeps for the next
     split_loops     loops without masks where their bounds are known
     plan_of         which loop is threaded and which is SIMD
-    Rows, Columns   the lines
+    RowScans, Columns   the lines
 
 Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
 """
@@ -19,7 +19,7 @@ from inductor_lab.codegen.cpp_columns import Columns
 from inductor_lab.codegen.cpp_combo import combo_kernel, declared
 from inductor_lab.codegen.cpp_header import header_lines
 from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.codegen.cpp_rows import Rows
+from inductor_lab.codegen.cpp_scans import RowScans
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
@@ -93,11 +93,11 @@ def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statement
         return Columns(tidy(full), writer, plan)
     if plan.simd is Simd.INNER and not plan.inner_threads:
         kept, rows = _with_rows(full)
-        return Rows(tidy(kept), writer, plan, rows)
+        return RowScans(tidy(kept), writer, plan, rows)
     tree = tidy(full)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
         tree = tidy(split_loops(full))
-    return Rows(tree, writer, plan)
+    return RowScans(tree, writer, plan)
 
 
 def _with_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]]:

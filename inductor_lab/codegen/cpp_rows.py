@@ -27,8 +27,8 @@ from inductor_lab.codegen.cpu_plan import (
     tiled_axes,
 )
 from inductor_lab.codegen.row_cache import Row
-from inductor_lab.codegen.tidy import temps_read, walk
-from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
+from inductor_lab.codegen.tidy import walk
+from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt
 from inductor_lab.ir.expr import Expr, Origins
 from inductor_lab.ir.index import Index
 
@@ -124,12 +124,7 @@ class Rows(Statements):
             self.bisect(loop)
             return
         if loop.kind is LoopKind.SCAN:
-            totals = totals_of(loop) if threads else None
-            if totals is not None:
-                self.scan_in_parts(loop, totals, size)
-                return
-            with self.loop(loop.axis.name, "0", size):
-                self.body(loop.body)
+            self.scan(loop, size, threads)
             return
         if loop.kind is LoopKind.REDUCE:
             if threads:
@@ -144,6 +139,9 @@ class Rows(Statements):
             self.pragma(" ".join(words) + condition + self.clauses(loop.body))
         with self.threaded(), self.loop(loop.axis.name, "0", size):
             self.body(loop.body)
+
+    def scan(self, loop: Loop, size: str, threads: bool) -> None:
+        raise NotImplementedError
 
     # ---- reductions --------------------------------------------------------------------------
 
@@ -268,7 +266,7 @@ class Rows(Statements):
     def chunks(self, loop: Loop, size: str) -> None:
         """The loop in a fixed number of parts, threaded; their results are combined in order."""
         self.partial(loop, size)
-        with self.loop("part", "0", str(_parts(loop))):
+        with self.loop("part", "0", str(part_count(loop))):
             for acc in self.fed_by(loop):
                 self._combine_part(acc)
 
@@ -276,20 +274,20 @@ class Rows(Statements):
         """What each part of a loop accumulates, in arrays `parts_..`."""
         fed = self.fed_by(loop)
         for acc in fed:
-            for name, ctype in _running(acc):
-                self.line(f"{ctype} parts_{name}[{_parts(loop)}];", acc.origins)
+            for name, ctype in running_of(acc):
+                self.line(f"{ctype} parts_{name}[{part_count(loop)}];", acc.origins)
         with self.each_part(loop, size):
             for acc in fed:
                 self.start(acc)
             self.reduce(loop, "begin", "end")
             for acc in fed:
-                for name, _ in _running(acc):
+                for name, _ in running_of(acc):
                     self.line(f"parts_{name}[part] = {name};", acc.origins)
 
     @contextmanager
     def each_part(self, loop: Loop, size: str) -> Iterator[None]:
         """A threaded loop over the parts of a loop, each from `begin` to `end`."""
-        count = _parts(loop)
+        count = part_count(loop)
         self.pragma("parallel for" + self.condition() + self.clauses(loop.body))
         with self.threaded(), self.loop("part", "0", str(count)):
             whole = f" / {LINE} * {LINE}" if next(innermost_loops((loop,))) is loop else ""
@@ -298,33 +296,6 @@ class Rows(Statements):
             self.line(f"const int64_t begin = {size} * part / {count}{whole};")
             self.line(f"const int64_t end = {stop};")
             yield
-
-    def scan_in_parts(self, loop: Loop, totals: tuple[Stmt, ...], size: str) -> None:
-        """A scan in two threaded passes: what each part comes to, then each part from what came
-        before it."""
-        self.partial(Loop(loop.axis, LoopKind.REDUCE, totals), size)
-        fed = self.fed_by(loop)
-        with self.loop("part", "0", str(_parts(loop))):
-            for acc in fed:
-                for name, ctype in _running(acc):
-                    self.line(f"const {ctype} part_{name} = parts_{name}[part];", acc.origins)
-                    self.line(f"parts_{name}[part] = {name};", acc.origins)
-                self._take_part(acc)
-        with self.each_part(loop, size):
-            for acc in fed:
-                for name, ctype in _running(acc):
-                    self.line(f"{ctype} {name} = parts_{name}[part];", acc.origins)
-            with self.loop(loop.axis.name, "begin", "end"):
-                self.body(loop.body)
-
-    def _take_part(self, acc: Accumulator) -> None:
-        """Go on with what came before a part and the part itself; an empty part has no place."""
-        if acc.is_arg:
-            with self.block(f"if (part_{acc.name} >= {acc.name})", acc.origins):
-                self.take_better(acc, f"part_{acc.best}", f"part_{acc.name}", acc.origins)
-        else:
-            text = acc.combined(acc.name, f"part_{acc.name}")
-            self.line(f"{acc.name} = {text};", acc.origins, statement=True)
 
     def _combine_part(self, acc: Accumulator) -> None:
         if acc.is_arg:
@@ -341,29 +312,12 @@ class Rows(Statements):
             self.writer.places[name] = place
 
 
-def _parts(loop: Loop) -> int:
+def part_count(loop: Loop) -> int:
     """In how many parts a threaded loop is cut."""
     return min(CHUNKS, loop.axis.size) if isinstance(loop.axis.size, int) else CHUNKS
 
 
-def _running(acc: Accumulator) -> list[tuple[str, str]]:
+def running_of(acc: Accumulator) -> list[tuple[str, str]]:
     """The variables of an accumulator with their types."""
     best = [(acc.best, CTYPES[acc.dtype])] if acc.is_arg else []
     return [(acc.name, acc.ctype), *best]
-
-
-def totals_of(scan: Loop) -> tuple[Stmt, ...] | None:
-    """The body of a scan that only accumulates; None if a scan in it needs another one's values."""
-    needed: set[str] = set()
-    kept: list[Stmt] = []
-    for stmt in reversed(scan.body):
-        match stmt:
-            case Let(temp=temp) | When(result=temp):
-                wanted = temp.name in needed
-            case _:
-                wanted = isinstance(stmt, Accumulate)
-        if wanted:
-            kept.append(stmt)
-            needed |= {temp.name for inner in walk((stmt,)) for temp in temps_read(inner)}
-    names = {stmt.name for stmt in kept if isinstance(stmt, Accumulate)}
-    return None if names & needed else tuple(reversed(kept))

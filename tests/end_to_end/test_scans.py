@@ -72,6 +72,18 @@ CASES: dict[str, Case] = {
     "long_backwards": (lambda x: x.flip(0).cumsum(0).flip(0), (floats(70_001),), 1),
     "few_rows": (lambda x: (x.cumsum(1).sigmoid(), x.cumprod(1)), (floats(3, 20_000) / 9,), 1),
     "few_columns": (lambda x: x.cumsum(0).sigmoid(), (floats(20_000, 3),), 1),
+    "in_blocks": (lambda x: (x.exp().cumsum(1) / 300).sin() * x, (floats(9, 700),), 1),
+    "in_blocks_backwards": (
+        lambda x, y: (x.tanh().flip(1).cumsum(1).flip(1) / 30).sin() + y.exp(),
+        (floats(9, 700), floats(9, 700)),
+        1,
+    ),
+    "scan_after_scan_in_blocks": (
+        lambda x, y: (x.cumsum(1) / 30).exp().cummax(1).values * y.exp(),
+        (floats(9, 700), floats(9, 700)),
+        1,
+    ),
+    "long_in_blocks": (lambda x: (x.sin().cumsum(0) / 99).cos(), (floats(70_001),), 1),
     "long_of_a_scan": (lambda x: x.cumsum(0).cummax(0).values, (floats(70_001),), 1),
 }
 
