@@ -55,6 +55,11 @@ class Part:
     checked: bool
     origins: Origins
 
+    @property
+    def text(self) -> tuple[str, ...]:
+        """What makes two parts one function: their arguments, with their types, and their lines."""
+        return (*map(declared, self.parameters), *(line.text for line in self.lines))
+
 
 def combo_kernel(
     group: Group,
@@ -74,11 +79,9 @@ def combo_kernel(
     names: dict[tuple[str, ...], str] = {}
     lines: list[Line] = []
     for part in parts:
-        text = tuple(line.text for line in part.lines)
-        if text not in names:
-            names[text] = f"part{len(names)}_{name.rpartition('_')[2]}"
+        names.setdefault(part.text, f"part{len(names)}_{name.rpartition('_')[2]}")
     for text, function in names.items():
-        alike = [p for p in parts if tuple(line.text for line in p.lines) == text]
+        alike = [part for part in parts if part.text == text]
         lines += _function(function, alike)
     lines += _Calls(name, parameters, parts, names, group.origins).lines()
     device = buffers[group.nests[0].buffer].device
@@ -158,7 +161,7 @@ class _Calls:
 
     def call(self, part: Part, depth: int, checked: bool) -> Line:
         given = {(p.buffer, p.symbol): p.name for p in self.parameters}
-        function = self.functions[tuple(line.text for line in part.lines)]
+        function = self.functions[part.text]
         arguments = ", ".join(given[p.buffer, p.symbol] for p in part.parameters)
         status = f"{STATUS} |= " if checked else ""
         return Line("    " * depth + f"{status}{function}({arguments});", part.origins)

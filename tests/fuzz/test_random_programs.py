@@ -23,6 +23,11 @@ REGRESSIONS = {
         ("v0",),
         (Input("int64", (17,), 2),),
     ),
+    "equal text, two dtypes": Program(
+        ("v0 = x0.new_zeros(3,dtype=torch.int16)", "v1 = x0.new_zeros(3,dtype=torch.int64)"),
+        ("v0", "v1"),
+        (Input("int64", (17,), 2),),
+    ),
     "a double without dimensions": Program(("v0 = -x0",), ("v0",), (Input("float64", (), 0),)),
 }
 
