@@ -83,7 +83,7 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # each module has its own, so that no tab of another is restored
 def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     """The address of a server without a token, on this machine only, and its folder."""
     pytest.importorskip("jupyterlab", reason="no JupyterLab; to run it: pip install jupyterlab")
