@@ -9,6 +9,7 @@ import time
 import nbformat
 import pytest
 
+import inductor_lab as lab
 from tests.browser.conftest import write_notebook
 
 CELLS = (
@@ -19,6 +20,15 @@ CELLS = (
     "    return one + torch.cos(x) ** 2\n"
     "\n"
     "pythagoras(torch.randn(100))",
+    "%%compile -r trained\n"
+    "def layered(x, w, n):\n"
+    "    h = torch.exp(torch.sin(x)).tanh() * n\n"
+    "    return torch.softmax(h @ w, -1).sigmoid() @ w\n"
+    "\n"
+    "layered(torch.randn(16, 8, requires_grad=True), torch.randn(8, 8, requires_grad=True), 2)",
+    "import inductor_lab as lab\nfrom IPython.display import display\n"
+    "display(lab.load(trained.save('trained.lab.json')))\n"
+    "lab.load('trained.lab.json').widget()",
 )
 CODE_PANE = "g0.forward.code"
 SOURCE, CODE = '.lab-pane[data-pane="source"]', f'.lab-pane[data-pane="{CODE_PANE}"]'
@@ -42,6 +52,22 @@ def notebook(browser, jupyterlab):
     page.wait_for_selector(f"{CODE} .lab-line")
     yield page
     context.close()
+
+
+EVERY_VIEW = """explorer => {
+  const shown = {};
+  const ids = [...explorer.querySelectorAll(".lab-rail [data-pane]")].map((b) => b.dataset.pane);
+  for (const id of ids) {
+    explorer.querySelector(`.lab-rail [data-pane="${id}"]`).click();
+    const pane = () => explorer.querySelector(`.lab-pane[data-pane="${id}"]`);
+    const tabs = pane().querySelectorAll(".lab-tabs button").length;
+    for (let tab = 0; tab < Math.max(1, tabs); tab++) {
+      pane().querySelectorAll(".lab-tabs button")[tab]?.click();
+      shown[`${id} ${tab}`] = pane().querySelector(".lab-body").textContent;
+    }
+  }
+  return shown;
+}"""
 
 
 def test_two_cells_draw_the_explorer(notebook):
@@ -82,6 +108,76 @@ def test_lower_panes_are_made_when_asked_for(notebook):
     notebook.wait_for_selector('.lab-rail [data-pane="g0.forward.assembly"]')
     assert notebook.locator('.lab-pane[data-pane="g0.forward.assembly"] .lab-line').count() > 0
     notebook.click(f'.lab-rail [data-pane="{CODE_PANE}"]')
+
+
+@pytest.fixture(scope="module")
+def training(notebook):
+    """The explorer of the third cell, whose function has a gradient."""
+    notebook.keyboard.press("Escape")
+    notebook.click(".jp-Cell >> nth=2")
+    notebook.keyboard.press("Shift+Enter")
+    explorer = notebook.locator(".jp-Cell:nth-child(3) .lab-explorer")
+    explorer.locator(f"{CODE} .lab-line").first.wait_for()
+    notebook.wait_for_selector(".jp-Cell:nth-child(3) .lab-explorer.live")
+    return explorer
+
+
+def test_an_edited_guard_is_predicted_and_confirmed(training):
+    training.locator('.lab-rail [data-pane="guards"]').click()
+    verdict = training.locator(".lab-guard-verdict b")
+    assert verdict.inner_text() == "hit"
+    training.locator('[data-input="x"] [data-fact="size"]').fill("4, 8")
+    assert verdict.inner_text() == "recompile"
+    assert "torch.sin(x)" in training.locator(".lab-guard-verdict button").inner_text()
+    training.locator(".lab-run-it").click()
+    said = training.locator(".lab-guard-said:has-text('compiled again')")
+    said.wait_for()
+    assert "size mismatch at index 0. expected 16, actual 4" in said.inner_text()
+    assert verdict.inner_text() == "hit"  # now there is code for this size
+    training.locator("text=as it was").click()
+    training.locator(".lab-run-it").click()
+    training.locator(".lab-guard-said:has-text('used again')").wait_for()
+
+
+def test_the_budget_slider_compiles_again(training):
+    training.locator('.lab-rail [data-pane="g0.joint.cut"]').click()
+    training.locator(".lab-tabs >> text=budget").click()
+    before = training.locator(".lab-budget-said").inner_text()
+    training.locator(".lab-budget input[type=range]").fill("0")
+    said = training.locator(".lab-budget-said").inner_text()
+    assert said != before and "memory_budget 0" in said and "0 B kept" in said
+    training.locator(".lab-verdict:has-text('kernels')").wait_for()
+    training.locator('.lab-rail [data-pane="whatif"]').click()
+    training.locator(".lab-pane.focused .lab-tabs >> text=numbers").click()
+    row = training.locator(".lab-pane.focused tr:has-text('kept for the backward')")
+    assert re.search(r"\b0$", row.inner_text().strip())
+    training.locator(".lab-chip").click()
+    training.locator('.lab-rail [data-pane="whatif"]').wait_for(state="detached")
+
+
+def test_one_file_has_the_same_views_in_three_homes(
+    notebook, training, jupyterlab, browser, tmp_path
+):
+    """A cell's HTML, a widget with a kernel, and the page of a report; all of one saved file."""
+    _, folder = jupyterlab
+    notebook.keyboard.press("Escape")
+    notebook.click(".jp-Cell >> nth=3")
+    notebook.keyboard.press("Shift+Enter")
+    explorers = notebook.locator(".jp-Cell:nth-child(4) .lab-explorer")
+    try:
+        explorers.nth(1).locator(f"{CODE} .lab-line").first.wait_for(timeout=40000)
+    except Exception:
+        print(notebook.locator(".jp-Cell:nth-child(4)").inner_text()[:3000])
+        notebook.screenshot(path="/tmp/explore/jl.png")
+        raise
+    report = lab.load(folder / "trained.lab.json").report(tmp_path / "trained.html")
+    page = browser.new_context(offline=True).new_page()
+    page.goto(report.as_uri())
+    in_html, in_widget = (explorers.nth(n).evaluate(EVERY_VIEW) for n in (0, 1))
+    in_report = page.locator(".lab-explorer").evaluate(EVERY_VIEW)
+    page.context.close()
+    assert len(in_report) > 25 and all(in_report.values())
+    assert in_html == in_widget == in_report
 
 
 def test_the_notebook_keeps_the_explorer_without_a_kernel(notebook, jupyterlab, browser):

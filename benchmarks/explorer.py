@@ -1,0 +1,112 @@
+"""How soon the explorer is there, and how fast it answers: `python -m benchmarks.explorer`.
+
+A kernel is started and two cells are run, as in a notebook; then BERT-base's report is opened in
+headless Chromium.  Each line has its target; on a machine that does other work read the ratios.
+Needs ipykernel, transformers, playwright and Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import inductor_lab as lab
+from inductor_lab.demo.programs import PROGRAMS
+
+Row = tuple[str, float, float, str]
+"""What was measured, how much, the target, the unit."""
+
+CELLS = (
+    "import torch\n%load_ext inductor_lab",
+    "%%compile\ndef trig(x):\n    return torch.sin(x) ** 2 + torch.cos(x) ** 2\n"
+    "trig(torch.randn(1000, requires_grad=True))",
+)
+HOVERS = 60
+HOVER = """lines => {
+  const took = [];
+  for (const line of [...document.querySelectorAll(".lab-line.linked")].slice(0, lines)) {
+    const start = performance.now();
+    line.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
+    document.body.getBoundingClientRect();
+    took.push(performance.now() - start);
+  }
+  return took;
+}"""
+EXPAND = """() => {
+  const start = performance.now();
+  const frame = document.querySelector(".lab-node.closed");
+  frame.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  document.body.getBoundingClientRect();
+  return performance.now() - start;
+}"""
+DRAWN = 'performance.getEntriesByName("inductor_lab: draw")[0].duration'
+
+
+def notebook_seconds() -> Iterator[Row]:
+    """From Shift-Enter to the explorer's output, for the first and the second `%%compile`."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel()
+    try:
+        _run(client, CELLS[0])
+        yield "first %%compile of a session", _run(client, CELLS[1]), 4.0, "s"
+        yield "second %%compile", _run(client, CELLS[1]), 2.0, "s"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def _run(client: Any, cell: str) -> float:
+    start, shown = time.perf_counter(), 0.0
+
+    def output(message: dict[str, Any]) -> None:
+        nonlocal shown
+        if message["msg_type"] in ("display_data", "execute_result"):
+            shown = time.perf_counter() - start
+
+    client.execute_interactive(cell, output_hook=output)
+    return shown
+
+
+def bert_figures(folder: Path) -> Iterator[Row]:
+    """Sizes of what is written, and how the page of the report behaves."""
+    fn, args = next(program for program in PROGRAMS if program.name == "bert").make()
+    compilation = lab.inspect(fn, *args)
+    megabytes = compilation.save(folder / "bert.json").stat().st_size / 1e6
+    yield "BERT-base, saved", megabytes, 10.0, "MB"
+    yield from page_times(compilation.report(folder / "bert.html"))
+
+
+def page_times(report: Path) -> Iterator[Row]:
+    from playwright.sync_api import sync_playwright
+
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.goto(report.as_uri())
+        yield "BERT-base's report drawn", page.evaluate(DRAWN) / 1e3, 1.0, "s"
+        page.click('.lab-rail [data-pane="g0.forward.graph"]')
+        yield "one frame of its graph opened", page.evaluate(EXPAND) / 1e3, 0.1, "s"
+        hovers = page.evaluate(HOVER, HOVERS)
+        yield "a hover, median", statistics.median(hovers) / 1e3, 0.05, "s"
+        yield "a hover, slowest", max(hovers) / 1e3, 0.05, "s"
+        browser.close()
+
+
+def main() -> None:
+    rows = list(notebook_seconds())
+    with tempfile.TemporaryDirectory() as folder:
+        rows += bert_figures(Path(folder))
+    for name, value, target, unit in rows:
+        print(f"{name:32} {value:8.3f} {unit:2}   target {target:g}   {value / target:5.0%} of it")
+
+
+if __name__ == "__main__":
+    main()

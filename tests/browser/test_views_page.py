@@ -1,0 +1,183 @@
+"""The views of a report beside source, code and graphs; and a graph of many layers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+
+SOURCE = '.lab-pane[data-pane="source"]'
+GRAPH = '.lab-pane[data-pane="g0.forward.graph"]'
+
+
+def layered(x, w):
+    h = torch.exp(torch.sin(x)).tanh()
+    return torch.softmax(h @ w, -1).sigmoid() @ w
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.tanh(self.inner(x).sin() + x).exp().neg().sigmoid() * x
+
+
+class Tower(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.ModuleList(Block() for _ in range(12))
+        self.head = torch.nn.Linear(8, 2)
+
+    def forward(self, x):
+        for layer in self.layer:
+            x = layer(x)
+        return self.head(x).erf()
+
+
+@pytest.fixture(scope="module")
+def trained():
+    given = (torch.randn(32, 16, requires_grad=True), torch.randn(16, 16, requires_grad=True))
+    return lab.inspect(layered, *given)
+
+
+@pytest.fixture(scope="module")
+def report(trained, tmp_path_factory) -> Path:
+    return trained.report(tmp_path_factory.mktemp("views") / "trained.html")
+
+
+@pytest.fixture(scope="module")
+def tower(tmp_path_factory) -> Path:
+    c = lab.inspect(Tower().eval(), torch.randn(4, 8))
+    return c.report(tmp_path_factory.mktemp("tower") / "tower.html")
+
+
+def show(page, pane: str, tab: str = "") -> None:
+    """In the second place, so that the source stays where it is."""
+    page.locator(".lab-pane").nth(1).dispatch_event("pointerdown")
+    page.click(f'.lab-rail [data-pane="{pane}"]')
+    if tab:
+        page.click(f'.lab-pane.focused .lab-tabs >> text="{tab}"')
+
+
+def test_a_pin_is_lit_in_five_panes(open_page, report):
+    opened = open_page(report)
+    page = opened.page
+    page.click(f"{SOURCE} .lab-line >> text=torch.exp(torch.sin(x))")
+    page.mouse.move(5, 5)
+    opened_first = ("source", "g0.forward.code", "g0.forward.graph", "g0.backward.graph")
+    for pane in opened_first:
+        assert opened.count(f'.lab-pane[data-pane="{pane}"] .lit') >= 1
+    for pane in ("g0.forward.loops", "g0.captured", "g0.joint", "g0.forward.host"):
+        show(page, pane)
+        assert opened.count(f'.lab-pane[data-pane="{pane}"] .lit') >= 1
+    assert opened.count(f"{SOURCE} .lit") >= 1 and opened.wrong == []
+
+
+def test_the_budget_slider_shows_each_cut(open_page, report, trained):
+    opened = open_page(report)
+    page, cuts = opened.page, trained.graphs[0].partition.cuts
+    show(page, "g0.joint.cut", "budget")
+    slider = page.locator(".lab-budget input[type=range]")
+    for place, cut in enumerate(reversed(cuts)):
+        slider.fill(str(place))
+        said = page.inner_text(".lab-budget-said")
+        assert f"{cut.recomputed} op" in said and f"({cut.flops:,} flop)" in said
+        kept = page.locator(".lab-budget-body tbody tr:not(:has(.lab-sign.no))").count()
+        assert kept == len(cut.saved)
+    assert "as compiled" in said and opened.wrong == []
+
+
+def test_memory_before_and_after_planning(open_page, report, trained):
+    opened = open_page(report)
+    schedule = trained.graphs[0].backward.schedule
+    show(opened.page, "g0.backward.memory", "before")
+    buffers = [life.buffer for life in schedule.memory.lifetimes]
+    shown = opened.page.locator(".lab-lane").evaluate_all("e => e.map(x => x.dataset.buffer)")
+    assert shown == buffers
+    show(opened.page, "g0.backward.memory", "after planning")
+    assert opened.count(".lab-lane") == len(buffers)
+    opened.page.hover(f'.lab-lane[data-buffer="{buffers[0]}"]')
+    assert opened.count(f"{SOURCE} .lab-line.lit") >= 1
+
+
+def test_steps_follow_the_slider(open_page, report, trained):
+    opened = open_page(report)
+    page, (run,) = opened.page, trained.capture.runs
+    show(page, "steps")
+    number = next(n for n, step in enumerate(run.instructions) if step.added[-1:] and "sin" in
+                  step.added[-1])
+    page.locator(".lab-steps input[type=range]").fill(str(number))
+    assert opened.texts(".lab-step-graph .lab-line.added")[-1] == run.instructions[number].added[-1]
+    assert len(opened.texts(".lab-step-stack li")) == len(run.instructions[number].stack)
+    assert opened.count(f"{SOURCE} .lab-line.lit") == 1
+    page.click('[aria-label="one instruction on"]')
+    assert f"{number + 2} of {run.total}" in page.inner_text(".lab-step-said")
+    page.focus(".lab-step-code")
+    page.keyboard.press("ArrowUp")
+    assert f"{number + 1} of {run.total}" in page.inner_text(".lab-step-said")
+    assert opened.wrong == []
+
+
+def test_the_timeline_is_saved_as_a_trace(open_page, report, trained, tmp_path):
+    opened = open_page(report)
+    show(opened.page, "time")
+    assert opened.count(".lab-phase") == len(trained.phases)
+    with opened.page.expect_download() as saved:
+        opened.page.click(".lab-save-trace")
+    trace = json.loads(Path(saved.value.path()).read_text())
+    ours = json.loads(trained.trace(tmp_path / "ours.json").read_text())
+    assert set(trace) == set(ours)
+    names = [sorted(event["name"] for event in each["traceEvents"]) for each in (trace, ours)]
+    assert names[0] == names[1] and len(names[0]) > len(trained.phases)
+
+
+@pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
+def test_a_graph_is_saved_as_a_picture(open_page, report, kind, start):
+    opened = open_page(report)
+    with opened.page.expect_download() as saved:
+        opened.page.click(f'{GRAPH} [aria-label="save as {kind}"]')
+    content = Path(saved.value.path()).read_bytes()
+    assert content.startswith(start) and len(content) > 3000
+    assert saved.value.suggested_filename == f"forward.{kind.lower()}"
+    assert opened.wrong == []
+
+
+def test_many_layers_open_collapsed_and_open_in_place(open_page, tower):
+    opened = open_page(tower)
+    page = opened.page
+    show(page, "g0.forward.graph")
+    closed = page.locator(f"{GRAPH} .lab-node.closed").all_text_contents()
+    assert any("×12" in text for text in closed)
+    before = opened.count(f"{GRAPH} .lab-node")
+    assert before < 20
+    page.click(f"{GRAPH} .lab-node.closed:has-text('×12')")
+    assert opened.count(f"{GRAPH} .lab-node.closed") >= 12
+    page.click(f"{GRAPH} .lab-node.closed:has-text('layer.3') >> nth=0", force=True)
+    assert opened.count(f'{GRAPH} [data-name="tanh_3"]') == 1
+    page.click(f"{GRAPH} [aria-label='close all frames']")
+    assert opened.count(f"{GRAPH} .lab-node.closed") <= 3
+    assert opened.wrong == []
+
+
+def test_search_opens_the_frames_around_what_it_finds(open_page, tower):
+    opened = open_page(tower)
+    page = opened.page
+    show(page, "g0.forward.graph")
+    page.fill(".lab-actions input", "erf")
+    assert opened.count(f"{GRAPH} .lab-node.found") >= 1
+    assert "of" in page.inner_text(".lab-found-count")
+    inside = f'{GRAPH} .lab-node[data-name="tanh_3"]'
+    assert opened.count(inside) == 0
+    page.fill(".lab-actions input", "tanh_3")
+    assert opened.count(f"{inside}.found") == 1
+    found = page.inner_text(".lab-found-count")
+    page.keyboard.press("Enter")
+    assert found.startswith("1 of") and page.inner_text(".lab-found-count").startswith("2 of")
+    page.keyboard.press("Escape")
+    assert opened.count(".found") == 0
