@@ -62,6 +62,28 @@ class _View:
         self.path = [(float(x), float(y)) for x, y in points]
 
 
+class _Vertex(Vertex):
+    """grandalf keeps vertices in sets: with numbers for hashes their order is always the same."""
+
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(name)
+        self.number = number
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class _Edge(Edge):
+    """The same for edges."""
+
+    def __init__(self, source: _Vertex, target: _Vertex, number: int) -> None:
+        self.number = number
+        super().__init__(source, target)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str, str]]) -> Layout:
     """Lay out boxes of the given (width, height); edges between names, cycles allowed.
 
@@ -119,10 +141,10 @@ def _components(
     sizes: Mapping[str, tuple[float, float]], pairs: Iterable[tuple[str, str]]
 ) -> list[Any]:
     """grandalf's graphs, one for each connected part."""
-    vertices = {name: Vertex(name) for name in sizes}
+    vertices = {name: _Vertex(name, number) for number, name in enumerate(sizes)}
     for name, (width, height) in sizes.items():
         vertices[name].view = _View(width, height)
-    links = [Edge(vertices[a], vertices[b]) for a, b in pairs]
+    links = [_Edge(vertices[a], vertices[b], number) for number, (a, b) in enumerate(pairs)]
     for link in links:
         link.view = _View()
     parts: list[Any] = Graph(list(vertices.values()), links).C

@@ -37,9 +37,10 @@ _EXPORT = re.compile(r"^export (?=(async )?(function|class|const))", re.MULTILIN
 
 @cache
 def script() -> str:
-    """All modules as one that exports `render(root, document)`."""
+    """All modules as one, with `render(root, document)` for what follows it; no exports, since
+    anywidget would take a `render` that is exported for its own."""
     texts = [_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in MODULES]
-    return "\n".join(texts) + "\nexport { render };\n"
+    return "\n".join(texts)
 
 
 @cache

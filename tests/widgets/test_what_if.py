@@ -116,7 +116,8 @@ def test_the_widget_carries_the_same_document(inference):
     widget = inference.widget()
     assert isinstance(widget, Explorer)
     assert widget.document == linked_document(inference)[0]
-    assert "export default" in widget._esm and "import " not in widget._esm.split("\n")[0]
+    exported = [line for line in widget._esm.split("\n") if line.startswith("export")]
+    assert exported == ["export default {"] and "import " not in widget._esm.split("\n")[0]
 
 
 def test_outside_of_a_notebook_nobody_connects(inference):
