@@ -17,7 +17,6 @@ from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Stmt, Store
 from inductor_lab.codegen.triton_loops import flat_indices, inner_loops, outer_loops, unit_axis
-from inductor_lab.codegen.triton_ops import ATOMICS
 from inductor_lab.ir.index import (
     Axis,
     Size,
@@ -28,6 +27,7 @@ from inductor_lab.ir.index import (
     mul_sizes,
     product,
 )
+from inductor_lab.ir.ops import ATOMICS
 from inductor_lab.ir.program import Buffer, Scatter
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group

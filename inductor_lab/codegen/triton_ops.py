@@ -155,16 +155,6 @@ SCANNED: Mapping[str, str] = {
 with.  Operands: the block (and its positions), then what came before it."""
 
 
-_WORDS = frozenset([torch.int32, torch.int64])
-
-ATOMICS: Mapping[str, frozenset[torch.dtype]] = {
-    "add": _WORDS | {torch.float32, torch.float64},
-    "maximum": _WORDS,
-    "minimum": _WORDS,
-    "mul": frozenset(),
-}
-"""Kind of scatter → the dtypes that GPUs do it on in one step (with NaN as torch has it)."""
-
 ATOMIC_NAMES = {"add": "atomic_add", "maximum": "atomic_max", "minimum": "atomic_min"}
 
 

@@ -15,7 +15,6 @@ import torch
 from inductor_lab.codegen.tree import Store
 from inductor_lab.codegen.triton_ops import (
     ATOMIC_NAMES,
-    ATOMICS,
     COMPARISONS,
     LITERALS_ALLOWED,
     TRITON_TYPES,
@@ -26,6 +25,7 @@ from inductor_lab.codegen.triton_ops import (
 )
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size, is_int
+from inductor_lab.ir.ops import ATOMICS
 
 WIDTH = 100
 """Columns of the text."""

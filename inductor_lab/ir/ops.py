@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
@@ -158,3 +160,13 @@ POSITIONS = frozenset("argmax argmin bisect argmax_last argmin_last".split())
 
 SCATTERS = frozenset(["store", "add", "mul", "maximum", "minimum"])
 """Kinds of `Scatter`: a plain store, or the operation of what is there and what comes."""
+
+_WORDS = frozenset([torch.int32, torch.int64])
+
+ATOMICS: dict[str, frozenset[torch.dtype]] = {
+    "add": _WORDS | {torch.float32, torch.float64},
+    "maximum": _WORDS,
+    "minimum": _WORDS,
+    "mul": frozenset(),
+}
+"""Kind of `Scatter` → the dtypes that GPUs do it on in one step (with NaN as torch has it)."""

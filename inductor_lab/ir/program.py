@@ -172,9 +172,9 @@ class Scatter:
         alone = {index.terms[0][0] for index in self.index if len(index.terms) == 1}
         return tuple(axis for axis in self.axes if axis in alone)
 
-    def rewritten(self, value: Callable[[Expr], Expr], axes: Mapping[Axis, Index]) -> Scatter:
-        """The scatter with its values mapped by `value`, and the axes of its place replaced."""
-        index = tuple(index.substitute(axes, value) for index in self.index)
+    def rewritten(self, value: Callable[[Expr], Expr]) -> Scatter:
+        """The scatter with its body, and the values that say where it goes, mapped by `value`."""
+        index = tuple(index.substitute({}, value) for index in self.index)
         return replace(self, body=value(self.body), index=index)
 
 

@@ -191,6 +191,8 @@ class _Walk:
         lowering = self.registry.get(node.target)
         if lowering is None or needs_extern(node) or node.meta.get("unbacked_bindings"):
             return fallback(self.build, node.target, args, kwargs)
+        if scatter.has_no_atomic(node):
+            return fallback(self.build, node.target, args, kwargs, reason="no atomic operation")
         if isinstance(result, torch.Tensor):
             if _is_empty(result) and not result.dtype.is_complex:
                 return self.build.pointwise(self.build.const(0, result.dtype))

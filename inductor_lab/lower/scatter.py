@@ -24,6 +24,7 @@ import torch
 
 from inductor_lab.ir.expr import Expr, Load
 from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
+from inductor_lab.ir.ops import ATOMICS
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -354,6 +355,28 @@ def _reduced(
 
 lowers(aten.scatter_reduce.two)(partial(_reduced, along))
 lowers(aten.index_reduce.default)(partial(_reduced, slices))
+
+
+def has_no_atomic(node: torch.fx.Node) -> bool:
+    """Would values that meet have to wait for one another on a GPU?  Then ATen does it."""
+    fake = node.meta["val"]
+    if not isinstance(fake, torch.Tensor) or fake.device.type == "cpu":
+        return False
+    kind = _combines(node)
+    return kind is not None and accumulator(fake.dtype) not in ATOMICS[kind]
+
+
+def _combines(node: torch.fx.Node) -> str | None:
+    """How an operator combines values that meet; None if it stores them, or is no scatter."""
+    name = node.target._schema.name.removeprefix("aten::")
+    arguments = [*node.args, *node.kwargs.values()]
+    if name in ("scatter", "scatter_reduce", "index_reduce"):
+        words = [argument for argument in arguments if isinstance(argument, str)]
+        return {**KINDS, "add": "add", "multiply": "mul"}[words[0]] if words else None
+    if name in ("index_put", "put"):
+        return "add" if arguments[-1] is True else None
+    added_up = ("scatter_add", "index_add", "embedding_dense_backward")
+    return "add" if name in added_up else None
 
 
 # ---- gradients and views -------------------------------------------------------------------------

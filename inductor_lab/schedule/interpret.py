@@ -72,7 +72,7 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
         env[name] = evaluate(value, axes, env, run.symbols, device)
         temps[key] = Temp(name, body.dtype)
     if isinstance(nest, Scatter):
-        nest = nest.rewritten(lambda value: _with_temps(value, temps), {})
+        nest = nest.rewritten(lambda value: _with_temps(value, temps))
     else:
         nest = replace(nest, body=_with_temps(nest.body, temps))
     return run_nest(nest, env, run.symbols, device)

@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.ir.program import Pointwise, Scatter
+from inductor_lab.ir.program import ExternCall, Pointwise, Scatter
 from inductor_lab.ir.verify import verify
+from inductor_lab.lower.graph import lower_graph
+from inductor_lab.options import Options
+from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.verify import verify_schedule
 
 f16, bf16, f32, i8, i64 = torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int64
@@ -103,11 +108,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         (floats(9, 20), ints(20, 7, 20), floats(8, 30)),
     ),
     "scatter_add_bytes": (
-        lambda x, i, v: x.scatter_add(1, i, v),
+        lambda x, i, v: x.scatter_add(1, i, v) | x,
         (ints(9, 9, 20, dtype=i8), ints(20, 9, 30), ints(90, 9, 30, dtype=i8)),
     ),
     "scatter_add_bool": (
-        lambda x, i, v: x.scatter_add(1, i, v),
+        lambda x, i, v: x.scatter_add(1, i, v) | x,
         (floats(9, 20) > 1, ints(20, 9, 30), floats(9, 30) > 0),
     ),
     "scatter_rows": (
@@ -139,7 +144,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         for given in (True, False)
     },
     "nan_wins": (
-        lambda x, i, v: (x.scatter_reduce(0, i, v, "amax"), x.scatter_reduce(0, i, v, "amin")),
+        lambda x, i, v: (x.scatter_reduce(0, i, v, "amax"), x.scatter_reduce(0, i, -v, "amin")),
         (special(40), ints(40, 60), special(60)),
     ),
     "integers": (
@@ -361,6 +366,29 @@ def test_a_saved_scatter_is_the_same(tmp_path: Any) -> None:
     for station in ("loops", "schedule", "kernels"):
         here, there = (getattr(one.graphs[0].forward, station) for one in (c, loaded))
         assert str(here) == str(there)
+
+
+@pytest.mark.parametrize("dtype", [f32, i64, i8])
+def test_a_gpu_combines_in_one_step_or_in_aten(dtype: torch.dtype) -> None:
+    """Where it has no atomic operation, values that meet would have to wait for one another."""
+
+    def function(x: Any, i: Any, v: Any) -> tuple[Any, ...]:
+        most = x.scatter_reduce(0, i, v, "amax")
+        product = x.scatter_reduce(0, i, v, "prod", include_self=False)
+        total = x.index_put((i,), v, accumulate=True)
+        return most, product, x.scatter_add(0, i, v), total, x.scatter(0, i, v)
+
+    with FakeTensorMode():
+        x, v = (torch.empty(n, dtype=dtype, device="cuda") for n in (9, 20))
+        i = torch.empty(20, dtype=i64, device="cuda")
+        module = make_fx(function, decomposition_table=dict(decomposition_table()))(x, i, v)
+    program = lower_graph(module, "gpu", Options())
+    kinds = [step.kind for step in program.nests if isinstance(step, Scatter)]
+    called = [step.reason for step in program.steps if isinstance(step, ExternCall)]
+    assert set(called) <= {"no atomic operation"}
+    expected = {f32: ["add", "add", "store"], i64: ["maximum", "add", "add", "store"]}
+    assert kinds == expected.get(dtype, ["store"])
+    assert len(called) + len(kinds) == 5
 
 
 def test_compiled_for_a_gpu() -> None:
