@@ -72,6 +72,10 @@ class BadArguments(LabError):
     """A command or a magic was given something that it cannot use."""
 
 
+class DividedByZero(LabError, RuntimeError):
+    """A kernel divided integers by zero."""
+
+
 class IndexOutOfRange(LabError, IndexError):
     """A kernel met an index, loaded from a tensor, that is outside of what it indexes."""
 

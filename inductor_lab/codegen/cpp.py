@@ -42,8 +42,8 @@ def cpp_kernel(
 ) -> Kernel:
     """The C++ function of a group.
 
-    It takes the addresses of the buffers and the values of the symbols (int64).  It returns 0, or 1
-    if an index that it loaded was out of range (nothing out of range is read).
+    It takes the addresses of the buffers and the values of the symbols (int64).  It returns 0, or
+    what went wrong: `cpp_statements.OUTSIDE` (nothing out of range is read) and `BY_ZERO`.
     """
     if group.combined:
         return combo_kernel(group, buffers, name, table, _printer)
@@ -56,10 +56,10 @@ def cpp_kernel(
     if group.origins:
         printer.line(f"// {', '.join(sorted(group.origins))}")
     with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
-        if printer.checks:
+        if printer.checked:
             printer.line(f"int64_t {STATUS} = 0;")
         printer.whole()
-        printer.line(f"return {STATUS} != 0;" if printer.checks else "return 0;")
+        printer.line(f"return (int){STATUS};" if printer.checked else "return 0;")
     device = buffers[group.nests[0].buffer].device
     code = Code.of(printer.lines)
     return Kernel(name, "cpp", device, code, parameters, tree, group, buffers)

@@ -103,7 +103,7 @@ def _part(
     printer.whole()
     shared = plan.threads > 0
     return Part(
-        tuple(printer.lines), parameters, plan.work, shared, bool(printer.checks), origins
+        tuple(printer.lines), parameters, plan.work, shared, printer.checked, origins
     )
 
 
@@ -116,7 +116,7 @@ def _function(name: str, alike: list[Part]) -> Iterator[Line]:
         yield Line(f"    int64_t {STATUS} = 0;", statement=False)
     for same in zip(*(part.lines for part in alike), strict=True):
         yield replace(same[0], origins=NO_ORIGINS.union(*(line.origins for line in same)))
-    yield Line(f"    return {STATUS} != 0;" if first.checked else "    return 0;", statement=False)
+    yield Line(f"    return (int){STATUS};" if first.checked else "    return 0;", statement=False)
     yield Line("}", statement=False)
     yield Line("", statement=False)
 
@@ -138,7 +138,7 @@ class _Calls:
         start += [Line(f'extern "C" LAB_EXPORT int {self.name}({arguments}) {{', statement=False)]
         if checked:
             start += [Line(f"    int64_t {STATUS} = 0;", statement=False)]
-        end = [Line(f"    return {STATUS} != 0;" if checked else "    return 0;", statement=False)]
+        end = [Line(f"    return (int){STATUS};" if checked else "    return 0;", statement=False)]
         return [*start, *self.body(checked), *end, Line("}", statement=False)]
 
     def body(self, checked: bool) -> Iterator[Line]:

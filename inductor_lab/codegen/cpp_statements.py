@@ -18,12 +18,14 @@ from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Size
 from inductor_lab.ir.ops import POSITIONS
 
 STATUS = "bad"
-"""The kernel's result: 1 if an index that it loaded was out of range, otherwise 0."""
+OUTSIDE, BY_ZERO = 1, 2
+"""The kernel's result: OUTSIDE if an index that it loaded was out of range, BY_ZERO if it divided
+integers by zero, both, or 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Statements:
         self.depth = 0
         self.inside_threads = False
         self.checks = gathered_checks(tree)
+        self.checked = bool(self.checks) or any(map(divisors, walk(tree)))
         self.accumulators = {
             s.name: Accumulator(s.name, s.kind, s.dtype, s.origins)
             for s in walk(tree)
@@ -118,7 +121,9 @@ class Statements:
 
     def clauses(self, body: tuple[Stmt, ...]) -> str:
         """What a pragma before a loop over `body` must say of the status."""
-        checked = any(isinstance(s, Let) and s.temp in self.checks for s in walk(body))
+        stmts = list(walk(body))
+        checked = any(isinstance(s, Let) and s.temp in self.checks for s in stmts)
+        checked = checked or any(map(divisors, stmts))
         return f" reduction(| : {STATUS})" if checked else ""
 
     def condition(self) -> str:
@@ -137,6 +142,10 @@ class Statements:
             self.stmt(stmt)
 
     def stmt(self, stmt: Stmt) -> None:
+        if not isinstance(stmt, When):
+            for divisor, origins in divisors(stmt):
+                test = f"({self.writer.operand(divisor)} == 0)"
+                self.line(f"{STATUS} |= {BY_ZERO} * {test};", origins)
         match stmt:
             case Let(temp, value, origins):
                 self.define(temp, self.writer.expr(value), origins)
@@ -162,6 +171,11 @@ class Statements:
         tests = dict.fromkeys(f"{self.writer.size(size)} > 0" for size in unknown)
         guard = f"if ({' && '.join(tests)}) " if tests else ""
         self.line(f"{guard}{place} = {text};", stmt.origins, statement=True)
+
+    def tested(self, stmt: Stmt) -> bool:
+        """Is a value of the statement looked at, before or after it is used?"""
+        index = isinstance(stmt, Let) and stmt.temp in self.checks
+        return index or bool(divisors(stmt))
 
     def point_loop(self, loop: Loop) -> None:
         raise NotImplementedError
@@ -225,7 +239,7 @@ class Statements:
         """A guarded value: a ternary if it is one load, an `if` if it takes more."""
         mask, other = self.writer.operand(stmt.mask), self.writer.expr(stmt.other)
         match stmt.body:
-            case (Let(temp, value, origins),) if stmt.value == temp and temp not in self.checks:
+            case (Let(temp, value, origins) as let,) if stmt.value == temp and not self.tested(let):
                 text = f"{mask} ? {self.writer.operand(value)} : {self.writer.operand(stmt.other)}"
                 self.define(stmt.result, text, stmt.origins | origins)
                 return
@@ -238,6 +252,11 @@ class Statements:
 
 def _is_point(loop: Loop) -> bool:
     return loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR)
+
+
+def divisors(stmt: Stmt) -> list[tuple[Expr, Origins]]:
+    """What this very statement divides integers by."""
+    return [found for value in expressions(stmt) for found in integer_divisors(value)]
 
 
 def gathered_checks(tree: tuple[Stmt, ...]) -> dict[Temp, list[Size]]:

@@ -1,7 +1,7 @@
 // Division as Python, C and eager define it.
 
 //@ lab_floordiv lab_remainder lab_truncdiv lab_fmod lab_integer_division
-// An integer divided by zero gives -1 or the dividend here; torch raises.  No kernel may trap.
+// An integer divided by zero gives the dividend here, and the kernel says so; none may trap.
 template <class T> struct lab_integer_division {
     static inline T divisor(T b) { return b == 0 ? (T)1 : b; }
     static inline T trunc(T a, T b) { return b == (T)-1 ? (T)(0 - a) : (T)(a / divisor(b)); }

@@ -17,6 +17,7 @@ from typing import TypeAlias, cast
 import torch
 
 from inductor_lab.ir.index import Axis, Gathered, Index, Quotient, Remainder, Size
+from inductor_lab.ir.ops import DIVIDING
 
 Origins: TypeAlias = frozenset[str]
 """Names of FX nodes, in the graph that was lowered."""
@@ -191,6 +192,16 @@ class Temp(_Tree):
 
 
 Expr: TypeAlias = Load | Const | SizeValue | IndexValue | Op | Masked | Temp
+
+
+def integer_divisors(expr: Expr) -> Iterator[tuple[Expr, Origins]]:
+    """What integers are divided by, other than by literals, and where that comes from."""
+    for node in expr.walk():
+        if isinstance(node, Op) and node.name in DIVIDING:
+            by = node.args[1]
+            whole = not (by.dtype.is_floating_point or by.dtype is torch.bool)
+            if whole and not (isinstance(by, Const) and by.value != 0):
+                yield by, node.origins
 
 
 def map_expr(

@@ -125,6 +125,9 @@ OPS: dict[str, OpSpec] = {
 }
 """Every operation, by name.  The verifier refuses an `Op` whose name or arity is not here."""
 
+DIVIDING = ("floordiv", "truncdiv", "remainder", "fmod")
+"""Operations that have no result where integers are divided by zero."""
+
 EXPENSIVE_FLOPS = 10
 """From this cost on, recomputing an operation is not free."""
 

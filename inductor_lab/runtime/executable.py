@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from inductor_lab.codegen.cpp import by_name, translation_unit
+from inductor_lab.codegen.cpp_statements import BY_ZERO
 from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import IndexOutOfRange
-from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
+from inductor_lab.errors import DividedByZero, IndexOutOfRange
+from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins, integer_divisors
 from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
 from inductor_lab.ir.program import Scatter
 from inductor_lab.options import Options
@@ -97,12 +98,16 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
     function.argtypes = [size if p.role == "symbol" else pointer for p in kernel.parameters]
     function.restype = ctypes.c_int
     gathers = [load for twin in twins for load in gathering(twin.group)]
-    if gathers:
-        # only kernels that index with loaded values can fail, and only they pay for the check
+    divisions = [origins for twin in twins for origins in dividing(twin.group)]
+    if gathers or divisions:
+        # only kernels that can fail pay for the check
         origins = NO_ORIGINS.union(*(origins for _, origins in gathers))
         buffers = ", ".join(dict.fromkeys(buffer for buffer, _ in gathers))
 
         def check(status: int, function: Any, arguments: Any) -> int:
+            if status & BY_ZERO:
+                said = f"ZeroDivisionError: integers are divided by zero in {kernel.name}"
+                raise DividedByZero(said, place_of(NO_ORIGINS.union(*divisions), traces))
             if status != 0:
                 said = f"an index into {buffers} is out of range in {kernel.name}"
                 raise IndexOutOfRange(said, place_of(origins, traces))
@@ -110,6 +115,13 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
 
         function.errcheck = check
     return function
+
+
+def dividing(group: Group) -> Iterator[Origins]:
+    """The nodes that divide integers by something that may be zero."""
+    for nest in (*group.nests, *group.inlined.values()):
+        for root in nest.roots:
+            yield from (origins or nest.origins for _, origins in integer_divisors(root))
 
 
 def gathering(group: Group) -> Iterator[tuple[str, Origins]]:
