@@ -202,7 +202,7 @@ def slices(
 ) -> Target:
     """Whole slices of dimension `dim`; `index` has one or no dimension."""
     if not x.ndim:
-        return Target((), ())
+        return Target(index.shape, ())
     dim %= x.ndim
     count = index.shape[0] if index.ndim else 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])

@@ -35,6 +35,14 @@ CASES: dict[str, Case] = {
         lambda x: ((x.mT.conj()[1:] * 2).mT.unbind(), x.diagonal().real),
         lambda: (floats(3, 3, dtype=torch.complex64),),
     ),
+    "no index at all into a scalar": (
+        lambda x, i: (x.index_fill(0, i, 3.0), x.scatter(0, i, 4.0), x.put(i, x[None][:0])),
+        lambda: (torch.tensor(2.0), torch.zeros(0, dtype=torch.int64)),
+    ),
+    "one index into a scalar": (
+        lambda x, i: (x.index_fill(0, i, 3.0), x.index_add(0, i, x), x.index_copy(0, i, x * 2)),
+        lambda: (torch.tensor(2.0), torch.zeros(1, dtype=torch.int64)),
+    ),
     "a NaN as a complex constant": (
         lambda x: torch.where(x.real > 0, x, complex(float("nan"), float("-inf"))),
         lambda: (floats(5, dtype=torch.complex64),),
