@@ -55,13 +55,15 @@ class Facts:
     stride: tuple[Size, ...]
     dtype: torch.dtype
     device: str
+    sparse: bool = False
 
     @staticmethod
     def of(fake: torch.Tensor) -> Facts:
         shape, stride = tuple(fake.shape), fake.stride()
         if not all(type(s) is int for s in (*shape, *stride)):
             shape, stride = tuple(map(size_of, shape)), tuple(map(stride_of, stride))
-        return Facts(shape, stride, fake.dtype, str(fake.device))
+        sparse = fake.layout is not torch.strided
+        return Facts(shape, stride, fake.dtype, str(fake.device), sparse)
 
     @property
     def layout(self) -> Layout:
@@ -71,9 +73,13 @@ class Facts:
         return layout if empty or is_dense(layout) else Layout.contiguous(self.shape)
 
     @property
-    def dense(self) -> Facts:
-        """With strides that can be written to."""
-        return Facts(self.shape, self.layout.stride, self.dtype, self.device)
+    def exact_layout(self) -> Layout:
+        """The strides it asks for, gaps included, unless elements share memory."""
+        pairs = zip(self.shape, self.stride, strict=True)
+        shared = any(is_int(stride, 0) and not is_int(size, 1) for size, stride in pairs)
+        if shared and not self.sparse:
+            return self.layout
+        return Layout(self.shape, self.stride)
 
     def having(self, dtype: torch.dtype) -> Facts:
         return Facts(self.shape, self.stride, dtype, self.device)
@@ -271,7 +277,7 @@ class Builder:
         layout = layout_of(value, self.buffers[value.buffer])
         assert layout is not None, "a complex tensor is viewed only where strides describe the view"
         view, how = BufferView(value.buffer, layout), {"memory_format": torch.contiguous_format}
-        (made,) = self.extern("aten.clone.default", (view,), how, [facts.dense])
+        (made,) = self.extern("aten.clone.default", (view,), how, [facts])
         assert made is not None
         return made
 
@@ -322,7 +328,7 @@ class Builder:
             )
         name = f"buf{self._computed}"
         self._computed += 1
-        layout = Layout(facts.shape, facts.stride) if exact else facts.layout
+        layout = facts.exact_layout if exact else facts.layout
         buffer = Buffer(name, kind, facts.dtype, facts.device, layout, self.origins)
         self.buffers[name] = buffer
         return buffer

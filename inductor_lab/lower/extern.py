@@ -32,9 +32,7 @@ def fallback(
     """Call `op` itself; under `options.strict` raise MissingLowering instead."""
     if build.options.strict and reason == "no lowering":
         raise MissingLowering(str(op), source_line(build.node))
-    copying = _without_aliases(op)
-    outputs = None if copying is op else [facts and facts.dense for facts in build.results]
-    return call(build, copying, args, kwargs, reason, outputs)
+    return call(build, _without_aliases(op), args, kwargs, reason)
 
 
 def call(

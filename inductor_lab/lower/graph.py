@@ -270,7 +270,8 @@ class _Walk:
         """The strides of the result are part of the contract: users can see them."""
         wanted = Layout(facts.shape, facts.stride)
         layout = layout_of(value, self.build.buffers[value.buffer])
-        if layout is None or not same_strides(layout, wanted):
+        fine = (wanted, facts.exact_layout)
+        if layout is None or not any(same_strides(layout, one) for one in fine):
             value = self.build.copy(value, facts)
             layout = self.build.buffers[value.buffer].layout
         if same_strides(layout, wanted):

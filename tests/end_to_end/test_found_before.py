@@ -35,6 +35,10 @@ CASES: dict[str, Case] = {
         lambda x: ((x.mT.conj()[1:] * 2).mT.unbind(), x.diagonal().real),
         lambda: (floats(3, 3, dtype=torch.complex64),),
     ),
+    "a library result laid out as an expanded input": (
+        lambda x, y: x.as_strided_scatter(y, (2, 2), (1, 2), 1) + 1,
+        lambda: (floats(3).expand(3, 3), floats(2, 2)),
+    ),
     "no index at all into a scalar": (
         lambda x, i: (x.index_fill(0, i, 3.0), x.scatter(0, i, 4.0), x.put(i, x[None][:0])),
         lambda: (torch.tensor(2.0), torch.zeros(0, dtype=torch.int64)),

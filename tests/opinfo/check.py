@@ -185,6 +185,8 @@ def _compiled(sample: Sample, settings: Settings, verdict: Verdict) -> Any:
             if settings.road == "aot" or (reached and not settings.dynamic):
                 verdict.verdict, verdict.detail = RAISES, _said(raised, seen.phase)
                 verdict.externs = seen.externs()
+                if not seen.phase and _torch_raises(sample, settings):
+                    verdict.verdict = TORCH
                 return None
     verdict.road, seen = "dynamo", roads.Seen()
     try:
