@@ -157,14 +157,21 @@ class Reader:
                     )
 
     def recompiles(self, log: Iterable[Event]) -> Iterator[Recompile]:
-        """The guards that failed, one for each compilation whose code could not be used."""
+        """The guards that failed, one for each compilation whose code could not be used.
+
+        Code that another `lab.inspect` of the same function left is no reason of the person's.
+        """
         for event in log:
             if event.is_artifact("recompile_reasons"):
-                for reason in _reasons(event.payload):
+                for reason in filter(_is_a_guard, _reasons(event.payload)):
                     failed, _, text = reason.partition(": ")
                     code, _, comment = text.partition("\n")[0].partition("  # ")
                     span = self._span(f"# {comment}") if comment else None
                     yield Recompile(event.compile_id, failed, code.strip(), span)
+
+
+def _is_a_guard(reason: str) -> bool:
+    return "BACKEND_MATCH" not in reason
 
 
 def _reasons(payload: Any) -> list[str]:

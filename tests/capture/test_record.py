@@ -7,6 +7,7 @@ import logging
 import pytest
 import torch
 
+import inductor_lab as lab
 from inductor_lab import torch_api
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.record import recording
@@ -160,3 +161,10 @@ def test_source_of_functions_and_modules():
 def test_callables_without_source():
     assert function_source(torch.sin).text == ""
     assert function_source(eval("lambda x: x")).text == ""
+
+
+def test_inspecting_once_more_is_no_recompile():
+    first, second = (lab.inspect(programs.squares, torch.ones(4)) for _ in range(2))
+    assert first.capture.bytecode and second.capture.bytecode
+    assert second.capture.recompiles == ()
+    assert second.again(torch.ones(5)).reasons[0].count("size mismatch") == 1
