@@ -215,10 +215,11 @@ def test_writing_operators_are_refused() -> None:
         lower_graph(module, "writes", Options())
 
 
-def test_sizes_that_depend_on_values_are_refused() -> None:
+def test_sizes_that_depend_on_values_are_bound_by_the_call_that_tells_them() -> None:
     module = make_fx(lambda x: x.nonzero() + 1, tracing_mode="symbolic")(torch.ones(2))
-    with pytest.raises(LabError, match="size depends on the values"):
-        lower_graph(module, "unknown", Options())
+    program = lower_graph(module, "unknown", Options())
+    x = torch.tensor([0.0, 3.0])
+    assert program.run(x)[0].tolist() == [[2]]
 
 
 def test_a_missing_lowering_is_an_error_of_ours() -> None:
