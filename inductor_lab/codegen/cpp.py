@@ -96,7 +96,7 @@ def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statement
         return RowScans(tidy(kept), writer, plan, rows)
     tree = tidy(full)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
-        tree = tidy(split_loops(full))
+        tree = tidy(split_loops(full, plan.threads))
     return RowScans(tree, writer, plan)
 
 

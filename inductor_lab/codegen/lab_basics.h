@@ -51,8 +51,15 @@ static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
 }
 
 //@ lab_maximum lab_minimum
-template <class T> static inline T lab_maximum(T a, T b) { return (a > b) | (a != a) ? a : b; }
-template <class T> static inline T lab_minimum(T a, T b) { return (a < b) | (a != a) ? a : b; }
+// Two choices of one test each: GCC does not vectorize a chain of these with both tests in one.
+template <class T> static inline T lab_maximum(T a, T b) {
+    T larger = a > b ? a : b;
+    return a != a ? a : larger;
+}
+template <class T> static inline T lab_minimum(T a, T b) {
+    T smaller = a < b ? a : b;
+    return a != a ? a : smaller;
+}
 
 //@ lab_argmax_beats lab_argmin_beats
 template <class T> static inline bool lab_argmax_beats(T value, T best) {

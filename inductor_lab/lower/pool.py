@@ -17,13 +17,13 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, Size
+from inductor_lab.ir.index import Index, Size, product
 from inductor_lab.lower.builder import Builder, Facts
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.index import both_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, flatten, identity, unflatten
+from inductor_lab.lower.tensor import TensorValue, flatten, identity
 from inductor_lab.lower.window import Adaptive, Fractional, Sliding, Window, fold
 
 aten = torch.ops.aten
@@ -102,34 +102,32 @@ def max_pool(
 ) -> tuple[TensorValue, TensorValue]:
     """The largest element of each window, and its place in the flattened input.
 
-    Of equal ones the first counts, of several NaN the last, as in eager: the place is the least
-    key, which is the number in the window; -number for NaN; and the window's size where there is
-    no maximum.
+    Of equal ones the first counts, of several NaN the last, as in eager.  So the place is what is
+    least of these: the place of a maximum, minus the place of a NaN, and for others more than any.
     """
     values, places = build.results
     pool = Pool(build, x, windows, values)
-    count, kernel = math.prod(pool.kernel), pool.kernel
     outside = lowest(pool.wide)
-    largest = fold(build, "max", kernel, partial(pool.element, outside=outside), values)
+    largest = fold(build, "max", pool.kernel, partial(pool.element, outside=outside), values)
     at = identity(values.shape)
+    sizes = [w.size for w in windows]
+    count = product(sizes)
+    short = isinstance(count, int) and count < 2**31
+    whole = torch.int32 if short else torch.int64
 
     def key(r: Sequence[Index]) -> Expr:
-        value, number = pool.element(r, outside), flatten(r, kernel)
+        value = pool.element(r, outside)
+        place = build.position(flatten(pool.places(r), sizes), whole)
         best = build.convert(build.load(largest, at), value.dtype)
-        tests = [build.op("eq", value, best), *pool.tests(r)]
-        nowhere = build.const(count, torch.int32)
-        found = build.position(number, torch.int32)
-        chosen = build.op("where", both_hold(build, tests), found, nowhere)
+        found = both_hold(build, [build.op("eq", value, best), *pool.tests(r)])
+        nowhere = build.const(count, whole)
+        chosen = build.op("where", found, place, nowhere)
         if not value.dtype.is_floating_point:
             return chosen
-        before = build.position(number * -1, torch.int32)
-        return build.op("where", build.op("isnan", value), before, chosen)
+        return build.op("where", build.op("isnan", value), build.op("neg", place), chosen)
 
-    least = fold(build, "min", kernel, key, places.having(torch.int32))
-    number = build.gathered(build.op("abs", build.load(least, at)), count)
-    there = pool.places(unflatten(number, kernel))
-    sizes = [w.size for w in windows]
-    return largest, build.pointwise(build.position(flatten(there, sizes)), places)
+    least = fold(build, "min", pool.kernel, key, places.having(whole))
+    return largest, build.pointwise(build.op("abs", build.load(least, at)), places)
 
 
 def _max_pool(

@@ -24,6 +24,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
     "pad of pad": (lambda a: F.pad(F.pad(a, (3, 5)) + 1, (2, 2)), (x,), 5),
     "columns by number": (lambda a: torch.where(torch.arange(300) >= 70, a, -a), (x,), 2),
     "one column": (lambda a: torch.where(torch.arange(300) == 70, a, -a), (x,), 3),
+    "window": (lambda a: F.avg_pool1d(a, 3, 2, 1), (x,), 2),
+    "window ends": (lambda a: F.avg_pool1d(a, 4, 2, 2, ceil_mode=True), (x,), 3),
+    "repeated": (lambda a: a[:, :, None].expand(40, 300, 2).reshape(40, 600).exp(), (x,), 1),
+    "repeated, with a rest": (
+        lambda a: a[:, :100, None].expand(40, 100, 3).reshape(40, 300)[:, :299].exp(), (x,), 2
+    ),
     "too many pieces": (lambda a: torch.cat([a[:, :70]] * 7, 1), (x,), 1),
     "too short": (lambda a: F.pad(a[:, :9], (1, 1)), (x,), 1),
 }
@@ -38,3 +44,35 @@ def test_pieces(name: str) -> None:
     assert text.count("simd") == pieces, text
     if pieces in (2, 3) and name != "pad":
         assert "if" not in text and "?" not in text, text
+    if "repeated" in name:
+        assert " / " not in text and " % " not in text, text
+
+
+def test_rows_are_cut_where_masks_would_keep_loops_from_vectorizing() -> None:
+    """A window with padding, and its gradient: several loops, none of them with a mask."""
+    image = torch.randn(64, 1, 40, 40, requires_grad=True)
+    compiled = Compiled()
+    result = compiled(lambda a: F.max_pool2d(a, 3, 2, 1))(image)
+    expected = F.max_pool2d(image, 3, 2, 1)
+    torch.testing.assert_close(result, expected)
+    forward = str(compiled.kernels[0].code)
+    assert forward.count("simd") == 4, forward
+    assert "in0[" in forward and "? in0" not in forward, forward
+    weights = torch.randn_like(expected)
+    gradients = [torch.autograd.grad(y, image, weights)[0] for y in (result, expected)]
+    torch.testing.assert_close(*gradients)
+    backward = "\n".join(str(kernel.code) for kernel in compiled.kernels[1:])
+    assert "if (" not in backward, backward
+
+
+def test_a_chain_of_maxima_is_one_vector_loop() -> None:
+    """NaN on either side wins, whatever the compiler makes of it."""
+    nan = torch.where(torch.rand(6, 8, 300) < 0.2, torch.nan, torch.randn(6, 8, 300))
+
+    def function(a: torch.Tensor) -> torch.Tensor:
+        found = a[0]
+        for n in range(1, 6):
+            found = torch.minimum(torch.maximum(found, a[n]), a[n - 1])
+        return found
+
+    torch.testing.assert_close(Compiled()(function)(nan), function(nan), equal_nan=True)
