@@ -162,9 +162,10 @@ def _at(index: Index, axis: Axis, position: int) -> int:
 
 def _step(loop: Loop) -> int:
     """By how many turns at a time every division of the position comes out even; 1 if by none."""
-    steps = {_period(atom, loop.axis) for atom in _divisions(loop.body)} - {0}
-    step = lcm(*steps)
-    return step if step <= MOST_STEPS and step * SHORTEST_LOOP <= int(loop.axis.size) else 1
+    size = loop.axis.size
+    step = lcm(*{_period(atom, loop.axis) for atom in _divisions(loop.body)} - {0})
+    fits = isinstance(size, int) and step * SHORTEST_LOOP <= size
+    return step if step <= MOST_STEPS and fits else 1
 
 
 def _period(atom: Quotient | Remainder, axis: Axis) -> int:
