@@ -159,6 +159,10 @@ class Cluster:
         accesses = (a for m in self.members for a in m.loads.get(facts.buffer, {}).values())
         return facts.flops * sum(a.evaluations for a in accesses)
 
+    def places(self, facts: NestFacts) -> int:
+        """At how many places an element of a member reads a producer, at the most."""
+        return max((len(m.loads.get(facts.buffer, ())) for m in self.members), default=0)
+
     def flops_again(self, facts: NestFacts) -> int:
         """Arithmetic spent on a pointwise producer beyond evaluating each of its elements once.
 

@@ -33,6 +33,9 @@ COPY_LOADS = 3
 COPIED_FLOPS = 32
 """All producers that are copied into one kernel may take so much arithmetic per element."""
 
+WINDOW, WINDOW_OPERATIONS = 4, 32
+"""Places at which one element reads a producer; operations that may be repeated at all of them."""
+
 MAX_BUFFERS = 48
 MAX_OPERATIONS = 400
 """The largest kernel: pointers, and operations in its text."""
@@ -77,6 +80,19 @@ def recompute_work(pair: Pair) -> str | None:
         f"{extra:,} more flops, because {pair.producer} is read again and again, "
         f"to save {bytes_text(pair.saved)}"
     )
+
+
+@profit
+def window_work(pair: Pair) -> str | None:
+    """What is read at many places for one element (the window of a pool) is computed once and kept,
+    unless it is next to nothing."""
+    if pair.merged is None or not pair.evaluated_on_demand:
+        return None
+    windows = [f for f in pair.merged.inlined.values() if pair.merged.places(f) >= WINDOW]
+    repeated = sum(pair.merged.places(facts) * facts.ops for facts in windows)
+    if repeated <= WINDOW_OPERATIONS or pair.producer not in {f.buffer for f in windows}:
+        return None
+    return f"{repeated} operations would be written out for each element of {pair.consumer}"
 
 
 @profit
