@@ -143,6 +143,14 @@ class Example:
         return cached_schedule(self.function, self.sizes)
 
 
+def pool_of_relu(x):
+    return torch.nn.functional.max_pool2d(torch.relu(x), 3, 2, 1)
+
+
+def pool_of_gelu(x):
+    return torch.nn.functional.max_pool2d(torch.nn.functional.gelu(x), 3, 2, 1)
+
+
 SQUARE = ((64, 64),)
 EXAMPLES: dict[str, tuple[Example, Example]] = {
     "no_step_between": (
@@ -184,6 +192,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "recompute_work": (
         Example(broadcast, ((4096,), (4096,)), "buf0", "buf1"),
         Example(outer, ((4096,), (4096,)), "buf0", "buf1"),
+    ),
+    "window_work": (
+        Example(pool_of_relu, ((1, 8, 32, 32),), "buf0", "buf1"),
+        Example(pool_of_gelu, ((1, 8, 32, 32),), "buf0", "buf1"),
     ),
     "cheap_copy": (
         Example(copied, SQUARE, "buf0", "buf1"),
