@@ -116,9 +116,12 @@ def made_by(step: ScheduleStep) -> tuple[str, ...]:
 
 
 def needed_by(step: ScheduleStep) -> frozenset[str]:
-    """Buffers that a step reads from memory."""
+    """Buffers that a step reads from memory: each part of a combo for itself, for one may read
+    what another computes again."""
     if isinstance(step, ExternCall):
         return read_by(step)
+    if step.combined:
+        return frozenset[str]().union(*map(needed_by, step.combined))
     own = {*step.inlined, *(nest.buffer for nest in step.nests)}
     nests = (*step.nests, *step.inlined.values())
     return frozenset(name for nest in nests for name in read_by(nest) if name not in own)
