@@ -257,7 +257,10 @@ def _bisect(
 
 
 def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None) -> torch.Tensor:
-    """The values as they lie in the buffer: its dtype, its sizes and its strides."""
+    """The values as they lie in the buffer: its dtype, its sizes and its strides.
+
+    Where elements of an input share memory (it was expanded), their values are the same.
+    """
     symbols = symbols or {}
     size = [concrete(s, symbols) for s in buffer.layout.size]
     stride = [concrete(s, symbols) for s in buffer.layout.stride]
@@ -265,7 +268,10 @@ def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None)
     reach = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     room = offset + reach + 1 if prod(size) else offset
     memory = torch.empty(room, dtype=buffer.dtype, device=values.device)
-    return memory.as_strided(size, stride, offset).copy_(values)
+    found = memory.as_strided(size, stride, offset)
+    once = tuple(slice(None if step else 1) for step in stride)
+    found[once].copy_(values[once])
+    return found
 
 
 def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:

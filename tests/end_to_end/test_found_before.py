@@ -18,6 +18,13 @@ def floats(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.linspace(-2, 2, torch.Size(shape).numel()).to(dtype).reshape(shape)
 
 
+def computed_and_read(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x / (x.abs() + 1)
+    low = y.bfloat16()
+    placed = (y + low).index_copy(0, i, x)
+    return torch.cat([low, low]), (placed - y) * low
+
+
 CASES: dict[str, Case] = {
     "a NaN as a double constant": (
         lambda x: torch.special.xlog1py(x, x),
@@ -55,6 +62,10 @@ CASES: dict[str, Case] = {
         lambda x: torch.stack([x, x * 2]),
         lambda: (floats(0, 3, dtype=torch.complex64),),
     ),
+    "a part of a combo computes what another one reads": (
+        computed_and_read,
+        lambda: (floats(5), torch.arange(5)),
+    ),
 }
 
 
@@ -72,3 +83,10 @@ def test_the_inputs_of_a_graph_keep_their_shapes() -> None:
 
     graph = lab.inspect(function, floats(2, 3)).graphs[0]
     assert [tuple(given.shape) for given in graph.inputs] == [(2, 3)]
+
+
+def test_stages_run_on_a_copy_of_an_expanded_input() -> None:
+    given = floats(5)[::2].expand(2, 3)
+    graph = lab.inspect(lambda x: x.sin(), given).graphs[0].forward
+    for stage in (graph.loops, graph.schedule):
+        assert_close(stage.run(given.clone())[0], given.sin())
