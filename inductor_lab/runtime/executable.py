@@ -5,6 +5,7 @@ Inductor: `output_code.py`, CompiledFxGraph.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Executable:
         the results, as it does from the other stages."""
         given = list(inputs)
         for position in self.written:
-            given[position] = given[position].detach().clone()
+            given[position] = copy.deepcopy(given[position].detach())  # a clone closes gaps
         new_values = [given[position] for position in self.written]
         return (*self.call(given), *new_values)
 

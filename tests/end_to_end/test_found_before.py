@@ -90,3 +90,18 @@ def test_stages_run_on_a_copy_of_an_expanded_input() -> None:
     graph = lab.inspect(lambda x: x.sin(), given).graphs[0].forward
     for stage in (graph.loops, graph.schedule):
         assert_close(stage.run(given.clone())[0], given.sin())
+
+
+@pytest.mark.parametrize("make", [lambda x: x[:, ::2], lambda x: x[1].unfold(0, 2, 1)])
+def test_an_executable_runs_on_a_copy_laid_out_like_the_written_input(
+    make: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.relu_() * 2
+
+    part = lab.inspect(function, make(floats(3, 4))).graphs[0].forward
+    given, expected = make(floats(3, 4)), make(floats(3, 4))
+    result = function(expected)
+    for stage in (part.loops, part.schedule, part.executable):
+        assert_close(stage.run(given), (result, expected))
+    assert_close(given, make(floats(3, 4)))
