@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 import inductor_lab as lab
 from tests.fuzz.program import Program
@@ -125,28 +127,37 @@ def is_finite(tensor: torch.Tensor) -> bool:
 def check_stages(program: Program, graph: Any, coarse: float) -> None:
     """The loops and the schedule of a graph against its running code."""
     part = graph.forward
-    given = [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in graph.inputs]
+    # a deep copy keeps gaps, overlaps, and that inputs share storage
+    given = [x.detach() if isinstance(x, torch.Tensor) else x for x in graph.inputs]
     if len(given) != len(part.loops.inputs):
         return
-    running = part.executable.run(*copies(given))
+    running = part.executable.run(*copy.deepcopy(given))
     for stage in ("loops", "schedule"):
-        found = getattr(part, stage).run(*copies(given))
+        found = getattr(part, stage).run(*copy.deepcopy(given))
         compare(stage, program, found, running, running, coarse)
 
 
-def copies(given: Sequence[Any]) -> Iterator[Any]:
-    return (x.clone() if isinstance(x, torch.Tensor) else x for x in given)
+class Dtypes(TorchFunctionMode):
+    """Collects the dtypes of all results: `atan2` of integers is float32 without saying so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[torch.dtype] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        several = result if isinstance(result, tuple | list) else (result,)
+        self.found.update(x.dtype for x in several if isinstance(x, torch.Tensor))
+        return result
 
 
 def coarsest(program: Program) -> float:
     """The rounding error of the least precise dtype in the program."""
-    text = str(program)
-    if "bfloat16" in text:
-        return ROUNDING[torch.bfloat16]
-    if "float16" in text:
-        return ROUNDING[torch.float16]
-    only_double = all(given.dtype == "float64" for given in program.inputs)
-    return ROUNDING[torch.float64 if only_double and "float32" not in text else torch.float32]
+    given = program.make()
+    with Dtypes() as dtypes:
+        program.function()(*given)
+    found = dtypes.found.union(x.dtype for x in given)
+    return max((ROUNDING[dtype] for dtype in found & ROUNDING.keys()), default=0.0)
 
 
 def compare(

@@ -29,6 +29,22 @@ REGRESSIONS = {
         (Input("int64", (17,), 2),),
     ),
     "a double without dimensions": Program(("v0 = -x0",), ("v0",), (Input("float64", (), 0),)),
+    "a float32 among doubles": Program(
+        ("v0 = x0.to(torch.int32)", "v1 = x0.mul(torch.atan2(v0+1,v0))"),
+        ("v1",),
+        (Input("float64", (17,), 0),),
+    ),
+    "overlapping memory between two graphs": Program(
+        (
+            "v0 = x0.argmin(1)",
+            "v1 = v0.unfold(-1,2,1)",
+            "v2 = v0.new_zeros(3)",
+            "torch.add(v0,1,out=v2)",  # another shape: capture starts again
+            "v1.relu_()",
+        ),
+        ("v1", "v2"),
+        (Input("int16", (4, 6), 3),),
+    ),
 }
 
 
