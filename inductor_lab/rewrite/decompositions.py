@@ -132,7 +132,6 @@ ADDED = (
     aten.cauchy.default,
     aten.geometric.default,
     aten.log_normal.default,
-    aten.grid_sampler_2d.default,
     aten.rrelu_with_noise_backward.default,
     aten.round.decimals,
 )

@@ -152,8 +152,11 @@ def double_neg(node: Node, edit: Edit) -> Node | None:
 
 @identity(aten.abs.default)
 def abs_of_neg(node: Node, edit: Edit) -> Node | None:
-    """`abs(-x)` → `abs(x)`."""
+    """`abs(-x)` → `abs(x)`; not for bytes, where `-x` is `256 - x`."""
     inner = node.args[0]
+    value = _value(node)
+    if value is None or not value.dtype.is_signed:
+        return None
     return edit.add(aten.abs.default, inner.args[0]) if _calls(inner, aten.neg.default) else None
 
 

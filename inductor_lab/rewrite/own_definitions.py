@@ -1,6 +1,6 @@
 """Definitions of ours: operators that PrimTorch leaves whole, in terms of simpler ones.
 
-    _cdist_forward(a[4, 3], b[5, 3], p)   →   vector_norm(a[4, 1, 3] - b[1, 5, 3], p, dim 2)
+    _cdist_forward(a[4, 3], b[5, 3], p)   →   norm(a[4, 1, 3] - b[1, 5, 3], p), the last dimension
 
 Inductor: `decomposition.py`, and fallbacks for the rest.
 """
@@ -44,7 +44,21 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
     many = x1.shape[-2] > MATMUL_ROWS or x2.shape[-2] > MATMUL_ROWS
     if p == 2 and (compute_mode == 1 or (not compute_mode and many)):
         return _from_product(x1, x2)
-    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _norm(x: Tensor, p: float) -> Tensor:
+    """The p-norm along the last dimension."""
+    if p == 0:
+        return (x != 0).to(x.dtype).sum(-1)
+    if p == 1:
+        return x.abs().sum(-1)
+    if p == 2:
+        return x.square().sum(-1).sqrt()
+    if p == math.inf:
+        # of no vectors there is no largest number
+        return x.abs().amax(-1) if x.numel() else x.abs().sum(-1)
+    return (x.abs() ** p).sum(-1) ** (1 / p)
 
 
 def _from_product(x1: Tensor, x2: Tensor) -> Tensor:
@@ -92,7 +106,7 @@ def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
     rows, columns = _pairs(x)
     if x.shape[1] == 0:
         return x.new_zeros(rows.shape)
-    return torch.linalg.vector_norm(x[rows] - x[columns], p, -1)
+    return _norm(x[rows] - x[columns], p)
 
 
 @defines(aten._pdist_backward.default)

@@ -66,6 +66,10 @@ CASES: dict[str, Case] = {
         computed_and_read,
         lambda: (floats(5), torch.arange(5)),
     ),
+    "the absolute value of a byte's negative": (
+        lambda x: (-x).abs().to(torch.float64),
+        lambda: (torch.arange(0, 250, 7, dtype=torch.uint8),),
+    ),
 }
 
 
