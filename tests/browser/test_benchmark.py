@@ -11,7 +11,7 @@ CELLS = (
     "def wave(x):\n"
     "    return ((x + 1) * 2).sin()\n"
     "x = torch.randn(10_000)",
-    'lab.bench(wave, x, against=["eager"], cold=False, seconds=8)',
+    'lab.bench(wave, x, against=["eager"], cold=False, seconds=15)',
     'kept = lab.bench(wave, x, against=["eager"], cold=False, seconds=600)\n'
     "print(kept.timings.rounds > 0, kept.complete)",
 )
@@ -46,12 +46,12 @@ def test_a_bar_while_it_runs_and_the_result_afterwards(notebook):
         value = int(bar.get_attribute("aria-valuenow") or 0)
         seen += [value] if value not in seen else []
         notebook.wait_for_timeout(50)
-    assert len(seen) > 2 and seen == sorted(seen)
+    assert len(seen) >= 2 and seen == sorted(seen)
     notebook.wait_for_selector(".jp-Cell:nth-child(2) .jp-InputPrompt:has-text('[2]')")
     notebook.wait_for_selector(".jp-Cell:nth-child(2) .lab-chart")
     text = notebook.inner_text(".jp-Cell:nth-child(2) .jp-OutputArea")
     assert "measured in" in text and "inductor_lab" in text and "threads" in text
-    assert notebook.query_selector(BAR) is None
+    notebook.wait_for_selector(f".jp-Cell:nth-child(2) {BAR}", state="detached")
 
 
 def test_the_table_copies_as_markdown(notebook):
