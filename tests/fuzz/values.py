@@ -90,7 +90,8 @@ class Values:
 
 
 def _place(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    """The storage itself: its address changes where a statement resizes it, and is used again."""
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _tame(tensor: torch.Tensor) -> bool:
