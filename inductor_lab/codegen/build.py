@@ -160,8 +160,10 @@ class _Builder:
         value = self.at.value(self._mapped_body(placed), nest.origins)
         if not isinstance(nest, Scan):
             return value
+        known = (nest.kind, value) in sums
         so_far = self._reduce(placed, nest, value, sums)
-        self.at.emit(sums[nest.kind, value])
+        if not known:
+            self.at.emit(sums[nest.kind, value])
         self.at.bind_register(nest.buffer, so_far)
         dtype = self.buffers[nest.buffer].dtype
         if so_far.dtype != dtype:

@@ -110,7 +110,6 @@ ADDED = (
     aten._batch_norm_no_update.default,
     aten.batch_norm_backward.default,
     aten.native_dropout.default,
-    aten.linalg_vector_norm.default,
     aten.dist.default,
     aten.ldexp.Tensor,
     aten.narrow_copy.default,

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inductor_lab.torch_api import known_decompositions
+
 aten = torch.ops.aten
 DEFINITIONS: dict[Any, Callable[..., Any]] = {}
 """Overload → definition; filled by `@defines`."""
@@ -45,6 +47,22 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
     if p == 2 and (compute_mode == 1 or (not compute_mode and many)):
         return _from_product(x1, x2)
     return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+@defines(aten.linalg_vector_norm.default)
+def vector_norm(
+    x: Tensor,
+    order: float = 2,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """torch's definition; up to 2.11 it needs dimensions that are counted from the front."""
+    known = known_decompositions()[aten.linalg_vector_norm.default]
+    dims = None if dim is None else [d % max(x.ndim, 1) for d in dim]
+    result: Tensor = known(x, order, dims, keepdim, dtype=dtype)
+    return result
 
 
 def _norm(x: Tensor, p: float) -> Tensor:

@@ -66,6 +66,10 @@ CASES: dict[str, Case] = {
         computed_and_read,
         lambda: (floats(5), torch.arange(5)),
     ),
+    "a norm along a dimension of size 1": (
+        lambda x: (x.norm(dim=-1), torch.linalg.vector_norm(x, 3.0, (-1, 0))),
+        lambda: (floats(4, 3, 1),),
+    ),
     "the absolute value of a byte's negative": (
         lambda x: (-x).abs().to(torch.float64),
         lambda: (torch.arange(0, 250, 7, dtype=torch.uint8),),
@@ -77,6 +81,16 @@ CASES: dict[str, Case] = {
 def test_found_before(name: str) -> None:
     function, make = CASES[name]
     assert_close(lab.compile(function)(*make()), function(*make()), equal_nan=True)
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_equal_scans_in_one_kernel_run_once(language: str) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.cumsum(1), x.cumsum(1).sum(1)
+
+    x = torch.randn(6, 50)
+    options = {"rewrites_off": ("common_subexpressions",), "language": language}
+    assert_close(lab.inspect(function, x, options=options).result, function(x))
 
 
 def test_the_inputs_of_a_graph_keep_their_shapes() -> None:
