@@ -50,7 +50,7 @@ def test_a_bar_while_it_runs_and_the_result_afterwards(notebook):
     notebook.wait_for_selector(".jp-Cell:nth-child(2) .jp-InputPrompt:has-text('[2]')")
     notebook.wait_for_selector(".jp-Cell:nth-child(2) .lab-chart")
     text = notebook.inner_text(".jp-Cell:nth-child(2) .jp-OutputArea")
-    assert "measured in" in text and "inductor_lab" in text and "threads" in text
+    assert "measured in" in text and "inductor_lab" in text and " thread" in text
     notebook.wait_for_selector(f".jp-Cell:nth-child(2) {BAR}", state="detached")
 
 
