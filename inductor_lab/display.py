@@ -54,15 +54,7 @@ class Svg(str):
 
     def save(self, path: str | Path) -> Path:
         """Write the file; raises CannotWrite."""
-        written = Path(path)
-        try:
-            written.write_text(self, encoding="utf-8")
-        except OSError as error:
-            raise CannotWrite(
-                f"the picture cannot be written to {written}: {error.strerror or error}",
-                todo="give a path in a folder that exists and that you may write to",
-            ) from error
-        return written
+        return write_text(Path(path), self, "picture")
 
 
 def write_report(
@@ -113,3 +105,15 @@ def close_explorers() -> None:
 
 def _widgets(module: str) -> Any:
     return importlib.import_module(f"inductor_lab.widgets.{module}")
+
+
+def write_text(path: Path, text: str, what: str) -> Path:
+    """Write a file that a person asked for; raises CannotWrite, which says what it was to hold."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(
+            f"the {what} cannot be written to {path}: {error.strerror or error}",
+            todo="give a path in a folder that exists and that you may write to",
+        ) from error
+    return path

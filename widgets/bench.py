@@ -14,8 +14,8 @@ from IPython.display import HTML, display
 
 from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import BenchResult, Experiments, Measured, SweepResult
-from inductor_lab.display import Svg
-from inductor_lab.errors import CannotWrite, UnknownName
+from inductor_lab.display import Svg, write_text
+from inductor_lab.errors import UnknownName
 from inductor_lab.widgets.charts import (
     bench_chart,
     experiments_chart,
@@ -111,14 +111,7 @@ def html(result: Measured) -> str:
 def write_page(result: Measured, path: Path) -> Path:
     """One HTML file with everything in it; raises CannotWrite."""
     page = _PAGE.format(title=escape(f"{result.title} - inductor_lab"), body=html(result))
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise CannotWrite(
-            f"the report cannot be written to {path}: {error.strerror or error}",
-            todo="give a path in a folder that exists and that you may write to",
-        ) from error
-    return path
+    return write_text(path, page, "report")
 
 
 class RunningBenchmark(anywidget.AnyWidget):

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_lab.errors import CannotWrite
+from inductor_lab.display import write_text
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
@@ -63,11 +63,4 @@ def write_report(
 ) -> Path:
     """Write the page to `path`; raises CannotWrite."""
     page = report_html(compilation, ladder, assembly)
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise CannotWrite(
-            f"the report cannot be written to {path}: {error.strerror or error}",
-            todo="give a path in a folder that exists and that you may write to",
-        ) from error
-    return path
+    return write_text(path, page, "report")
