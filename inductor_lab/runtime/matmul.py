@@ -24,6 +24,7 @@ from inductor_lab.options import Options
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.toolchain import cpu_identity
 from inductor_lab.schedule.result import Schedule
+from inductor_lab.torch_api import without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
 PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
@@ -136,7 +137,7 @@ def measured(op: str, product: Product) -> Choice:
     name = op.split(".")[1]
     dtype = str(product.dtype).removeprefix("torch.")
     where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
-    key = ("matmul", name, dtype, shape, *where)
+    key = ("matmul, real tensors", name, dtype, shape, *where)
 
     def build(folder: Path) -> None:
         (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")
@@ -151,21 +152,26 @@ def measured(op: str, product: Product) -> Choice:
 
 def timed(product: Product) -> tuple[float, float]:
     """Seconds of the quickest of some calls of each, in turns, on random matrices."""
-    a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
-    bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
-    linear = torch.ops.mkldnn._linear_pointwise
-    ways: Sequence[Callable[[], torch.Tensor]] = (
-        (lambda: torch.mm(a, b)) if bias is None else (lambda: torch.addmm(bias, a, b)),
-        lambda: linear(a, b.t(), bias, "none", [], ""),
-    )
     took: list[list[float]] = [[], []]
-    with torch.no_grad():
+    with without_modes(), torch.no_grad():
+        ways = _ways(product)
         for _ in range(ROUNDS):
             for way, times in zip(ways, took, strict=True):
                 start = time.perf_counter()
                 way()
                 times.append(time.perf_counter() - start)
     return min(took[0]), min(took[1])
+
+
+def _ways(product: Product) -> Sequence[Callable[[], torch.Tensor]]:
+    """ATen's and oneDNN's."""
+    a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
+    bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
+    linear = torch.ops.mkldnn._linear_pointwise
+    return (
+        (lambda: torch.mm(a, b)) if bias is None else (lambda: torch.addmm(bias, a, b)),
+        lambda: linear(a, b.t(), bias, "none", [], ""),
+    )
 
 
 def _random(layout: Layout, dtype: torch.dtype) -> torch.Tensor:

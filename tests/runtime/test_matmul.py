@@ -90,6 +90,17 @@ def test_what_onednn_cannot_do_stays_with_aten(onednn_wins: None) -> None:
         assert calls_of(c) <= {"aten.addmm.default", "aten.mm.default"}
 
 
+def test_real_matrices_are_multiplied(monkeypatch, tmp_path) -> None:
+    """While a graph is compiled, torch makes fake tensors, which multiply in no time."""
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
+    made = []
+    real = matmul._random
+    monkeypatch.setattr(matmul, "_random", lambda *of: made.append(real(*of)) or made[-1])
+    with torch.no_grad():
+        lab.inspect(PRODUCTS["linear"], operands())
+    assert [type(tensor) for tensor in made] == [torch.Tensor] * 3
+
+
 def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     asked = []
