@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import torch
+
 from inductor_lab.codegen.build import full_tree
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
@@ -184,8 +186,13 @@ def bundles(parts: list[Part]) -> Iterator[list[Part]]:
 
 
 def declared(parameter: Parameter) -> str:
-    """A parameter as C++ declares it."""
+    """A parameter as C++ declares it.
+
+    Bools are read as bytes: GCC turns a choice by a `bool` from memory into a branch.
+    """
     if parameter.dtype is None:
         return f"int64_t {parameter.name}"
-    const = "const " if parameter.role == "in" else ""
-    return f"{const}{CTYPES[parameter.dtype]}* {parameter.name}"
+    if parameter.role == "in":
+        dtype = torch.uint8 if parameter.dtype is torch.bool else parameter.dtype
+        return f"const {CTYPES[dtype]}* {parameter.name}"
+    return f"{CTYPES[parameter.dtype]}* {parameter.name}"

@@ -55,7 +55,8 @@ class Writer:
                 text = self.index(index)
                 return text if dtype is torch.int64 else f"({CTYPES[dtype]})({text})"
             case Load(buffer, (index,)):
-                return f"{self.buffers[buffer]}[{self.index(index)}]"
+                text = f"{self.buffers[buffer]}[{self.index(index)}]"
+                return f"{text} != 0" if expr.dtype is torch.bool else text
             case Op(args=args):
                 return op_text(expr, [self.operand(a) for a in args], self.table)
             case _:
@@ -69,7 +70,8 @@ class Writer:
     def operand(self, expr: Expr) -> str:
         """The text of an expression as part of a larger one."""
         text = self.expr(expr)
-        simple = isinstance(expr, Temp | Const | Load) or _is_call(text)
+        simple = isinstance(expr, Temp | Const) or _is_call(text)
+        simple = simple or (isinstance(expr, Load) and expr.dtype is not torch.bool)
         return text if simple else f"({text})"
 
     def index(self, index: Index) -> str:

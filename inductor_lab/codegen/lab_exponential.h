@@ -31,19 +31,22 @@ static inline float lab_exp_factor_less_one(float r) {
 static inline float lab_exp_factor(float r) { return lab_exp_factor_less_one(r) + 1.0f; }
 
 //@ lab_exp
+// What vanishes is set to 0 at the end: to compute it would take a subnormal number, and those cost
+// a hundred cycles.  (A softmax with a mask is full of exp(-inf).)
 template <class T> static inline T lab_exp(T x);
 template <> inline float lab_exp<float>(float x) {
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
+    bool vanishes = x < -104.0f;
+    x = vanishes ? 0.0f : x > 89.0f ? 89.0f : x;
     lab_reduced_exp e = lab_exp_of(x);
     float p = lab_exp_factor(e.r);
     // Two factors, since 2**n alone may overflow or be subnormal where the result is not.
     int32_t half = e.n >> 1;
-    return p * lab_power_of_two(half) * lab_power_of_two(e.n - half);
+    float y = p * lab_power_of_two(half) * lab_power_of_two(e.n - half);
+    return vanishes ? 0.0f : y;
 }
 template <> inline double lab_exp<double>(double x) {
-    x = x > 710.0 ? 710.0 : x;
-    x = x < -746.0 ? -746.0 : x;
+    bool vanishes = x < -746.0;
+    x = vanishes ? 0.0 : x > 710.0 ? 710.0 : x;
     double t = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = t - 6755399441055744.0;
     double r = lab_fused(n, -1.90821492927058770002e-10,
                          lab_fused(n, -6.93147180369123816490e-01, x));
@@ -60,14 +63,15 @@ template <> inline double lab_exp<double>(double x) {
     double p = lab_fused(q, r * r, r) + 1.0;
     int64_t k = (int64_t)(lab_bitcast<uint64_t>(t) - 0x4338000000000000u), half = k >> 1;
     double first = lab_bitcast<double>((uint64_t)(half + 1023) << 52);
-    return p * first * lab_bitcast<double>((uint64_t)(k - half + 1023) << 52);
+    double y = p * first * lab_bitcast<double>((uint64_t)(k - half + 1023) << 52);
+    return vanishes ? 0.0 : y;
 }
 
 //@ lab_exp2
 template <class T> static inline T lab_exp2(T x);
 template <> inline float lab_exp2<float>(float x) {
-    x = x > 129.0f ? 129.0f : x;
-    x = x < -151.0f ? -151.0f : x;
+    bool vanishes = x < -151.0f;
+    x = vanishes ? 0.0f : x > 129.0f ? 129.0f : x;
     float t = x + 12582912.0f, r = x - (t - 12582912.0f);
     int32_t n = (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u), half = n >> 1;
     float q = lab_fused(1.5474816e-4f, r, 1.3400307e-3f);
@@ -76,7 +80,8 @@ template <> inline float lab_exp2<float>(float x) {
     q = lab_fused(q, r, 0.2402265f);
     q = lab_fused(q, r, 0.6931472f);
     float p = lab_fused(q, r, 1.0f);
-    return p * lab_power_of_two(half) * lab_power_of_two(n - half);
+    float y = p * lab_power_of_two(half) * lab_power_of_two(n - half);
+    return vanishes ? 0.0f : y;
 }
 template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
 

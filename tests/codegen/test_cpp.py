@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,26 @@ def test_a_long_chain_meets_no_recursion_limit() -> None:
         return x
 
     compare(chain, (torch.randn(50),), dynamic=False)
+
+
+def test_a_mask_does_not_slow_a_softmax_down() -> None:
+    """exp(-inf) by way of subnormal numbers took a hundred times as long, a branch for each bool
+    ten times."""
+    x = torch.randn(256, 512)
+    masks = torch.zeros(512, dtype=torch.bool), torch.arange(512) > 5
+    function = Compiled()(lambda x, m: x.masked_fill(m, float("-inf")).softmax(-1), False)
+    seconds = [[timed(function, x, mask) for _ in range(10)] for mask in masks]
+    assert min(seconds[1]) < 5 * min(seconds[0])
+
+
+def timed(function: Callable[..., Any], *args: Any) -> float:
+    start = time.perf_counter()
+    function(*args)
+    return time.perf_counter() - start
+
+
+def test_bools_are_read_as_bytes() -> None:
+    compiled = compare(lambda x, m: torch.where(m, x, -x), (torch.randn(99), torch.randn(99) > 0),
+                       dynamic=False)  # fmt: skip
+    text = str(compiled.kernels[0])
+    assert "const uint8_t* in" in text and "] != 0;" in text
