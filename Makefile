@@ -4,7 +4,8 @@
 #              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
 # make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
 #              options of tests/fuzz/run.py
-# make bench   ours, eager and stock TorchInductor: steady state, then the first call (half an hour)
+# make bench   ours, eager and stock TorchInductor: steady state, then the first call (half an hour);
+#              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -22,6 +23,7 @@ TORCH := $(shell grep '^torch==' constraints.txt)
 TESTS ?=
 OPINFO ?=
 FUZZ ?=
+BENCH ?=
 
 .PHONY: demo test bench opinfo fuzz lint clean install
 demo: $(INSTALLED)
@@ -31,7 +33,7 @@ test: lint
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.cpu --stock
+	$(BIN)/python -m benchmarks.cpu $(BENCH)
 	$(BIN)/python -m benchmarks.compile_time
 
 opinfo: $(INSTALLED)

@@ -1,78 +1,138 @@
-"""Eager, ours and (with --stock) TorchInductor on the CPU, in turns in one process.
+"""Eager, stock TorchInductor and ours on the CPU, in turns: `make bench`.
 
-    python -m benchmarks.cpu                 the table
-    python -m benchmarks.cpu --stock         with stock TorchInductor
-    python -m benchmarks.cpu --json out.json softmax norm
+    python -m benchmarks.cpu                      all workloads, with both allocator settings
+    python -m benchmarks.cpu softmax "row sum"    only workloads whose name contains one of these
+    python -m benchmarks.cpu --no-stock --setting default --seconds 0.5
+    python -m benchmarks.cpu --resume             go on where it was stopped
 
-Results are compared before they are timed.  Allocator settings are those of the process: to measure
-with memory kept mapped, set MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ (glibc).
+Settings of glibc's allocator: "default", and "kept", in which it never gives memory back to the
+system, so that large results cost nobody page faults.  Each setting is a process of its own, each
+workload one that is forked from it.  Results are compared before they are timed; what is wrong is
+not timed.  With the default setting, compile times (cold, then warm) and peak memory are measured
+as well.  The folder `--out` gets `report.md`, and for each setting a JSON file, which
+`lab.bench.load` reads, and an SVG file.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import platform
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
-import torch
-from rich.console import Console
-from rich.table import Table
-from torch.testing import assert_close
+from benchmarks import report
+from benchmarks.measure import Failed, failure, in_fork, measured, with_peaks
+from benchmarks.models import MODELS
+from benchmarks.workloads import KERNELS, Workload
+from inductor_lab import saving
+from inductor_lab.bench.contenders import EAGER
+from inductor_lab.bench.machine import machine
+from inductor_lab.bench.result import OURS, STOCK, BenchResult, Experiments, load
 
-import inductor_lab as lab
-from benchmarks.workloads import WORKLOADS, Workload
-from inductor_lab.bench.jobs import job
-from inductor_lab.bench.timing import Timings, compare
-
-
-def measure(workload: Workload, seconds: float, stock: bool) -> Timings:
-    """Compile, compare with eager, time in turns."""
-    args = workload.make()
-    functions = {"eager": workload.fn, "ours": lab.compile(workload.fn)}
-    if stock:
-        functions["stock"] = torch.compile(workload.fn)
-    jobs = {name: job(fn, args, {}, workload.gradient) for name, fn in functions.items()}
-    expected = jobs["eager"]()
-    assert_close(jobs["ours"](), expected, rtol=1e-3, atol=1e-3)
-    return compare(jobs, seconds=seconds)
+LARGE = str(1 << 40)
+SETTINGS = {
+    "default": {},
+    "kept": {"MALLOC_MMAP_THRESHOLD_": LARGE, "MALLOC_TRIM_THRESHOLD_": LARGE},
+}
+CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+WORKLOADS = (*KERNELS, *MODELS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what was asked for and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("words", nargs="*", help="only workloads whose name contains one of these")
-    parser.add_argument("--stock", action="store_true", help="stock TorchInductor as well")
-    parser.add_argument("--seconds", type=float, default=3.0, help="time for each workload")
-    parser.add_argument("--json", help="write the samples to this file")
-    given = parser.parse_args(arguments)
-    chosen = [w for w in WORKLOADS if not given.words or any(t in w.name for t in given.words)]
-    names = ["eager", "ours"] + (["stock"] if given.stock else [])
+    """Measure what was asked for, a process for each setting; print and write what was found."""
+    given = parsed(arguments)
+    if given.inside:
+        measure_all(given)
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    settings = [given.setting] if given.setting else list(SETTINGS)
+    if not given.resume:
+        shutil.rmtree(given.out / "caches", ignore_errors=True)
+        for name in SETTINGS:
+            (given.out / f"{name}.json").unlink(missing_ok=True)
+    command = [sys.executable, "-m", "benchmarks.cpu", *(arguments or sys.argv[1:]), "--inside"]
+    for name in settings:
+        places = {variable: str(given.out / "caches") for variable in CACHES}
+        environment = {**os.environ, **SETTINGS[name], **places}
+        subprocess.run([*command, "--setting", name], env=environment, check=True)
+    found = {name: results_in(given.out / f"{name}.json") for name in settings}
+    for results in found.values():
+        print(f"\n{report.compiling(results)}")
+    for name, results in found.items():
+        print(f"\n{report.times(results, f'{name} allocator, ms')}")
+        chart(name, results).plot().save(given.out / f"{name}.svg")
+    lines = [line for name, results in found.items() for line in report.findings(name, results)]
+    print("", *lines, machine(), sep="\n")
+    (given.out / "report.md").write_text(report.markdown(found), encoding="utf-8")
 
-    table = Table(title=f"CPU, {torch.get_num_threads()} threads, torch {torch.__version__}, ms")
-    table.add_column("workload")
-    for name in names:
-        table.add_column(name, justify="right")
-    table.add_column("spread", justify="right")
-    for name in names:
-        if name != "ours":
-            table.add_column(f"{name}/ours", justify="right")
-    samples = {}
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="only workloads whose name contains one of these")
+    parser.add_argument("--no-stock", action="store_true", help="eager and ours alone")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for timing each workload")
+    parser.add_argument("--patience", type=float, default=300.0, help="seconds, then it is killed")
+    parser.add_argument("--setting", choices=SETTINGS, help="of the allocator; default: both")
+    parser.add_argument("--out", type=Path, default=Path("reports/cpu"), help="folder")
+    parser.add_argument("--resume", action="store_true", help="keep what was measured before")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def measure_all(given: argparse.Namespace) -> None:
+    """In the process of one setting: fork for each workload, write after each."""
+    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
+    path = given.out / f"{given.setting}.json"
+    done = results_in(path)
+    names = [EAGER, OURS] if given.no_stock else [EAGER, STOCK, OURS]
+    measured_before = {result.title for result in done}
+    chosen = [w for w in WORKLOADS if not given.words or any(t in w.name for t in given.words)]
     for workload in chosen:
-        timings = measure(workload, given.seconds, given.stock)
-        samples[workload.name] = timings.seconds
-        row = [f"{timings.median_ms(name):.3f}" for name in names]
-        row.append(f"{timings.spread('ours'):.0%}")
-        row += [f"{timings.ratio(name, 'ours'):.2f}x" for name in names if name != "ours"]
-        table.add_row(workload.name, *row)
-        torch.compiler.reset()
-    console = Console(width=110)
-    console.print(table)
-    console.print(f"{datetime.date.today()}, {platform.processor() or platform.machine()}")
-    if given.json:
-        with open(given.json, "w", encoding="utf-8") as file:
-            json.dump(samples, file)
+        if workload.name in measured_before:
+            continue
+        start = time.perf_counter()
+        result = one(workload, names, given)
+        done = (*done, result)
+        saving.save(path, chart(given.setting, done))
+        print(f"{given.setting:8} {time.perf_counter() - start:5.1f} s  {told(result)}", flush=True)
+
+
+def one(workload: Workload, names: Sequence[str], given: argparse.Namespace) -> BenchResult:
+    """A workload, measured or with the reason why not."""
+    try:
+        result = in_fork(partial(measured, workload, names, given.seconds), given.patience)
+    except Failed as failed:
+        return failure(workload, str(failed))
+    if given.setting == "default":
+        result = with_peaks(result, workload, given.patience)
+    return result
+
+
+def told(result: BenchResult) -> str:
+    """One line while it runs."""
+    times = [f"{report.TITLES.get(n, n)} {result.timings.median_ms(n):.3f}"
+             for n in result.timings.seconds]  # fmt: skip
+    return ", ".join([result.title, *times, *report.notes(result)])
+
+
+def results_in(path: Path) -> tuple[BenchResult, ...]:
+    """What an earlier run has measured; nothing where there was none."""
+    found = load(path) if path.exists() else None
+    return found.results if isinstance(found, Experiments) else ()
+
+
+def chart(setting: str, results: Sequence[BenchResult]) -> Experiments:
+    """The results of a setting as a value that is saved and drawn."""
+    return Experiments(f"{setting} allocator", machine(), tuple(results))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,49 @@
-"""What is measured on the CPU: name, function, arguments.  Sizes are those of real layers."""
+"""What is measured: kernels, an optimizer's step, NumPy code.  Sizes are those of real layers.
+
+Whole models are in `models.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 import torch.nn.functional as F
 
+from inductor_lab.demo.programs import PROGRAMS
+
+Function: TypeAlias = Callable[..., Any]
+Built: TypeAlias = tuple[Function, tuple[Any, ...]]
+
 
 @dataclass(frozen=True)
 class Workload:
-    """`make()` gives the arguments; with `gradient`, forward and backward are timed together."""
+    """`build()` gives a function and its arguments, the same ones each time.
+
+    gradient   forward and backward are timed together
+    streams    nothing but memory should limit it: it is compared with a copy of as many bytes
+    tolerance  larger than that of its dtype, where eager itself is no better than that
+    """
 
     name: str
-    fn: Callable[..., Any]
-    make: Callable[[], tuple[Any, ...]]
+    build: Callable[[], Built]
+    kind: Literal["kernel", "model", "training"] = "kernel"
     gradient: bool = False
+    streams: bool = False
+    tolerance: float = 0.0
+
+
+def kernel(
+    name: str,
+    fn: Function,
+    make: Callable[[], tuple[Any, ...]],
+    gradient: bool = False,
+    streams: bool = False,
+) -> Workload:
+    """A function that needs no building."""
+    return Workload(name, lambda: (fn, make()), "kernel", gradient, streams)
 
 
 def _floats(*shape: int, grad: bool = False) -> torch.Tensor:
@@ -49,6 +75,49 @@ def linear_gelu_linear(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tor
     return F.linear(F.gelu(F.linear(x, w)), v)
 
 
+def masked_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, hidden: torch.Tensor
+) -> torch.Tensor:
+    scores = (q @ k.transpose(-1, -2) / 8.0).masked_fill(hidden, float("-inf"))
+    return torch.softmax(scores, -1) @ v
+
+
+def _masked_attention_arguments() -> tuple[torch.Tensor, ...]:
+    later = torch.ones(512, 512, dtype=torch.bool).triu(1)
+    return (*(_floats(4, 8, 512, 64) for _ in range(3)), later)
+
+
+def int8_linear(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    return x @ (w.float() * scale).t()
+
+
+def _int8_arguments() -> tuple[torch.Tensor, ...]:
+    w = (_floats(4096, 4096) * 40).clamp(-127, 127).to(torch.int8)
+    return _floats(32, 4096), w, torch.full((4096, 1), 0.01)
+
+
+def adam_step() -> Built:
+    """Adam's step over the 148 tensors of a transformer of 12 layers, 3 M numbers."""
+    width, layers = 128, 12
+    block = [(3 * width, width), (3 * width,), (width, width), (width,), (4 * width, width),
+             (4 * width,), (width, 4 * width), (width,), *[(width,)] * 4]  # fmt: skip
+    shapes = [*block * layers, (5000, width), (512, width), (width,), (width,)]
+    parameters = [torch.nn.Parameter(_floats(*shape)) for shape in shapes]
+    for parameter in parameters:
+        parameter.grad = 0.1 * _floats(*parameter.shape)
+    optimizer = torch.optim.Adam(parameters, lr=1e-3)
+
+    def step() -> list[torch.Tensor]:
+        optimizer.step()
+        return parameters
+
+    return step, ()
+
+
+def numpy_function() -> Built:
+    return next(program for program in PROGRAMS if program.name == "numpy").make()
+
+
 SINGLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "x + 1": lambda x: x + 1,
     "relu": torch.relu,
@@ -61,52 +130,68 @@ SINGLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 """Nothing to fuse: the kernel and the call have to be as good as eager's."""
 
-WORKLOADS = (
-    Workload("sin of a scalar", lambda x: x.sin() + x.cos(), lambda: (_floats(1),)),
-    Workload("sin²+cos², 1,000, fwd+bwd", lambda x: x.sin() ** 2 + x.cos() ** 2,
-             lambda: (_floats(1000, grad=True),), gradient=True),
-    Workload("sin²+cos², 4 M, fwd+bwd", lambda x: x.sin() ** 2 + x.cos() ** 2,
-             lambda: (_floats(4_000_000, grad=True),), gradient=True),
-    Workload("((x+1)*2).sin(), 10 M", lambda x: ((x + 1) * 2).sin(),
-             lambda: (_floats(10_000_000),)),
-    Workload("add-add-mul-add (16384, 512)", lambda a, b, c, d, e: (a + b + c) * d + e,
-             lambda: tuple(_floats(16384, 512) for _ in range(5))),
-    Workload("softmax (4096, 4096)", lambda x: torch.softmax(x, -1),
-             lambda: (_floats(4096, 4096),)),
-    Workload("layer norm + GELU (4096, 1024)", layer_norm_gelu,
-             lambda: (_floats(4096, 1024), _floats(1024), _floats(1024))),
-    Workload("layer norm (8192, 1024)", lambda x, w, b: F.layer_norm(x, (1024,), w, b),
-             lambda: (_floats(8192, 1024), _floats(1024), _floats(1024))),
-    Workload("RMS norm (4096, 4096)", rms_norm, lambda: (_floats(4096, 4096), _floats(4096))),
-    Workload("cross entropy (4096, 8192), fwd+bwd", cross_entropy,
-             lambda: (_floats(4096, 8192, grad=True), torch.arange(4096)), gradient=True),
-    Workload("SwiGLU (4096, 4096)", lambda a, b: F.silu(a) * b,
-             lambda: (_floats(4096, 4096), _floats(4096, 4096))),
-    Workload("a + b.T (4096, 4096)", lambda a, b: a + b.t(),
-             lambda: (_floats(4096, 4096), _floats(4096, 4096))),
-    Workload("permute + copy (64, 256, 1024)", lambda x: x.permute(2, 0, 1).contiguous() * 1.5,
-             lambda: (_floats(64, 256, 1024),)),
-    Workload("row sum (2048, 8192)", lambda x: x.sum(1), lambda: (_floats(2048, 8192),)),
-    Workload("column sum (2048, 8192)", lambda x: x.sum(0), lambda: (_floats(2048, 8192),)),
-    Workload("sum of squares, 16 M", lambda x: (x * x).sum(), lambda: (_floats(16_000_000),)),
-    Workload("mean, 4 M", lambda x: x.mean(), lambda: (_floats(4_000_000),)),
-    Workload("max of rows (4096, 1024)", lambda x: x.amax(1), lambda: (_floats(4096, 1024),)),
-    Workload("argmax of rows (4096, 1024)", lambda x: x.argmax(1), lambda: (_floats(4096, 1024),)),
-    Workload("variance of rows (4096, 1024)", lambda x: x.var(1), lambda: (_floats(4096, 1024),)),
-    Workload("cumsum of rows (4096, 1024)", lambda x: x.cumsum(1), lambda: (_floats(4096, 1024),)),
-    Workload("max pool 2d (8, 64, 112, 112)", lambda x: F.max_pool2d(x, 3, 2, 1),
-             lambda: (_floats(8, 64, 112, 112),)),
-    Workload("upsample bilinear (4, 32, 128, 128) x2", upsample,
-             lambda: (_floats(4, 32, 128, 128),)),
-    Workload("scatter_add (1 M into 1,000)", lambda x, i: torch.zeros(1000).scatter_add(0, i, x),
-             lambda: (_floats(1_000_000), torch.arange(1_000_000) % 1000)),
-    Workload("linear-GELU-linear (512, 768, 3072)", linear_gelu_linear,
-             lambda: (_floats(512, 768), _floats(3072, 768), _floats(768, 3072))),
-    Workload("attention written out (8, 512, 64)", attention,
-             lambda: tuple(_floats(8, 512, 64) for _ in range(3))),
-    *(Workload(f"{name}, 4 M", fn, lambda: (_floats(4_000_000),)) for name, fn in SINGLE.items()),
-    Workload("sum, 10 M", torch.sum, lambda: (_floats(10_000_000),)),
-    Workload("x + 1, 4 M, float16", lambda x: x + 1, lambda: (_floats(4_000_000).half(),)),
-    Workload("x * 2 + 1, 4 M, float16", lambda x: x * 2 + 1, lambda: (_floats(4_000_000).half(),)),
-    Workload("x + 1, 4 M, bfloat16", lambda x: x + 1, lambda: (_floats(4_000_000).bfloat16(),)),
+KERNELS = (
+    kernel("sin + cos of a scalar", lambda x: x.sin() + x.cos(), lambda: (_floats(1),)),
+    kernel("sin²+cos², 1,000, fwd+bwd", lambda x: x.sin() ** 2 + x.cos() ** 2,
+           lambda: (_floats(1000, grad=True),), gradient=True),
+    kernel("sin²+cos², 4 M, fwd+bwd", lambda x: x.sin() ** 2 + x.cos() ** 2,
+           lambda: (_floats(4_000_000, grad=True),), gradient=True),
+    kernel("((x+1)*2).sin(), 10 M", lambda x: ((x + 1) * 2).sin(),
+           lambda: (_floats(10_000_000),), streams=True),
+    kernel("add-add-mul-add (16384, 512)", lambda a, b, c, d, e: (a + b + c) * d + e,
+           lambda: tuple(_floats(16384, 512) for _ in range(5)), streams=True),
+    kernel("softmax (4096, 4096)", lambda x: torch.softmax(x, -1),
+           lambda: (_floats(4096, 4096),), streams=True),
+    kernel("layer norm + GELU (4096, 1024)", layer_norm_gelu,
+           lambda: (_floats(4096, 1024), _floats(1024), _floats(1024))),
+    kernel("layer norm (8192, 1024)", lambda x, w, b: F.layer_norm(x, (1024,), w, b),
+           lambda: (_floats(8192, 1024), _floats(1024), _floats(1024)), streams=True),
+    kernel("RMS norm (4096, 4096)", rms_norm,
+           lambda: (_floats(4096, 4096), _floats(4096)), streams=True),
+    kernel("cross entropy (4096, 8192), fwd+bwd", cross_entropy,
+           lambda: (_floats(4096, 8192, grad=True), torch.arange(4096)), gradient=True),
+    kernel("SwiGLU (4096, 4096)", lambda a, b: F.silu(a) * b,
+           lambda: (_floats(4096, 4096), _floats(4096, 4096)), streams=True),
+    kernel("a + b.T (4096, 4096)", lambda a, b: a + b.t(),
+           lambda: (_floats(4096, 4096), _floats(4096, 4096)), streams=True),
+    kernel("permute + copy (64, 256, 1024)", lambda x: x.permute(2, 0, 1).contiguous() * 1.5,
+           lambda: (_floats(64, 256, 1024),), streams=True),
+    kernel("row sum (2048, 8192)", lambda x: x.sum(1),
+           lambda: (_floats(2048, 8192),), streams=True),
+    kernel("column sum (2048, 8192)", lambda x: x.sum(0),
+           lambda: (_floats(2048, 8192),), streams=True),
+    kernel("sum of squares, 16 M", lambda x: (x * x).sum(),
+           lambda: (_floats(16_000_000),), streams=True),
+    kernel("mean, 4 M", lambda x: x.mean(), lambda: (_floats(4_000_000),), streams=True),
+    kernel("max of rows (4096, 1024)", lambda x: x.amax(1),
+           lambda: (_floats(4096, 1024),), streams=True),
+    kernel("argmax of rows (4096, 1024)", lambda x: x.argmax(1), lambda: (_floats(4096, 1024),)),
+    kernel("variance of rows (4096, 1024)", lambda x: x.var(1), lambda: (_floats(4096, 1024),)),
+    kernel("cumsum of rows (4096, 1024)", lambda x: x.cumsum(1), lambda: (_floats(4096, 1024),)),
+    kernel("max pool 2d (8, 64, 112, 112)", lambda x: F.max_pool2d(x, 3, 2, 1),
+           lambda: (_floats(8, 64, 112, 112),)),
+    kernel("upsample bilinear (4, 32, 128, 128) x2", upsample,
+           lambda: (_floats(4, 32, 128, 128),)),
+    kernel("scatter_add (1 M into 1,000)", lambda x, i: torch.zeros(1000).scatter_add(0, i, x),
+           lambda: (_floats(1_000_000), torch.arange(1_000_000) % 1000)),
+    kernel("linear-GELU-linear (512, 768, 3072)", linear_gelu_linear,
+           lambda: (_floats(512, 768), _floats(3072, 768), _floats(768, 3072))),
+    kernel("attention written out (8, 512, 64)", attention,
+           lambda: tuple(_floats(8, 512, 64) for _ in range(3))),
+    kernel("masked attention written out (4, 8, 512, 64)", masked_attention,
+           _masked_attention_arguments),
+    kernel("int8 dequantize + matmul (32, 4096, 4096)", int8_linear, _int8_arguments),
+    Workload("Adam step, 148 tensors", adam_step),
+    Workload("NumPy function (1024, 640)", numpy_function, tolerance=1e-3),
+    kernel("pad, reflect (8, 64, 112, 112)", lambda x: F.pad(x, (1, 1, 1, 1), "reflect"),
+           lambda: (_floats(8, 64, 112, 112),)),
+    kernel("pad, replicate (8, 64, 112, 112)", lambda x: F.pad(x, (1, 1, 1, 1), "replicate"),
+           lambda: (_floats(8, 64, 112, 112),)),
+    *(kernel(f"{name}, 4 M", fn, lambda: (_floats(4_000_000),), streams=name != "tan")
+      for name, fn in SINGLE.items()),
+    kernel("sum, 10 M", torch.sum, lambda: (_floats(10_000_000),), streams=True),
+    kernel("x + 1, 4 M, float16", lambda x: x + 1, lambda: (_floats(4_000_000).half(),)),
+    kernel("x * 2 + 1, 4 M, float16", lambda x: x * 2 + 1, lambda: (_floats(4_000_000).half(),)),
+    kernel("x + 1, 4 M, bfloat16", lambda x: x + 1, lambda: (_floats(4_000_000).bfloat16(),),
+           streams=True),
 )  # fmt: skip

@@ -118,6 +118,7 @@ class Contender:
     agrees   whether that is rounding
     note     what a mode does here, where it changes nothing
     failure  why it does not run; it then has no timings
+    peak     the most bytes that a process of its own added to those it had before compiling
     """
 
     name: str
@@ -126,6 +127,7 @@ class Contender:
     agrees: bool = True
     note: str = ""
     failure: str = ""
+    peak: int | None = None
 
 
 @dataclass(frozen=True)

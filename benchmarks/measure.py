@@ -1,0 +1,170 @@
+"""One workload in a process of its own: compiled, compared with eager, timed in turns.
+
+The process is forked from one that has imported everything and run nothing, so it starts in
+milliseconds, and a workload that crashes or hangs takes only itself away.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+import torch._dynamo
+
+from benchmarks.workloads import Workload
+from inductor_lab.bench.contenders import EAGER
+from inductor_lab.bench.jobs import difference, job, tolerance, values_in
+from inductor_lab.bench.machine import machine
+from inductor_lab.bench.result import OURS, STOCK, BenchResult, CompileTime, Contender
+from inductor_lab.bench.timing import Timings, compare
+
+COPY = "copy"
+FEWEST_ROUNDS = 5
+CALLS_FOR_PEAK = 3
+T = TypeVar("T")
+
+
+class Failed(Exception):
+    """A forked process did not hand back a value; says why."""
+
+
+def in_fork(work: Callable[[], T], patience: float) -> T:
+    """`work()` in a forked process; raises Failed where it raises, crashes or takes too long."""
+    processes = multiprocessing.get_context("fork")
+    ours, theirs = processes.Pipe(duplex=False)
+    child = processes.Process(target=_send, args=(work, theirs))
+    child.start()
+    theirs.close()
+    try:
+        if not ours.poll(patience):
+            raise Failed(f"took longer than {patience:.0f} s")
+        value, failure = ours.recv()
+    except EOFError:
+        child.join()
+        raise Failed(f"its process ended with {child.exitcode}") from None
+    finally:
+        if child.is_alive():
+            child.kill()
+        child.join()
+    if failure:
+        raise Failed(failure)
+    return value
+
+
+def _send(work: Callable[[], Any], to: Any) -> None:
+    try:
+        to.send((work(), ""))
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        to.send((None, f"{type(error).__name__}: {lines[0]}"))
+
+
+def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchResult:
+    """Everybody compiled, compared with eager, and timed in turns if the results agree.
+
+    The first call counts as the cold compile.  What streams is timed beside a copy of as many
+    bytes.
+    """
+    contenders, jobs = {}, {}
+    for name in names:
+        run, took, failure = first_call(workload, name)
+        compiled = None if name == EAGER else CompileTime(cold=took)
+        contenders[name] = Contender(name, compiled, failure=failure)
+        if run is not None:
+            jobs[name] = run
+    timed = {name: run for name, (run, _) in jobs.items()}
+    expected = jobs[EAGER][1]
+    tolerated = max(tolerance(expected), workload.tolerance)
+    for name, (_, found) in jobs.items():
+        error = difference(expected, found)
+        agrees = error <= tolerated
+        contenders[name] = replace(contenders[name], error=error, agrees=agrees)
+        if not agrees:
+            del timed[name]
+    if workload.streams:
+        timed[COPY] = copy_of(bytes_moved(workload, expected))
+        contenders[COPY] = Contender(COPY)
+    jobs.clear()
+    timings = compare(timed, seconds=seconds, at_least=FEWEST_ROUNDS)
+    return BenchResult(workload.name, workload.kind, machine(), tuple(contenders.values()), timings)
+
+
+def first_call(workload: Workload, name: str) -> tuple[Any, float | None, str]:
+    """What to call and its first results, its seconds; or the reason why a compiler failed."""
+    fn, args = workload.build()
+    if name != EAGER:
+        torch._dynamo.lookup_backend(name)  # imported before the clock starts
+    run = job(fn if name == EAGER else torch.compile(fn, backend=name), args, {}, workload.gradient)
+    start = time.perf_counter()
+    try:
+        found = run()
+    except Exception as error:
+        if name == EAGER:
+            raise
+        lines = str(error).strip().splitlines() or [""]
+        return None, None, f"{type(error).__name__}: {lines[0]}"
+    return (run, found), time.perf_counter() - start, ""
+
+
+def bytes_moved(workload: Workload, results: Any) -> int:
+    """All arguments read once, all results written once."""
+    values = [*values_in(workload.build()[1]), *values_in(results)]
+    return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
+
+
+def copy_of(nbytes: int) -> Callable[[], Any]:
+    """A copy that reads half of these bytes and writes as many, to memory that is already there."""
+    source = torch.ones(nbytes // 8)
+    target = torch.ones(nbytes // 8)
+    return partial(target.copy_, source)
+
+
+def peak(workload: Workload, name: str) -> tuple[float, int]:
+    """Seconds of a first call and the bytes that this process needed at its most, for a few calls.
+
+    Compilers find on disk what the timed process left there, so this is the warm compile.
+    """
+    torch._dynamo.lookup_backend(name if name != EAGER else OURS)
+    before = most_bytes()
+    made, took, failure = first_call(workload, name)
+    if made is None or took is None:
+        raise Failed(failure)
+    run, found = made
+    for _ in range(CALLS_FOR_PEAK):
+        found = run()
+    del found
+    return took, most_bytes() - before
+
+
+def most_bytes() -> int:
+    """Resident bytes of this process at its most, since it was forked."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def with_peaks(result: BenchResult, workload: Workload, patience: float) -> BenchResult:
+    """The result with peak memory and warm compile times, each from another process."""
+    contenders = []
+    for contender in result.contenders:
+        if contender.name not in (EAGER, STOCK, OURS) or contender.failure:
+            contenders.append(contender)
+            continue
+        try:
+            took, most = in_fork(partial(peak, workload, contender.name), patience)
+        except Failed as failed:
+            contenders.append(replace(contender, note=f"alone: {failed}"))
+            continue
+        known = contender.compile and replace(contender.compile, warm=took)
+        contenders.append(replace(contender, compile=known, peak=most))
+    return replace(result, contenders=tuple(contenders))
+
+
+def failure(workload: Workload, why: str) -> BenchResult:
+    """What stands in the results for a workload that took its process with it."""
+    nobody = Contender(OURS, failure=why)
+    return BenchResult(workload.name, workload.kind, machine(), (nobody,), Timings({}))
