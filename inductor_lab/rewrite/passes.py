@@ -4,6 +4,7 @@
 constant_folding          full([4], 2) * 3           → full([4], 6)
 common_subexpressions     sin(x) + sin(x)            → s = sin(x); s + s
 identities                view(view(x, a), b) * 1    → view(x, b)
+attention                 softmax(q @ k.mT) @ v      → flash_attention(q, k, v)
 dead_code                 what nobody uses           → gone
 ```
 
@@ -17,6 +18,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+import torch
 from torch.fx import GraphModule, Node
 
 from inductor_lab.capture.graph import Span
@@ -25,11 +27,13 @@ from inductor_lab.capture.span import innermost
 from inductor_lab.errors import BadOption, working_on
 from inductor_lab.options import Options
 from inductor_lab.rewrite.aliases import Aliases
+from inductor_lab.rewrite.attention import fused_attention
 from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
 from inductor_lab.torch_api import without_modes
 
+aten = torch.ops.aten
 SpanOf = Callable[[Node], Span | None]
 Pass = Callable[[GraphModule, frozenset[str], SpanOf], Iterable[Fired]]
 
@@ -43,6 +47,8 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
     """
     span_of = _span if record else _not_asked
     off = _switched_off(options)
+    if options.target is not None:
+        off |= {"attention"}  # it is made of a call for CPUs
     work = _copy(module)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
@@ -143,9 +149,33 @@ def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str
         new = RULES[name](node, Edit(node))
         if new is not None and aliases.may_replace(node, new):
             return name, new
-        while node.prev is not latest:
-            node.graph.erase_node(node.prev)
+        _erase_after(latest, node)
     return None
+
+
+def attention(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
+    """Give attention that is written out to the library that does it without a matrix of scores."""
+    aliases = Aliases(module.graph)
+    products = module.graph.find_nodes(op="call_function", target=aten.bmm.default)
+    if aliases.written or len(products) < 2:
+        return
+    yield from dead_code(module, off, span_of)
+    for node in module.graph.find_nodes(op="call_function", target=aten.bmm.default):
+        latest = node.prev
+        with working_on((node.name,)):
+            new = fused_attention(node)
+        if new is not None and aliases.may_replace(node, new):
+            yield _replace("attention", node, new, span_of)
+        else:
+            _erase_after(latest, node)
+
+
+def _erase_after(latest: Node, node: Node) -> None:
+    """Take back the nodes between `latest` and `node`, which a rule added in vain."""
+    while node.prev is not latest:
+        node.graph.erase_node(node.prev)
 
 
 def dead_code(
@@ -183,6 +213,7 @@ def _not_asked(node: Node) -> None:
 
 
 PASSES: dict[str, Pass] = {
-    run.__name__: run for run in (constant_folding, common_subexpressions, identities, dead_code)
+    run.__name__: run
+    for run in (constant_folding, common_subexpressions, identities, attention, dead_code)
 }
 """Every pass by name, in the order they run."""
