@@ -61,7 +61,8 @@ def split_loops(body: tuple[Stmt, ...], threads: int = 0) -> tuple[Stmt, ...]:
     new: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
-            new.extend(_pieces(stmt, _step(stmt)))
+            for loop in _pieces(stmt, _step(stmt)):
+                new.extend(_hoisted(loop))
         elif isinstance(stmt, Loop):
             cut = threads <= 0 and _needs_no_masks(stmt)
             for loop in _pieces(stmt, 1) if cut else [stmt]:
@@ -198,6 +199,24 @@ def _piece(loop: Loop, begin: int, end: int, step: int) -> Loop:
         shift = {loop.axis: Index.of(axis) * step + turn}
         body += _Piece(loop.axis, turn, shift, made).body(loop.body)
     return Loop(axis, loop.kind, _needed(tuple(body)))
+
+
+def _hoisted(loop: Loop) -> tuple[Stmt, ...]:
+    """What is the same in all turns, and then the loop; a value that lost its mask may be that."""
+    if loop.axis.size == 1:
+        return loop.body
+    inside: set[str] = set()
+    kept: list[Stmt] = []
+    before: list[Stmt] = []
+    for stmt in loop.body:
+        same = isinstance(stmt, Let) and loop.axis not in stmt.value.axes()
+        if same and not inside & {temp.name for temp in temps_read(stmt)}:
+            before.append(stmt)
+            continue
+        inside |= {s.temp.name if isinstance(s, Let) else s.result.name
+                   for s in walk((stmt,)) if isinstance(s, Let | When)}  # fmt: skip
+        kept.append(stmt)
+    return (*before, replace(loop, body=tuple(kept)))
 
 
 class _Piece:

@@ -19,6 +19,7 @@ from inductor_lab.ir.index import Index, Size, add_sizes, is_int
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.table import Piece, in_piece, known_numbers, pieces_along_last
 from inductor_lab.lower.tensor import TensorValue, identity
 from inductor_lab.lower.view import begin_of_slice
 
@@ -212,8 +213,24 @@ def index(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None])
     given = [*indices, *[None] * (x.ndim - len(indices))]
     if any(one is not None and is_mask(one) for one in given):
         return fallback(build, build.node.target, (x, indices), {}, reason="mask as index")
-    _, places = indexed(build, x, given)
-    return build.pointwise(build.load(x, places))
+    shape, places = indexed(build, x, given)
+    known = pieces_along_last(build, x, given, shape)
+    if known is None:
+        return build.pointwise(build.load(x, places))
+    return build.pointwise(by_pieces(build, x, places, *known))
+
+
+def by_pieces(
+    build: Builder, x: TensorValue, places: Sequence[Index], dim: int, pieces: Sequence[Piece]
+) -> Expr:
+    """The element of x at `places`, those of one dimension given by pieces of the last axis."""
+    i, size = identity(build.result.shape)[-1], pieces[-1].end
+    body: Expr = build.const(0, x.dtype)
+    for piece in reversed(pieces):
+        value = build.load(x, (*places[:dim], piece.place(i), *places[dim + 1 :]))
+        tests = in_piece(build, piece, i, size)
+        body = masked(build, both_hold(build, tests), value, body) if tests else value
+    return body
 
 
 def is_mask(index: TensorValue) -> bool:
@@ -250,6 +267,9 @@ def indexed(
 def wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size) -> Index:
     """A loaded position, with `size` added if it is negative."""
     place = build.convert(build.load(index, at), torch.int64)
+    numbers = known_numbers(build, index)
+    if numbers is not None and numbers.min(initial=0) >= 0:
+        return build.gathered(place, size)
     below = build.op("lt", place, build.const(0, torch.int64))
     moved = build.op("add", place, build.const(size, torch.int64))
     return build.gathered(build.op("where", below, moved, place), size)

@@ -21,7 +21,7 @@ aten = torch.ops.aten
 MAX_NUMEL = 4096
 """Tensors of more elements are left to run time."""
 
-MAX_STORED = 256
+MAX_STORED = 2048
 """A constant that is not one repeated value is kept in the module only up to this size."""
 
 _CREATION = (

@@ -23,9 +23,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
     "pad": (lambda a: F.pad(a, (3, 5, 1, 2), value=1.5), (x,), 3),
     "pad of pad": (lambda a: F.pad(F.pad(a, (3, 5)) + 1, (2, 2)), (x,), 5),
     "columns by number": (lambda a: torch.where(torch.arange(300) >= 70, a, -a), (x,), 2),
-    "one column": (lambda a: torch.where(torch.arange(300) == 70, a, -a), (x,), 3),
-    "window": (lambda a: F.avg_pool1d(a, 3, 2, 1), (x,), 2),
-    "window ends": (lambda a: F.avg_pool1d(a, 4, 2, 2, ceil_mode=True), (x,), 3),
+    "one column": (lambda a: torch.where(torch.arange(300) == 70, a, -a), (x,), 2),
+    "window": (lambda a: F.avg_pool1d(a, 3, 2, 1), (x,), 1),
+    "window ends": (lambda a: F.avg_pool1d(a, 4, 2, 2, ceil_mode=True), (x,), 1),
     "repeated": (lambda a: a[:, :, None].expand(40, 300, 2).reshape(40, 600).exp(), (x,), 1),
     "repeated, with a rest": (
         lambda a: a[:, :100, None].expand(40, 100, 3).reshape(40, 300)[:, :299].exp(), (x,), 2
@@ -42,7 +42,7 @@ def test_pieces(name: str) -> None:
     torch.testing.assert_close(compiled(function)(*args), function(*args))
     text = "\n".join(str(kernel.code) for kernel in compiled.kernels)
     assert text.count("simd") == pieces, text
-    if pieces in (2, 3) and name != "pad":
+    if (pieces in (2, 3) and name != "pad") or "window" in name:
         assert "if" not in text and "?" not in text, text
     if "repeated" in name:
         assert " / " not in text and " % " not in text, text
@@ -56,7 +56,7 @@ def test_rows_are_cut_where_masks_would_keep_loops_from_vectorizing() -> None:
     expected = F.max_pool2d(image, 3, 2, 1)
     torch.testing.assert_close(result, expected)
     forward = str(compiled.kernels[0].code)
-    assert forward.count("simd") == 4, forward
+    assert forward.count("simd") == 2, forward
     assert "in0[" in forward and "? in0" not in forward, forward
     weights = torch.randn_like(expected)
     gradients = [torch.autograd.grad(y, image, weights)[0] for y in (result, expected)]

@@ -1,0 +1,114 @@
+"""Places from a table whose numbers are known: pieces of it that a formula gives.
+
+    i              0 1 2 3 4 5 6 7 8 9          place
+    table          0 0 0 1 1 2 2 3 3 3     →    0 below 3, (i - 1) // 2 from there below 9, then 3
+
+Upsampling by a whole factor and padding with what is near an edge read such tables.  A formula
+leaves loads of elements that lie side by side, where a table makes each of them a gather.
+
+Inductor has no counterpart: it keeps the arithmetic that leads to a table, and gathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Index, Size, is_int
+from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.torch_api import without_modes
+
+SHORTEST = 16
+"""Numbers of a table, or of a piece of quotients, below which a gather costs next to nothing."""
+MOST_PIECES = 4
+MOST_EQUAL = 4
+"""So many equal numbers in a row, at most, are a quotient; loops are not unrolled further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """(factor * i + shift) // divisor for begin <= i < end."""
+
+    begin: int
+    end: int
+    factor: int
+    shift: int
+    divisor: int = 1
+
+    def place(self, i: Index) -> Index:
+        return (i * self.factor + self.shift) // self.divisor
+
+
+def pieces_of(numbers: np.ndarray) -> tuple[Piece, ...]:
+    """The pieces of a table, from the first number to the last; empty if they are too many."""
+    found: list[Piece] = []
+    while not found or found[-1].end < len(numbers):
+        if len(found) == MOST_PIECES:
+            return ()
+        found.append(_longest(numbers, found[-1].end if found else 0))
+    return tuple(found)
+
+
+def _longest(numbers: np.ndarray, begin: int) -> Piece:
+    """The piece from `begin` that goes furthest; a quotient only where it goes far."""
+    first = int(numbers[begin])
+    step = int(numbers[begin + 1]) - first if begin + 1 < len(numbers) else 0
+    formulas = [(step, first - step * begin, 1)]
+    for divisor in range(2, MOST_EQUAL + 1):
+        formulas += [(1, divisor * first - begin + phase, divisor) for phase in range(divisor)]
+    pieces = [Piece(begin, _end(numbers, begin, *formula), *formula) for formula in formulas]
+    far = [piece for piece in pieces if piece.divisor == 1 or piece.end - begin >= SHORTEST]
+    return max(far, key=lambda piece: piece.end)
+
+
+def _end(numbers: np.ndarray, begin: int, factor: int, shift: int, divisor: int) -> int:
+    """Up to where a formula gives the numbers."""
+    at = np.arange(begin, len(numbers))
+    differs = (factor * at + shift) // divisor != numbers[begin:]
+    return begin + int(differs.argmax()) if differs.any() else len(numbers)
+
+
+def known_numbers(build: Builder, value: TensorValue) -> np.ndarray | None:
+    """The numbers of a whole constant on the CPU, if that is what a value is."""
+    constant = build.constants.get(value.buffer)
+    if constant is None or value != TensorValue.of(build.buffers[value.buffer]):
+        return None
+    with without_modes():
+        return constant.numpy().astype(np.int64) if constant.device.type == "cpu" else None
+
+
+def pieces_along_last(
+    build: Builder, x: TensorValue, given: Sequence[TensorValue | None], shape: Sequence[Size]
+) -> tuple[int, tuple[Piece, ...]] | None:
+    """The dimension of x whose places a table gives along the last axis of `x[given]`, and how.
+
+    None unless there is one such dimension.
+    """
+    used = [d for d, one in enumerate(given) if one is not None]
+    if used != list(range(used[0], x.ndim)):
+        return None
+    tables = {d: known_numbers(build, one) for d, one in enumerate(given) if one is not None}
+    last = {d: t.reshape(-1) for d, t in tables.items() if t is not None and t.ndim
+            and t.size == t.shape[-1] >= SHORTEST and is_int(shape[-1], t.size)}  # fmt: skip
+    if len(last) != 1:
+        return None
+    ((dim, numbers),) = last.items()
+    size = x.shape[dim]
+    fits = isinstance(size, int) and numbers.min() >= 0 and numbers.max() < size
+    pieces = pieces_of(numbers) if fits else ()
+    return (dim, pieces) if pieces else None
+
+
+def in_piece(build: Builder, piece: Piece, i: Index, size: int) -> list[Expr]:
+    """The tests that a position of 0 .. size lies in a piece."""
+    tests = []
+    if piece.begin > 0:
+        tests.append(build.op("ge", build.position(i), build.const(piece.begin, torch.int64)))
+    if piece.end < size:
+        tests.append(build.op("lt", build.position(i), build.const(piece.end, torch.int64)))
+    return tests
