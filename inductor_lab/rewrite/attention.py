@@ -8,9 +8,9 @@ The library keeps no matrix of scores in memory.  It gives 0 for a row in which 
 looked at or the query is not finite, where softmax gives NaN; `poison` is NaN for such rows and 0
 elsewhere: `sum(q * 0) + max(mask) * 0`.
 
-What is left are keys that are not finite: where one is masked by a choice (`masked_fill`) the row is
-NaN here, since the library adds the mask to the scores, and where all that a row may look at are so,
-it may be 0.
+What is left are keys that are not finite: where one is masked by a choice (`masked_fill`) the row
+is NaN here, since the library adds the mask to the scores, and where all that a row may look at are
+so, it may be 0.
 
 A training forward saves the probabilities for its backward, so nothing is replaced there.
 
