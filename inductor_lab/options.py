@@ -61,6 +61,9 @@ class Options:
     cache           use the on-disk cache of compiled libraries
     matmul          "measured": each large matrix product goes to the library that is faster on this
                     machine, ATen's own or oneDNN; "aten": as eager
+    pack_weights    parameters may be kept in the order of that library too, where that is faster
+                    (without gradients only; it doubles their memory, `lab.release_memory()` gives
+                    it back)
     memory_pool     big CPU tensors come from memory that stays mapped, at most this many times what
                     the largest call needs (`lab.release_memory()` empties it); 0: torch's allocator
     """
@@ -77,6 +80,7 @@ class Options:
     emulate_precision_casts: bool = True
     cache: bool = True
     matmul: str = "measured"
+    pack_weights: bool = True
     memory_pool: float = 2.0
 
     def __post_init__(self) -> None:

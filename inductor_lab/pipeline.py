@@ -105,7 +105,10 @@ class GraphCompiler:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
         schedule = phase("schedule", lambda: schedule_program(loops, fusion))
-        schedule, libraries = phase("libraries", lambda: choose_libraries(schedule, options))
+        trained = self.split is not None
+        schedule, libraries = phase(
+            "libraries", lambda: choose_libraries(schedule, options, trained=trained)
+        )
         if not options.emulate_precision_casts:
             schedule = keep_precision(schedule)
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))

@@ -74,6 +74,50 @@ storage_references: Callable[[int], int] = torch._C._storage_Use_Count
 """How many tensors, views, arrays and so on hold the storage with this `untyped_storage()._cdata`.
 """
 
+data_address: Callable[[torch.Tensor], int] = torch._C._data_address
+"""Where a tensor's storage lies, without a right to write there: it stays copy-on-write."""
+
+lazy_clone: Callable[[torch.Tensor], torch.Tensor] = torch._lazy_clone  # type: ignore[attr-defined]
+"""A copy that shares its original's memory until either is written to.
+
+RuntimeError if torch did not allocate that memory.
+"""
+
+
+def _perhaps(namespace: Any, name: str) -> Any:
+    """An operator that not every build of torch has; None where it is missing."""
+    return getattr(namespace, name, None)
+
+
+onednn_linear = _perhaps(torch.ops.mkldnn, "_linear_pointwise")
+"""`onednn_linear(x, weight, bias, activation, scalars, algorithm)`; the weight may be packed."""
+
+pack_for_onednn = _perhaps(torch.ops.mkldnn, "_reorder_linear_weight")
+"""`pack_for_onednn(weight, rows)`: in oneDNN's order, for that many rows of the other matrix."""
+
+mkl_linear = _perhaps(torch.ops.mkl, "_mkl_linear")
+"""`mkl_linear(x, packed, weight, bias, rows)`, float32 only."""
+
+pack_for_mkl = _perhaps(torch.ops.mkl, "_mkl_reorder_linear_weight")
+"""`pack_for_mkl(weight, rows)`: the same for MKL."""
+
+
+def onednn_knows(dtype: torch.dtype) -> bool:
+    """Does oneDNN multiply in this precision on this CPU?"""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    half = {
+        torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
+        torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,
+    }
+    return dtype is torch.float32 or (dtype in half and half[dtype]())
+
+
+def mkl_knows(dtype: torch.dtype) -> bool:
+    """Does this torch have MKL, and does that multiply by packed weights in this precision?"""
+    has_mkl = mkl_linear is not None and torch.backends.mkl.is_available()
+    return dtype is torch.float32 and has_mkl
+
 
 def aot_autograd(
     module: GraphModule,

@@ -1,8 +1,9 @@
-"""Which library multiplies two matrices: measured here, once for each size.
+"""Which library multiplies two matrices, and how: measured here, once for each size.
 
 ATen sends float32 products to MKL.  On some CPUs oneDNN, which torch also has, is twice as fast, on
-others it is not.  Both are timed on matrices of the sizes at hand; the answer is kept in the user's
-cache directory, for this CPU, this number of threads and this torch.
+others it is not.  Either is faster with a weight that was packed before (`runtime/packing.py`).
+All ways are timed on matrices of the sizes at hand; the answer is kept in the user's cache
+directory, for this CPU, this number of threads and this torch.
 
 Inductor: `fx_passes/mkldnn_fusion.py`, which decides by rules and packs frozen weights, and
 `select_algorithm.py`, which measures templates.
@@ -12,19 +13,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from inductor_lab.errors import CacheRefused
-from inductor_lab.ir.program import BufferView, ExternCall, Layout, LoopProgram
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    Layout,
+    LoopProgram,
+)
 from inductor_lab.options import Options
 from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.packing import LIBRARIES, LINEAR, aten, onednn
 from inductor_lab.runtime.toolchain import cpu_identity
+from inductor_lab.schedule.memory import needed_by
 from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_api import without_modes
+from inductor_lab.torch_api import onednn_knows, without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
 PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
@@ -32,42 +43,67 @@ PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
 
 SMALLEST = 20_000_000
 """Floating-point operations below which a product is over before the choice matters."""
-ROUNDS = 4
+OPERATIONS_A_BYTE = 5
+"""How many of them take as long as reading a byte of the weight."""
+ROUNDS = range(3, 12)
+SECONDS = 0.06
+"""Measuring ends after the round in which that much is spent, within these numbers of rounds."""
 MARGIN = 0.9
 """oneDNN must take less than this share of ATen's time: a tie keeps what eager does."""
+PACKED_MARGIN = 0.95
+"""The same for a packed weight, against the faster of the two: a tie keeps the memory."""
 ANSWER = "seconds.json"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One product, the seconds each library took for it, and who got it."""
+    """One product, the seconds that each way of computing it took, and which was taken.
+
+    The ways are "ATen", "oneDNN", and, where the weight may be packed, "oneDNN packed" and
+    "MKL packed".
+    """
 
     op: str
     sizes: tuple[int, int, int]
     dtype: str
-    aten: float
-    onednn: float
+    seconds: tuple[tuple[str, float], ...]
+
+    @property
+    def plain(self) -> str:
+        """The better way with the weight as it is."""
+        took = dict(self.seconds)
+        return "oneDNN" if took["oneDNN"] < MARGIN * took["ATen"] else "ATen"
 
     @property
     def chosen(self) -> str:
-        return "oneDNN" if self.onednn < MARGIN * self.aten else "ATen"
+        took = dict(self.seconds)
+        best = min(took, key=lambda way: took[way])
+        good = best.endswith("packed") and took[best] < PACKED_MARGIN * took[self.plain]
+        return best if good else self.plain
+
+    @property
+    def packed(self) -> str | None:
+        """The library that a weight is packed for."""
+        return self.chosen.removesuffix(" packed") if self.chosen.endswith("packed") else None
 
     def __str__(self) -> str:
         m, k, n = self.sizes
-        return (
-            f"{self.op} ({m}, {k}) x ({k}, {n}) {self.dtype}: "
-            f"ATen {self.aten * 1e3:.3f} ms, oneDNN {self.onednn * 1e3:.3f} ms: {self.chosen}"
-        )
+        times = ", ".join(f"{way} {seconds * 1e3:.3f} ms" for way, seconds in self.seconds)
+        return f"{self.op} ({m}, {k}) x ({k}, {n}) {self.dtype}: {times}: {self.chosen}"
 
 
 @dataclass(frozen=True)
 class Product:
-    """The operands of one matrix product, as views of buffers: `bias + a @ b`."""
+    """The operands of one matrix product, as views of buffers: `bias + a @ b`.
+
+    `weight` is the input that `b` is, as it is or transposed, if that may be packed.
+    """
 
     bias: BufferView | None
     a: BufferView
     b: BufferView
     dtype: torch.dtype
+    weight: Buffer | None = None
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -77,44 +113,73 @@ class Product:
         return m, k, n
 
     @property
-    def weight(self) -> BufferView:
-        """`b` as oneDNN's linear takes it, one row for each column of the result."""
-        layout = self.b.layout
-        return replace(self.b, layout=Layout(layout.size[::-1], layout.stride[::-1], layout.offset))
+    def matters(self) -> bool:
+        m, k, n = self.sizes
+        reading = OPERATIONS_A_BYTE * self.dtype.itemsize * k * n
+        return 2 * m * k * n + reading >= SMALLEST
+
+    @property
+    def rows(self) -> BufferView:
+        """`b` as linear takes it, one row for each column of the result."""
+        return replace(self.b, layout=flipped(self.b.layout))
 
 
-def choose_libraries(schedule: Schedule, options: Options) -> tuple[Schedule, tuple[Choice, ...]]:
-    """The schedule with each matrix product given to the faster library, and the measurements."""
+def flipped(layout: Layout) -> Layout:
+    return Layout(layout.size[::-1], layout.stride[::-1], layout.offset)
+
+
+def choose_libraries(
+    schedule: Schedule, options: Options, *, trained: bool = False
+) -> tuple[Schedule, tuple[Choice, ...]]:
+    """The schedule with each matrix product computed in the fastest way, and the measurements.
+
+    Where a backward belongs to it (`trained`), weights change too often to be packed.
+    """
     if options.matmul == "aten" or options.target is not None:
         return schedule, ()
+    products = {
+        position: product
+        for position, step in enumerate(schedule.steps)
+        if isinstance(step, ExternCall) and (product := product_of(step, schedule.program))
+    }
+    if options.pack_weights and not trained:
+        products = with_weights(schedule, products)
     choices: dict[Choice, None] = {}
-    steps = []
-    for step in schedule.steps:
-        product = product_of(step, schedule.program) if isinstance(step, ExternCall) else None
-        if product is not None and isinstance(step, ExternCall):
-            choice = measured(step.op, product)
-            choices[choice] = None
-            if choice.chosen == "oneDNN":
-                args = (product.a, product.weight, product.bias, "none", (), "")
-                step = replace(step, op=ONEDNN, args=args)
-        steps.append(step)
+    steps = list(schedule.steps)
+    for position, product in products.items():
+        call = steps[position]
+        assert isinstance(call, ExternCall)
+        choice = measured(call.op, product)
+        choices[choice] = None
+        steps[position] = rewritten(call, product, choice)
     return replace(schedule, steps=tuple(steps)), tuple(choices)
+
+
+def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
+    """The call of what was chosen."""
+    if choice.packed is not None and product.weight is not None:
+        weight = BufferView(product.weight.name, product.weight.layout)
+        transposed = product.rows.layout != weight.layout
+        args = (product.a, weight, product.bias, transposed, choice.packed, choice.plain)
+        return replace(call, op=LINEAR, args=args)
+    if choice.plain == "oneDNN":
+        args = (product.a, product.rows, product.bias, "none", (), "")
+        return replace(call, op=ONEDNN, args=args)
+    return call
 
 
 def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
     """The operands, if oneDNN's linear computes the same: both matrices on the CPU, of fixed sizes
     and a dtype that it knows; a bias of one number for each column."""
     at = PRODUCTS.get(call.op)
-    if at is None or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return None
-    if call.kwargs and any(value != 1 for _, value in call.kwargs):
+    if at is None or (call.kwargs and any(value != 1 for _, value in call.kwargs)):
         return None
     views = call.args[: at + 2]
     if not all(isinstance(view, BufferView) for view in views):
         return None
     buffers = [program.buffers[view.buffer] for view in views]
     dtype = buffers[0].dtype
-    if any(b.device != "cpu" or b.dtype != dtype for b in buffers) or dtype not in KNOWN:
+    if any(b.device != "cpu" or b.dtype != dtype for b in buffers) or not onednn_knows(dtype):
         return None
     *bias, a, b = views
     layouts = [view.layout for view in views]
@@ -123,55 +188,78 @@ def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
     if bias and (len(bias[0].layout.size) != 1 or bias[0].layout.stride != (1,)):
         return None
     product = Product(bias[0] if bias else None, a, b, dtype)
-    m, k, n = product.sizes
-    return product if 2 * m * k * n >= SMALLEST else None
+    return product if product.matters else None
 
 
-KNOWN = (torch.float32, torch.bfloat16)
+def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[int, Product]:
+    """The products with their weights, where these are whole inputs that only products read: a
+    kernel of ours would ask for a pointer that it could write through."""
+    buffers = schedule.program.buffers
+    others = (step for position, step in enumerate(schedule.steps) if position not in products)
+    read = frozenset[str]().union(*map(needed_by, others))
+    read |= {p.a.buffer for p in products.values()}
+    read |= {p.bias.buffer for p in products.values() if p.bias is not None}
+    found = dict(products)
+    for position, product in products.items():
+        weight = buffers[product.b.buffer]
+        layouts = (product.b.layout, flipped(product.b.layout))
+        whole = weight.layout in layouts and weight.layout == Layout.contiguous(weight.layout.size)
+        if whole and weight.kind is BufferKind.INPUT and weight.name not in read:
+            found[position] = replace(product, weight=weight)
+    return found
 
 
 def measured(op: str, product: Product) -> Choice:
-    """How long both libraries take, from the cache or by trying."""
+    """How long each way takes, from the cache or by trying."""
     layouts = [view.layout for view in (product.a, product.b)]
     shape = repr([(layout.size, layout.stride) for layout in layouts])
     name = op.split(".")[1]
     dtype = str(product.dtype).removeprefix("torch.")
+    kind = "matmul" if product.weight is None else "matmul packed"
     where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
-    key = ("matmul, real tensors", name, dtype, shape, *where)
+    key = (kind, "by way", name, dtype, shape, *where)
 
     def build(folder: Path) -> None:
         (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")
 
     try:
         entry = open_cache().entry(key, build)
-        aten, onednn = json.loads((entry / ANSWER).read_text(encoding="ascii"))
+        seconds = json.loads((entry / ANSWER).read_text(encoding="ascii"))
     except CacheRefused:
-        aten, onednn = timed(product)
-    return Choice(name, product.sizes, dtype, aten, onednn)
+        seconds = timed(product)
+    return Choice(name, product.sizes, dtype, tuple(seconds.items()))
 
 
-def timed(product: Product) -> tuple[float, float]:
-    """Seconds of the quickest of some calls of each, in turns, on random matrices."""
-    took: list[list[float]] = [[], []]
+def timed(product: Product) -> dict[str, float]:
+    """Seconds of the quickest of some calls of each way, in turns, on random matrices."""
+    took: dict[str, list[float]] = {}
     with without_modes(), torch.no_grad():
-        ways = _ways(product)
-        for _ in range(ROUNDS):
-            for way, times in zip(ways, took, strict=True):
+        ways = ways_of(product)
+        begin = time.perf_counter()
+        for number in range(1, ROUNDS.stop):
+            for way, run in ways.items():
                 start = time.perf_counter()
-                way()
-                times.append(time.perf_counter() - start)
-    return min(took[0]), min(took[1])
+                run()
+                took.setdefault(way, []).append(time.perf_counter() - start)
+            if number in ROUNDS and time.perf_counter() - begin > SECONDS:
+                break
+    return {way: min(times) for way, times in took.items()}
 
 
-def _ways(product: Product) -> Sequence[Callable[[], torch.Tensor]]:
-    """ATen's and oneDNN's."""
+def ways_of(product: Product) -> dict[str, Callable[[], torch.Tensor]]:
+    """Every way to compute a product, on random matrices."""
     a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
     bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
-    linear = torch.ops.mkldnn._linear_pointwise
-    return (
-        (lambda: torch.mm(a, b)) if bias is None else (lambda: torch.addmm(bias, a, b)),
-        lambda: linear(a, b.t(), bias, "none", [], ""),
-    )
+    weight = b.t()
+    ways = {
+        "ATen": partial(aten, a, weight, bias),
+        "oneDNN": partial(onednn, a, weight, weight, bias),
+    }
+    for name, library in LIBRARIES.items():
+        if product.weight is not None and library.knows(product.dtype):
+            packed = library.pack(weight.contiguous(), len(a))
+            ways[f"{name} packed"] = partial(library.multiply, a, packed, weight, bias)
+    return ways
 
 
 def _random(layout: Layout, dtype: torch.dtype) -> torch.Tensor:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import torch
 
 from inductor_lab.codegen.host import POOLED_FROM
+from inductor_lab.runtime.packing import WEIGHTS
 from inductor_lab.torch_api import empty_strided_cpu, reinterpret, storage_references
 
 LOOKED_AT = 8
@@ -137,8 +138,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def release_memory() -> int:
-    """Give memory that compiled functions keep mapped back to the system; returns the bytes.
+    """Give memory that compiled functions keep back to the system; returns the bytes.
 
-    Tensors that are still held stay as they are.  The next calls map new memory.
+    Tensors that are still held stay as they are.  The next calls map new memory, and pack their
+    weights again.
     """
-    return POOL.release()
+    return POOL.release() + WEIGHTS.release()

@@ -19,8 +19,8 @@ from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
 from inductor_lab.schedule.result import Cost
 
-LINEAR = ("_linear_pointwise",)
-"""oneDNN's product: the second matrix is given transposed."""
+LINEAR = ("_linear_pointwise", "linear")
+"""oneDNN's product, and ours with packed weights: the length of the sums is the first's."""
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", *LINEAR)
 
 

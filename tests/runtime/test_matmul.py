@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab import torch_api
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.runtime import matmul
 
@@ -21,7 +22,7 @@ M, K, N = 256, 320, 256
 def onednn_wins(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     """What the clock would have to say for oneDNN to be taken, whatever machine this is."""
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(matmul, "timed", lambda product: (2.0, 1.0))
+    monkeypatch.setattr(matmul, "timed", lambda product: {"ATen": 2.0, "oneDNN": 1.0})
 
 
 def calls_of(c: lab.Compilation) -> set[str]:
@@ -45,9 +46,11 @@ PRODUCTS: dict[str, Callable[[dict[str, torch.Tensor]], torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_onednn_computes_the_same(name: str, dtype: torch.dtype, onednn_wins: None) -> None:
+    if not torch_api.onednn_knows(dtype):
+        pytest.skip("not on this CPU")
     given = operands(dtype)
     c = lab.inspect(PRODUCTS[name], given)
     assert calls_of(c) == {matmul.ONEDNN}
@@ -82,9 +85,7 @@ def test_what_onednn_cannot_do_stays_with_aten(onednn_wins: None) -> None:
     t = operands()
     square = torch.randn(M, N)
     wide = lab.inspect(lambda s, a, b: torch.addmm(s, a, b), square, t["a"], t["b"])
-    scaled = lab.inspect(
-        lambda s, a, b: torch.addmm(s, a, b, alpha=2), t["bias"], t["a"], t["b"]
-    )
+    scaled = lab.inspect(lambda s, a, b: torch.addmm(s, a, b, alpha=2), t["bias"], t["a"], t["b"])
     small = lab.inspect(lambda a, b: a @ b, t["a"][:8, :8], t["b"][:8, :8])
     for c in (wide, scaled, small):
         assert calls_of(c) <= {"aten.addmm.default", "aten.mm.default"}
@@ -109,8 +110,26 @@ def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
     t = operands()
     for _ in range(2):
         (choice,) = lab.inspect(PRODUCTS["mm"], t).graphs[0].forward.libraries
-    assert len(asked) == 1 and min(choice.aten, choice.onednn) > 0
+    assert len(asked) == 1 and all(seconds > 0 for _, seconds in choice.seconds)
     plain = lab.inspect(PRODUCTS["mm"], t, options={"matmul": "aten"})
     assert plain.graphs[0].forward.libraries == () and calls_of(plain) == {"aten.mm.default"}
     with pytest.raises(lab.LabError, match="matmul"):
         lab.Options(matmul="fastest")
+
+
+def test_a_way_must_be_faster_by_a_margin() -> None:
+    def chosen(**seconds: float) -> tuple[str, str]:
+        ways = tuple((way.replace("_", " "), took) for way, took in seconds.items())
+        choice = matmul.Choice("mm", (M, K, N), "float32", ways)
+        return choice.plain, choice.chosen
+
+    assert chosen(ATen=1.0, oneDNN=0.95) == ("ATen", "ATen")
+    assert chosen(ATen=1.0, oneDNN=0.8) == ("oneDNN", "oneDNN")
+    assert chosen(ATen=1.0, oneDNN=0.8, oneDNN_packed=0.78) == ("oneDNN", "oneDNN")
+    assert chosen(ATen=1.0, oneDNN=1.2, oneDNN_packed=0.9, MKL_packed=0.8) == ("ATen", "MKL packed")
+
+
+def test_one_row_times_a_large_matrix_matters(onednn_wins: None) -> None:
+    row, small, large = torch.randn(1, 64), torch.randn(64, 64), torch.randn(64, 32_768)
+    assert calls_of(lab.inspect(lambda a, b: a @ b, row, large)) == {matmul.ONEDNN}
+    assert calls_of(lab.inspect(lambda a, b: a @ b, row, small)) == {"aten.mm.default"}
