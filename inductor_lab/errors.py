@@ -76,8 +76,15 @@ class DividedByZero(LabError, RuntimeError):
     """A kernel divided integers by zero."""
 
 
-class IndexOutOfRange(LabError, IndexError):
-    """A kernel met an index, loaded from a tensor, that is outside of what it indexes."""
+class IndexOutOfRange(LabError, IndexError, RuntimeError):
+    """A kernel met an index, loaded from a tensor, that is outside of what it indexes.
+
+    Eager raises IndexError or RuntimeError for it, each operator its own.
+    """
+
+
+class MayBeEmpty(Exception):
+    """A lowering needs an element of a dimension that may have none: ATen tells and raises."""
 
 
 class CompilerDefect(LabError):

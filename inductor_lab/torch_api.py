@@ -312,6 +312,13 @@ def size_hint(size: Any, fallback: int = 4096) -> int:
     return fallback if hint is None else int(hint)
 
 
+def surely_positive(size: Any, fake: torch.Tensor) -> bool:
+    """Is a size positive by what is known of its symbols?  `fake` is a tensor of the graph."""
+    if isinstance(size, int):
+        return size > 0
+    return bool(fake.fake_mode.shape_env.bound_sympy(size).lower > 0)
+
+
 def nbytes_hint(value: Any) -> int:
     """Bytes of a (fake) tensor, of tensors in a tuple or list, or 8 for a symbolic number."""
     if isinstance(value, torch.Tensor):
@@ -361,7 +368,19 @@ def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
 
 def size_text(size: Any) -> str:
     """A sympy size as a Python expression over its symbols: `FloorDiv(s0, 2)` is `s0 // 2`."""
-    return _PythonPrinter().doprint(size)
+    return _SizePrinter().doprint(size)
+
+
+class _SizePrinter(_PythonPrinter):
+    def _print_Relational(self, test: Any) -> str:
+        return f"({self._print(test.lhs)} {test.rel_op} {self._print(test.rhs)})"
+
+    def _print_Piecewise(self, choice: Any) -> str:
+        *cases, (last, _) = choice.args
+        text = self._print(last)
+        for value, test in reversed(cases):
+            text = f"({self._print(value)} if {self._print(test)} else {text})"
+        return text
 
 
 def known_decompositions() -> Mapping[Any, Callable[..., Any]]:

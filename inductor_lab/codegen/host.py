@@ -258,7 +258,7 @@ class _Writer:
                 return name if same else self.reinterpreted(name, layout)
             case tuple() | list():
                 return f"[{', '.join(self.value(item) for item in value)}]"
-            case sympy.Expr():
+            case sympy.Basic():
                 return torch_api.size_text(value)
             case Callee(called):
                 return called

@@ -125,6 +125,13 @@ OPS: dict[str, OpSpec] = {
 }
 """Every operation, by name.  The verifier refuses an `Op` whose name or arity is not here."""
 
+ELEMENTS = frozenset(
+    getattr(torch, name)
+    for name in "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16"
+    " float32 float64".split()
+)
+"""What a loop nest can load and store; libraries compute complex numbers, float8 and the rest."""
+
 DIVIDING = ("floordiv", "truncdiv", "remainder", "fmod")
 """Operations that have no result where integers are divided by zero."""
 

@@ -9,15 +9,16 @@ Inductor: `GraphLowering` in `graph.py` with the globals of `virtualized.V`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 import torch
 
+from inductor_lab import torch_api
 from inductor_lab.capture.span import innermost
-from inductor_lab.errors import LabError
+from inductor_lab.errors import LabError, MayBeEmpty
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
     Const,
@@ -28,7 +29,7 @@ from inductor_lab.ir.expr import (
     SizeValue,
 )
 from inductor_lab.ir.index import Axis, Gathered, Index, Size, is_int, simplify_size
-from inductor_lab.ir.ops import PREDICATES
+from inductor_lab.ir.ops import ELEMENTS, PREDICATES
 from inductor_lab.ir.program import (
     Buffer,
     BufferKind,
@@ -42,7 +43,7 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
 )
-from inductor_lab.lower.number import number
+from inductor_lab.lower.number import number, whole_parts
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
 
@@ -90,7 +91,7 @@ def size_of(size: Any) -> Size:
     if isinstance(size, int):
         return size
     expression = size.node.expr if hasattr(size, "node") else size
-    return simplify_size(sympy.sympify(expression))
+    return simplify_size(whole_parts(sympy.sympify(expression))[0])
 
 
 def stride_of(stride: Any) -> Size:
@@ -184,7 +185,7 @@ class Builder:
         """A Python number, or a symbolic one, in `dtype`."""
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = value.node.expr
-        if isinstance(value, sympy.Expr):
+        if isinstance(value, sympy.Basic):
             return self.convert(number(value, self.op, self.read), dtype)
         if dtype is torch.bool:
             return Const(bool(value), dtype)
@@ -210,8 +211,16 @@ class Builder:
         return IndexValue(index, dtype)
 
     def gathered(self, value: Expr, size: Size) -> Index:
-        """A loaded number as an index of a dimension of length `size`."""
+        """A loaded number as an index of a dimension of length `size`; raises MayBeEmpty."""
+        self.need_elements((size,))
         return Index.of(Gathered(self.convert(value, torch.int64), size))
+
+    def need_elements(self, sizes: Iterable[Size]) -> None:
+        """Raise MayBeEmpty unless all sizes are known to be positive."""
+        assert self.node is not None, "no node is being lowered"
+        fake = self.node.meta["val"]
+        if not all(torch_api.surely_positive(size, fake) for size in sizes):
+            raise MayBeEmpty
 
     # ---- nests ----
 
@@ -268,14 +277,14 @@ class Builder:
         if facts is None:
             stride = Layout.contiguous(value.shape).stride
             facts = Facts(value.shape, stride, value.dtype, value.device)
-        if value.dtype.is_complex:
+        if value.dtype not in ELEMENTS:
             return self._copied_by_library(value, facts)
         return self.pointwise(self.load(value, identity(facts.shape)), facts)
 
     def _copied_by_library(self, value: TensorValue, facts: Facts) -> TensorValue:
         """A copy of what nests cannot hold."""
         layout = layout_of(value, self.buffers[value.buffer])
-        assert layout is not None, "a complex tensor is viewed only where strides describe the view"
+        assert layout is not None, "such a tensor is viewed only where strides describe the view"
         view, how = BufferView(value.buffer, layout), {"memory_format": torch.contiguous_format}
         (made,) = self.extern("aten.clone.default", (view,), how, [facts])
         assert made is not None

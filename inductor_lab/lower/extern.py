@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 
+from inductor_lab import torch_api
 from inductor_lab.errors import MissingLowering
+from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.program import ExternArg
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line
 from inductor_lab.lower.registry import Operator
@@ -87,18 +89,40 @@ _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, t
 def needs_extern(node: torch.fx.Node) -> bool:
     """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
 
-    A view of a complex tensor needs no nest.
+    A view of a complex tensor needs no nest.  What is written through a view of a tensor that
+    overlaps itself shows at all places that share the memory.
     """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
     tensors = [t for t in flat if isinstance(t, torch.Tensor)]
-    return any(map(_is_unusual, tensors)) or (
-        node.target not in VIEWS and any(t.dtype.is_complex for t in tensors)
+    return (
+        any(map(_is_unusual, tensors))
+        or (node.target not in VIEWS and any(t.dtype not in ELEMENTS for t in tensors))
+        or (node.target in _WRITES_OF_VIEWS and _may_overlap(tensors[0]))
     )
 
 
 def _is_unusual(fake: torch.Tensor) -> bool:
-    return fake.dtype in _UNUSUAL or fake.layout is not torch.strided
+    return fake.dtype in _UNUSUAL or fake.layout is not torch.strided or fake.is_meta
+
+
+_WRITES_OF_VIEWS = frozenset(
+    {
+        aten.select_scatter.default, aten.slice_scatter.default, aten.diagonal_scatter.default,
+        aten.as_strided_scatter.default,
+    }
+)  # fmt: skip
+
+
+def _may_overlap(fake: torch.Tensor) -> bool:
+    """Could two elements share memory?  Not if a stride steps over all that shorter ones reach."""
+    sizes, strides = (tuple(map(torch_api.size_hint, n)) for n in (fake.shape, fake.stride()))
+    reach = 1
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if size > 1 and stride < reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 VIEWS = frozenset(

@@ -22,12 +22,14 @@ import sympy
 import torch
 from torch.fx.node import map_aggregate, map_arg
 
-from inductor_lab.errors import LabError, working_on
+from inductor_lab.errors import LabError, MayBeEmpty, working_on
 from inductor_lab.ir.higher_order import PREFIX
+from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
     Callee,
+    ExternArg,
     ExternCall,
     Input,
     Layout,
@@ -57,6 +59,7 @@ from inductor_lab.lower import (
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import argument, call, fallback, needs_extern, to_device
+from inductor_lab.lower.number import WHOLE, whole_parts
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
@@ -157,6 +160,8 @@ class _Walk:
         if isinstance(fake, torch.Tensor):
             self.inputs.append(node.name)
             value = self.build.given(node.name, BufferKind.INPUT, fake)
+            if fake.is_neg():
+                return fallback(self.build, aten.clone.default, (value,), {}, "negated in memory")
             return None if _is_token(node) else value
         size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
         symbol = size if isinstance(size, sympy.Symbol) else sympy.Symbol(node.name, integer=True)
@@ -193,11 +198,18 @@ class _Walk:
             return fallback(self.build, node.target, args, kwargs)
         if scatter.has_no_atomic(node):
             return fallback(self.build, node.target, args, kwargs, reason="no atomic operation")
+        return self._lowered(node, lowering, args, kwargs)
+
+    def _lowered(self, node: torch.fx.Node, lowering: Lowering, args: Any, kwargs: Any) -> Any:
+        result = node.meta.get("val")
         if isinstance(result, torch.Tensor):
-            if _is_empty(result) and not result.dtype.is_complex:
+            if _is_empty(result) and _needs_no_check(node):
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
-        return lowering(self.build, *args, **kwargs)
+        try:
+            return lowering(self.build, *args, **kwargs)
+        except MayBeEmpty:
+            return fallback(self.build, node.target, args, kwargs, reason="of nothing")
 
     def _with_effects(self, node: torch.fx.Node) -> Any:
         """A call that does something besides computing: `(token, *results)`.
@@ -285,21 +297,29 @@ class _Walk:
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
             if node.target not in SIZES:
                 raise self._refused(node, "a number that is taken out of a tensor")
-        return value.node.expr if hasattr(value, "node") else value
+        if not hasattr(value, "node"):
+            return value
+        expression, meanings = whole_parts(value.node.expr)
+        for symbol, part in meanings.items():
+            if symbol not in self.build.symbols:
+                op = WHOLE[type(part).__name__]
+                self._read(symbol, op, part.args[0])
+        return expression
 
     def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
         """A number that is in a tensor: the host program waits for it and reads it."""
         expression = value.node.expr
         (symbol,) = expression.free_symbols
         (tensor,) = (self.values[n] for n in node.all_input_nodes)
-        given = argument(self.build, tensor)
         self.build.numbers[symbol] = tensor
-        step = ExternCall(
-            (None,), str(node.target), (given,), (), "number", self.build.origins, symbol
-        )
-        self.build.steps.append(step)
-        self.build.symbols.add(symbol)
+        self._read(symbol, str(node.target), argument(self.build, tensor))
         return expression
+
+    def _read(self, symbol: sympy.Symbol, op: str, given: ExternArg) -> None:
+        """A step that finds out what a symbol is."""
+        origins = self.build.origins
+        self.build.steps.append(ExternCall((None,), op, (given,), (), "number", origins, symbol))
+        self.build.symbols.add(symbol)
 
     def _refused(self, node: torch.fx.Node, what: str) -> LabError:
         return LabError(
@@ -313,6 +333,11 @@ def _is_token(placeholder: torch.fx.Node) -> bool:
     effects = torch.ops.higher_order.with_effects
     users = placeholder.users
     return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
+
+
+def _needs_no_check(node: torch.fx.Node) -> bool:
+    """Is an empty result all that there is to say (and no index is out of range)?"""
+    return node.target not in scatter.CHECKED and node.meta["val"].dtype in ELEMENTS
 
 
 def _is_empty(fake: torch.Tensor) -> bool:

@@ -88,12 +88,20 @@ def reduce_to(build: Builder, kind: str, body: Expr, space: Space, facts: Facts)
     return build.pointwise(build.load(wide, identity(facts.shape)), facts)
 
 
+OF_SOMETHING = frozenset(
+    {aten.max.default, aten.min.default, aten.argmax.default, aten.argmin.default}
+)
+"""Operators that refuse to reduce nothing at all."""
+
+
 def reduction(
     kind: str, build: Builder, x: TensorValue, dims: Any = None, keepdim: bool = False, **_: Any
 ) -> TensorValue:
     """One reduction with the result that the node's fake tensor describes."""
     space = space_of(x, dims, keepdim)
     facts = build.result
+    if build.node.target in OF_SOMETHING:
+        build.need_elements(axis.size for axis in space.reduce_axes)
     body = build.load(x, space.at)
     if kind in ("any", "all"):
         body = build.convert(body, torch.bool)

@@ -39,7 +39,7 @@ from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.index import indexed, is_mask, wrapped
 from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.registry import LOWERINGS, lowers
 from inductor_lab.lower.tensor import TensorValue, identity, reshape, unflatten
 
 aten = torch.ops.aten
@@ -437,3 +437,7 @@ def as_strided_scatter(
         flat = flat + index * size_of(step)
     target = Target(source.shape, tuple(unflatten(flat, x.shape)))
     return stored(build, x, target, build.load(source, target.at))
+
+
+CHECKED = frozenset(op for op, made in LOWERINGS.items() if made.__module__ == __name__)
+"""Operators that refuse a place in a tensor that has none."""

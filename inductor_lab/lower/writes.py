@@ -24,9 +24,12 @@ METHODS = {aten.copy_.default: "copy_", aten.set_.source_Tensor: "set_"}
 
 
 def may_write_inputs(inputs: Sequence[Any]) -> bool:
-    """May AOTAutograd leave writes to inputs in the graph?  Only where no gradient is recorded:
-    a graph that is differentiated has to be functional."""
+    """May AOTAutograd leave writes to inputs in the graph?  Only where no gradient is recorded, for
+    a graph that is differentiated has to be functional; and not where memory holds the negative of
+    what a tensor is."""
     tensors = [given for given in inputs if isinstance(given, torch.Tensor)]
+    if any(map(torch.is_neg, tensors)):
+        return False
     return not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import sympy
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab.errors import LabError, MissingLowering
@@ -247,11 +248,10 @@ def test_an_operator_has_one_lowering() -> None:
 
 
 def test_a_cpu_scalar_travels_to_the_device_that_reads_it() -> None:
-    """The device `meta` stands for a GPU: the program is looked at, not run."""
-    x, scalar = torch.empty(4, 6, device="meta"), torch.tensor(2.0)
-    module = make_fx(lambda x, s: (x * s, x.to("cpu", torch.float64)), tracing_mode="fake")(
-        x, scalar
-    )
+    """The program for a GPU is looked at, not run."""
+    with FakeTensorMode():
+        x, scalar = torch.empty(4, 6, device="cuda"), torch.empty(())
+        module = make_fx(lambda x, s: (x * s, x.to("cpu", torch.float64)))(x, scalar)
     program = lower_graph(module, "devices", Options())
     verify(program)
     calls = [step for step in program.steps if isinstance(step, ExternCall)]
@@ -260,7 +260,7 @@ def test_a_cpu_scalar_travels_to_the_device_that_reads_it() -> None:
         ("aten._to_copy.default", "device copy"),
     ]
     devices = [program.buffers[nest.buffer].device for nest in program.nests]
-    assert devices == ["meta", "cpu"]
+    assert devices == ["cuda:0", "cpu"]
     for nest in program.nests:
         home = program.buffers[nest.buffer].device
         assert {program.buffers[load.buffer].device for load in nest.body.loads()} == {home}

@@ -121,6 +121,35 @@ def reads_an_input_that_overlaps_itself(x):
     return x * 2, x.sum()
 
 
+def overlapping() -> list[torch.Tensor]:
+    return [torch.arange(20.0).as_strided((4, 4), (2, 1))]
+
+
+@case(overlapping)
+def writes_a_row_of_an_input_that_overlaps_itself(x):
+    x[0].add_(1)
+    return x * 2
+
+
+@case(overlapping)
+def writes_the_diagonal_of_an_input_that_overlaps_itself(x):
+    x.diagonal().mul_(2)
+    return x * 2
+
+
+@case(lambda: [wave(2, 6)[:, 1:5]])
+def writes_parts_of_an_input_with_gaps(x):
+    x[0].add_(1)
+    x[:, 2:] = 3
+    return x * 2
+
+
+@case(lambda: [torch.complex(wave(4), wave(4)).conj().imag])
+def writes_an_input_that_memory_holds_negated(x):
+    x.add_(1)
+    return x * 2, x.view(2, 2) + 1
+
+
 @case(one)
 def reads_between_writes(x):
     y = x.clone()

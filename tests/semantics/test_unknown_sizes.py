@@ -49,6 +49,16 @@ def pair(both: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return x + a * b
 
 
+def rounded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """A size is made of a float."""
+    count = int(x.abs().sum().item() * 1.5) + 1
+    return torch.zeros(count), x + count, int(x.mean().item())
+
+
+def yes_or_no(x: torch.Tensor) -> torch.Tensor:
+    return x + (x.sum() > 0).item()
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "nonzero": (lambda x: x.nonzero().sum(0), (TABLE,)),
     "indexed": (lambda x: x[x.nonzero().squeeze(1)] * 2 + 1, (WHOLE,)),
@@ -66,6 +76,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "around": (around, (WHOLE,)),
     "zeros": (zeros, (torch.tensor(3), REAL)),
     "first": (first, (torch.tensor(3), REAL)),
+    "rounded": (rounded, (REAL,)),
+    "yes or no": (yes_or_no, (REAL,)),
+    "rows of unknown many": (lambda x, i: x[x > 0][i] * 2, (REAL, WHOLE[:3])),
+    "largest": (lambda x: x[x > 0].max() + x[x < 0].argmin(), (REAL,)),
     "pair": (pair, (torch.tensor([2, 3]), REAL)),
 }
 
@@ -97,6 +111,21 @@ def test_other_data_other_sizes() -> None:
     compiled = torch.compile(FUNCTIONS["boolean index"][0], backend="inductor_lab", fullgraph=True)
     for x in (REAL, -REAL, REAL.abs(), -REAL.abs()):
         assert_same(compiled(x), x[x > 0].exp().sum())
+
+
+NONE = {
+    "largest": lambda x: x[x > 9].max(),
+    "place": lambda x: x[x > 9].argmax(),
+    "row": lambda x: x[x > 9][torch.zeros(2, dtype=torch.int64)],
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_nothing_is_refused(name: str) -> None:
+    compiled = lab.compile(NONE[name], fullgraph=True)
+    assert_same(compiled(REAL + 9), NONE[name](REAL + 9))
+    with pytest.raises((RuntimeError, IndexError)):
+        compiled(REAL)
 
 
 def test_gradients() -> None:

@@ -1,0 +1,86 @@
+"""Places that are out of range, in tensors with and without elements, and dtypes of libraries."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import inductor_lab as lab
+from tests.semantics.compare import assert_same, check_call, wave
+
+READS = {
+    "index": lambda x, i: x[i],
+    "index_select": lambda x, i: x.index_select(0, i),
+    "gather": lambda x, i: x.gather(0, i[:, None].expand(-1, 3)),
+    "embedding": lambda x, i: F.embedding(i, x),
+    "take": lambda x, i: x.take(i * 3),
+}
+WRITES = {
+    "index_put": lambda x, i: x.index_put((i,), torch.ones(len(i), 3)),
+    "index_add": lambda x, i: x.index_add(0, i, torch.ones(len(i), 3)),
+    "scatter": lambda x, i: x.scatter(0, i[:, None].expand(-1, 3), 1.0),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None].expand(-1, 3), torch.ones(len(i), 3)),
+}
+OPERATORS = READS | WRITES
+
+
+@pytest.mark.parametrize("rows", [0, 4])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_place_out_of_range_is_refused(name: str, rows: int) -> None:
+    x, places = wave(rows, 3), torch.tensor([rows])
+    function = OPERATORS[name]
+    if name == "index_add" and not rows:
+        pytest.skip("eager adds nothing to nothing, wherever it is")
+    with pytest.raises((IndexError, RuntimeError)) as eager:
+        function(x, places)
+    with pytest.raises(eager.type):
+        lab.compile(function)(x, places)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_no_places_in_no_rows(name: str) -> None:
+    given = [wave(0, 3), torch.empty(0, dtype=torch.int64)]
+    check_call(OPERATORS[name], lambda: given)
+
+
+def test_a_maximum_of_nothing_is_refused() -> None:
+    for function in (torch.max, torch.argmax, lambda x: x.amin(0)):
+        with pytest.raises(RuntimeError):
+            lab.compile(function)(torch.empty(0))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_dtypes_that_only_libraries_compute(dynamic: bool) -> None:
+    def function(x):
+        wide = x.float()
+        moved = x.t().float(), x[1:].contiguous().float(), x.view(3, 8).t().reshape(-1).float()
+        return wide * 2, *moved, (wide + 1).to(torch.float8_e5m2).float(), x.view(torch.uint8) + 1
+
+    x = wave(4, 6).to(torch.float8_e4m3fn)
+    assert_same(lab.compile(function, dynamic=dynamic)(x), function(x), strides=True)
+
+
+def test_unsigned_integers() -> None:
+    def function(a, b, c):
+        return a.int() + 1, b.long() + 1, c.long() * 2, a.view(torch.int16)
+
+    dtypes = (torch.uint16, torch.uint32, torch.uint64)
+    check_call(function, lambda: [torch.arange(4).to(dtype) for dtype in dtypes])
+
+
+def test_tensors_without_data() -> None:
+    found = lab.compile(lambda x: (x + 1, x.sum(0), x.t()))(torch.empty(3, 4, device="meta"))
+    assert [(t.device.type, t.shape) for t in found] == [
+        ("meta", (3, 4)),
+        ("meta", (4,)),
+        ("meta", (4, 3)),
+    ]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_tensor_that_memory_holds_negated(dynamic: bool) -> None:
+    def make():
+        return [torch.complex(wave(4), wave(4)).conj().imag]
+
+    check_call(lambda x: (x * 2, x[1:] + 1, x.view(2, 2).sum(0)), make, dynamic=dynamic)
