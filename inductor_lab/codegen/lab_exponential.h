@@ -10,39 +10,37 @@ static inline float lab_fused(float a, float b, float c) { return a * b + c; }
 static inline double lab_fused(double a, double b, double c) { return a * b + c; }
 #endif
 
-//@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor lab_exp_factor_less_one
+//@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor
 // exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
-struct lab_reduced_exp { float r; int32_t n; };
+// The last nine bits of `biased` are n + 254.  From x = 90.4 on n stays, r grows and so does exp(r).
+// The bound is one of integers since GCC makes several copies of a chain of choices among floats.
+struct lab_reduced_exp { float r; uint32_t biased; };
 static inline lab_reduced_exp lab_exp_of(float x) {
-    float t = lab_fused(x, 1.44269504f, 12582912.0f), n = t - 12582912.0f;
+    int32_t bits = lab_bitcast<int32_t>(lab_fused(x, 1.44269504f, 12583166.0f));
+    bits = bits < 0x4b400180 ? bits : 0x4b400180;
+    float n = lab_bitcast<float>(bits) - 12583166.0f;
     float r = lab_fused(n, -1.42860677e-6f, lab_fused(n, -0.693145752f, x));
-    return lab_reduced_exp{r, (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u)};
+    return lab_reduced_exp{r, (uint32_t)bits};
 }
-static inline float lab_power_of_two(int32_t n) {
-    return lab_bitcast<float>((uint32_t)(n + 127) << 23);
-}
-static inline float lab_exp_factor_less_one(float r) {
+// 2**(biased - 127)
+static inline float lab_power_of_two(uint32_t biased) { return lab_bitcast<float>(biased << 23); }
+static inline float lab_exp_factor(float r) {
     float q = lab_fused(1.3814804e-3f, r, 8.368773e-3f);
     q = lab_fused(q, r, 4.166839e-2f);
     q = lab_fused(q, r, 0.1666652f);
     q = lab_fused(q, r, 0.49999994f);
-    return lab_fused(q, r * r, r);
+    return lab_fused(lab_fused(q, r, 1.0f), r, 1.0f);
 }
-static inline float lab_exp_factor(float r) { return lab_exp_factor_less_one(r) + 1.0f; }
 
 //@ lab_exp
-// What vanishes is set to 0 at the end: to compute it would take a subnormal number, and those cost
-// a hundred cycles.  (A softmax with a mask is full of exp(-inf).)
+// Where exp(x) vanishes x is moved to where both powers are 0: anything between would take subnormal
+// numbers, which cost a hundred cycles.  (A softmax with a mask is full of exp(-inf).)
 template <class T> static inline T lab_exp(T x);
 template <> inline float lab_exp<float>(float x) {
-    bool vanishes = x < -104.0f;
-    x = vanishes ? 0.0f : x > 89.0f ? 89.0f : x;
-    lab_reduced_exp e = lab_exp_of(x);
-    float p = lab_exp_factor(e.r);
+    lab_reduced_exp e = lab_exp_of(x < -104.0f ? -176.0f : x);
     // Two factors, since 2**n alone may overflow or be subnormal where the result is not.
-    int32_t half = e.n >> 1;
-    float y = p * lab_power_of_two(half) * lab_power_of_two(e.n - half);
-    return vanishes ? 0.0f : y;
+    uint32_t half = e.biased >> 1;
+    return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.biased - half);
 }
 template <> inline double lab_exp<double>(double x) {
     bool vanishes = x < -746.0;
@@ -70,27 +68,24 @@ template <> inline double lab_exp<double>(double x) {
 //@ lab_exp2
 template <class T> static inline T lab_exp2(T x);
 template <> inline float lab_exp2<float>(float x) {
-    bool vanishes = x < -151.0f;
-    x = vanishes ? 0.0f : x > 129.0f ? 129.0f : x;
-    float t = x + 12582912.0f, r = x - (t - 12582912.0f);
-    int32_t n = (int32_t)(lab_bitcast<uint32_t>(t) - 0x4b400000u), half = n >> 1;
+    x = x < -151.0f ? -254.0f : x;
+    int32_t bits = lab_bitcast<int32_t>(x + 12583166.0f);
+    bits = bits < 0x4b400180 ? bits : 0x4b400180;
+    float r = x - (lab_bitcast<float>(bits) - 12583166.0f);
     float q = lab_fused(1.5474816e-4f, r, 1.3400307e-3f);
     q = lab_fused(q, r, 9.618009e-3f);
     q = lab_fused(q, r, 5.5503275e-2f);
     q = lab_fused(q, r, 0.2402265f);
     q = lab_fused(q, r, 0.6931472f);
-    float p = lab_fused(q, r, 1.0f);
-    float y = p * lab_power_of_two(half) * lab_power_of_two(n - half);
-    return vanishes ? 0.0f : y;
+    uint32_t biased = (uint32_t)bits, half = biased >> 1;
+    return lab_fused(q, r, 1.0f) * lab_power_of_two(half) * lab_power_of_two(biased - half);
 }
 template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
 
 //@ lab_expm1
 template <class T> static inline T lab_expm1(T x);
 template <> inline float lab_expm1<float>(float x) {
-    float y = x > 89.0f ? 89.0f : x;
-    y = y < -104.0f ? -104.0f : y;
-    lab_reduced_exp e = lab_exp_of(y);
+    lab_reduced_exp e = lab_exp_of(x < -104.0f ? -104.0f : x);
     float q = lab_fused(1.9912534e-4f, e.r, 1.3941135e-3f);
     q = lab_fused(q, e.r, 8.333276e-3f);
     q = lab_fused(q, e.r, 4.166635e-2f);
@@ -98,21 +93,19 @@ template <> inline float lab_expm1<float>(float x) {
     q = lab_fused(q, e.r, 0.5f);
     float p = lab_fused(q, e.r * e.r, e.r);
     // (a * (1 + p) - 1 / b) * b with a * b = 2**n
-    int32_t half = e.n >> 1, rest = e.n - half;
-    float a = lab_power_of_two(half), inverse = lab_power_of_two(-rest);
+    uint32_t half = e.biased >> 1, rest = e.biased - half;
+    float a = lab_power_of_two(half), inverse = lab_power_of_two(254 - rest);
     float result = lab_fused(a, p, a - inverse) * lab_power_of_two(rest);
     return x == 0 ? x : result;
 }
 template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
 
 //@ lab_sigmoid
-// 1 + exp(-x) needs no subnormal exponential, so one power of two will do, doubled at the end.
+// 1 + exp(-x) needs no tiny exponential, so one power of two will do, in eighths as n may be 130.
 template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
 template <> inline float lab_sigmoid<float>(float x) {
-    float y = -x > 89.5f ? 89.5f : -x;
-    y = y < -87.0f ? -87.0f : y;
-    lab_reduced_exp e = lab_exp_of(y);
-    return 1.0f / (1.0f + lab_exp_factor(e.r) * lab_power_of_two(e.n - 1) * 2.0f);
+    lab_reduced_exp e = lab_exp_of(x > 80.0f ? -80.0f : -x);
+    return 1.0f / lab_fused(lab_exp_factor(e.r) * lab_power_of_two(e.biased - 130), 8.0f, 1.0f);
 }
 
 //@ lab_tanh
@@ -124,8 +117,10 @@ template <> inline float lab_tanh<float>(float x) {
     q = lab_fused(q, z, 0.13331491f);
     q = lab_fused(q, z, -0.33333284f);
     float small = lab_fused(q * z, x, x);
-    float large = 1.0f - 2.0f / (lab_exp<float>(2.0f * a) + 1.0f);
-    return lab_copysign<float>(a < 0.625f ? small : large, x);
+    // 1 - 2 / (exp(2a) + 1) by sixteenths, since n may be as large as 130
+    lab_reduced_exp e = lab_exp_of(2.0f * a);
+    float part = lab_fused(lab_exp_factor(e.r), lab_power_of_two(e.biased - 131), 0.0625f);
+    return lab_copysign<float>(a >= 0.625f ? 1.0f - 0.125f / part : small, x);
 }
 template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
 
@@ -215,11 +210,11 @@ template <> inline float lab_log1p<float>(float x) {
 template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
 
 //@ lab_half_exp
-// exp(x) / 2, which overflows no earlier than sinh and cosh do.
+// exp(x) / 2 for x >= 0, which overflows no earlier than sinh and cosh do.
 static inline float lab_half_exp(float x) {
-    lab_reduced_exp e = lab_exp_of(x > 90.0f ? 90.0f : x);
-    int32_t half = e.n >> 1;
-    return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.n - half - 1);
+    lab_reduced_exp e = lab_exp_of(x);
+    uint32_t half = e.biased >> 1;
+    return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.biased - half - 1);
 }
 
 //@ lab_sinh

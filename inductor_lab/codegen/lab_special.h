@@ -9,7 +9,14 @@ template <> inline float lab_hypot<float>(float x, float y) {
 }
 template <> inline double lab_hypot<double>(double x, double y) { return lab_libm(hypot)(x, y); }
 
-//@ lab_erf
+//@ lab_erf lab_exp_less_one
+// exp(r) - 1 for |r| <= ln(2) / 2
+static inline float lab_exp_less_one(float r) {
+    float q = lab_fused(1.3814804e-3f, r, 8.368773e-3f);
+    q = lab_fused(q, r, 4.166839e-2f);
+    q = lab_fused(q, r, 0.1666652f);
+    return lab_fused(lab_fused(q, r, 0.49999994f), r * r, r);
+}
 template <class T> static inline T lab_erf(T x);
 template <> inline float lab_erf<float>(float x) {
     // 1 - exp(-p), where p = -log(1 - erf |x|) is nearly a polynomial; from 4 on the result is 1
@@ -23,9 +30,8 @@ template <> inline float lab_erf<float>(float x) {
     p = lab_fused(p, b, 0.6366194f);
     p = lab_fused(p, b, 0.12837917f);
     lab_reduced_exp e = lab_exp_of(-lab_fused(p, b, b));
-    float scale = lab_power_of_two(e.n);
-    float less_one = lab_fused(scale, lab_exp_factor_less_one(e.r), scale - 1.0f);
-    return lab_copysign<float>(less_one, x);
+    float scale = lab_power_of_two(e.biased - 127);
+    return lab_copysign<float>(lab_fused(scale, lab_exp_less_one(e.r), scale - 1.0f), x);
 }
 template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
 
