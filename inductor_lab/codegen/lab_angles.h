@@ -1,13 +1,11 @@
 // Trigonometry: Cody and Waite's reduction, then polynomials.
 
-//@ lab_far
-// lab_far(sin) defines lab_far_sin(x, near): near, or the C library's sin(x) if |x| is 2**17 or more,
-// where the reduction needs many more digits of pi.  So rare a case must not take time in every lane.
-// GCC's vector code calls vector functions, here by their names in the x86-64 ABI, and these look at
-// all lanes with one test; other compilers see a branch.
-#define lab_far_one(name, x, near) (lab_abs<float>(x) < 131072.0f ? (near) : lab_libm(name##f)(x))
+//@ lab_angle_function
+// lab_angle_function(sin, near) defines lab_any_sin(x): near(x), or the C library's sin(x) if |x| is
+// 2**17 or more, where the reduction needs many more digits of pi.  So rare a case must not take time
+// in every lane.  GCC's vector code calls vector versions of sinf, and these are ours, by their names
+// in the x86-64 vector ABI: one test for all lanes.  Other compilers see a branch.
 #if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__)
-#define lab_hidden extern "C" __attribute__((visibility("hidden")))
 template <int lanes> struct lab_register {
     typedef float floats __attribute__((vector_size(4 * lanes)));
     typedef int32_t ints __attribute__((vector_size(4 * lanes)));
@@ -17,31 +15,41 @@ template <int lanes> struct lab_register {
 #define lab_any4(signs) __builtin_ia32_movmskps((lab_register<4>::floats)(signs))
 #define lab_any8(signs) __builtin_ia32_movmskps256((lab_register<8>::floats)(signs))
 #define lab_any16(signs) __builtin_ia32_cmpd512_mask(signs, lab_register<16>::ints{}, 1, -1)
-#define lab_far_lanes(name, isa, lanes)                                                            \
-    lab_hidden lab_register<lanes>::floats _ZGV##isa##N##lanes##vv_lab_far_##name(         \
-        lab_register<lanes>::floats x, lab_register<lanes>::floats near) {                         \
-        return lab_any##lanes(lab_register<lanes>::far(x)) ? lab_each_##name(x, near) : near;      \
+#define lab_vector_version(name, near, isa, lanes)                                               \
+    extern "C" __attribute__((visibility("hidden"))) lab_register<lanes>::floats                 \
+    _ZGV##isa##N##lanes##v_##name##f(lab_register<lanes>::floats x) {                            \
+        if (lab_any##lanes(lab_register<lanes>::far(x))) return lab_one_by_one_##name(x);        \
+        float given[lanes], found[lanes];                                                        \
+        __builtin_memcpy(given, &x, sizeof(x));                                                  \
+        _Pragma("omp simd")                                                                      \
+        for (int k = 0; k < lanes; k++) found[k] = near(given[k]);                               \
+        __builtin_memcpy(&x, found, sizeof(x));                                                  \
+        return x;                                                                                \
     }
 #if defined(__AVX512F__)
-#define lab_far_all(name) \
-    lab_far_lanes(name, b, 4) lab_far_lanes(name, c, 8) lab_far_lanes(name, d, 8) lab_far_lanes(name, e, 16)
+#define lab_wide_versions(name, near)                                                            \
+    lab_vector_version(name, near, c, 8) lab_vector_version(name, near, d, 8)                    \
+    lab_vector_version(name, near, e, 16)
 #elif defined(__AVX__)
-#define lab_far_all(name) lab_far_lanes(name, b, 4) lab_far_lanes(name, c, 8) lab_far_lanes(name, d, 8)
+#define lab_wide_versions(name, near)                                                            \
+    lab_vector_version(name, near, c, 8) lab_vector_version(name, near, d, 8)
 #else
-#define lab_far_all(name) lab_far_lanes(name, b, 4)
+#define lab_wide_versions(name, near)
 #endif
-#define lab_far(name)                                                                              \
-    lab_hidden __attribute__((simd("notinbranch"), const)) float lab_far_##name(float, float);                     \
-    lab_hidden float lab_far_##name##_(float x, float near) __asm__("lab_far_" #name);     \
-    float lab_far_##name##_(float x, float near) { return lab_far_one(name, x, near); }            \
-    template <class T> static __attribute__((noinline, cold)) T lab_each_##name(T x, T near) {     \
-        for (int k = 0; k < (int)(sizeof(T) / 4); k++) near[k] = lab_far_##name##_(x[k], near[k]); \
-        return near;                                                                               \
-    }                                                                                              \
-    lab_far_all(name)
+#define lab_angle_function(name, near)                                                           \
+    extern "C" __attribute__((simd("notinbranch"))) float name##f(float);                        \
+    static inline float lab_any_##name(float x) { return __builtin_##name##f(x); }               \
+    template <class T> __attribute__((cold, noinline, optimize("no-tree-vectorize")))            \
+    static T lab_one_by_one_##name(T x) {                                                        \
+        for (int k = 0; k < (int)(sizeof(T) / 4); k++) x[k] = __builtin_##name##f(x[k]);         \
+        return x;                                                                                \
+    }                                                                                            \
+    lab_vector_version(name, near, b, 4) lab_wide_versions(name, near)
 #else
-#define lab_far(name) \
-    static inline float lab_far_##name(float x, float near) { return lab_far_one(name, x, near); }
+#define lab_angle_function(name, near)                                                           \
+    static inline float lab_any_##name(float x) {                                                \
+        return lab_abs<float>(x) < 131072.0f ? near(x) : lab_libm(name##f)(x);                   \
+    }
 #endif
 
 //@ lab_less_half_turns lab_rest
@@ -71,12 +79,13 @@ static inline float lab_half_wave(lab_rest rest, float t) {
 
 //@ lab_sin
 // x / pi is rounded by adding a number so large that no fraction fits.
-lab_far(sin)
-template <class T> static inline T lab_sin(T x);
-template <> inline float lab_sin<float>(float x) {
+static inline float lab_near_sin(float x) {
     float t = lab_fused(x, 0.318309886f, 12582912.0f);
-    return lab_far_sin(x, lab_half_wave(lab_less_half_turns(x, t - 12582912.0f), t));
+    return lab_half_wave(lab_less_half_turns(x, t - 12582912.0f), t);
 }
+lab_angle_function(sin, lab_near_sin)
+template <class T> static inline T lab_sin(T x);
+template <> inline float lab_sin<float>(float x) { return lab_any_sin(x); }
 template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
 
 //@ lab_near_cos
@@ -86,15 +95,16 @@ static inline float lab_near_cos(float x) {
 }
 
 //@ lab_cos
-lab_far(cos)
+// Of |x|, in integers: GCC makes one call that has no vector version of sin(x) and cos(x).
+lab_angle_function(cos, lab_near_cos)
 template <class T> static inline T lab_cos(T x);
-template <> inline float lab_cos<float>(float x) { return lab_far_cos(x, lab_near_cos(x)); }
+template <> inline float lab_cos<float>(float x) {
+    return lab_any_cos(lab_bitcast<float>(lab_bitcast<uint32_t>(x) & 0x7fffffffu));
+}
 template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
 
 //@ lab_tan
-lab_far(tan)
-template <class T> static inline T lab_tan(T x);
-template <> inline float lab_tan<float>(float x) {
+static inline float lab_near_tan(float x) {
     float t = lab_fused(x, 0.636619772f, 12582912.0f);
     lab_rest rest = lab_less_half_turns(x, 0.5f * (t - 12582912.0f));
     float z = rest.r * rest.r, q = lab_fused(4.7193933e-3f, z, -6.0788234e-4f);
@@ -106,8 +116,11 @@ template <> inline float lab_tan<float>(float x) {
     // y + low is tan(r), and -1 / (y + low) the tangent an odd number of right angles away.
     float more = lab_fused(q, z * rest.r, rest.low), y = rest.r + more, low = (rest.r - y) + more;
     float inverse = -1.0f / y, error = lab_fused(inverse, low, lab_fused(inverse, y, 1.0f));
-    return lab_far_tan(x, lab_bitcast<uint32_t>(t) & 1 ? lab_fused(error, inverse, inverse) : y);
+    return lab_bitcast<uint32_t>(t) & 1 ? lab_fused(error, inverse, inverse) : y;
 }
+lab_angle_function(tan, lab_near_tan)
+template <class T> static inline T lab_tan(T x);
+template <> inline float lab_tan<float>(float x) { return lab_any_tan(x); }
 template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
 
 //@ lab_atan_part

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +126,25 @@ def test_one_huge_angle_among_others(name: str, call: Call) -> None:
             x[place] = 3e38
             exact = getattr(torch, name)(x.double())
             assert errors_in_ulp(call(name, x), exact).max() <= WORST_ULP[name]
+
+
+@pytest.mark.parametrize("text", [
+    "x[i] > 0 ? lab_sin<float>(x[i]) : x[i]",
+    "lab_exp<float>(x[i]) * lab_tan<float>(x[i])",
+    "lab_sin<float>(x[i]) * lab_cos<float>(x[i])",
+])  # fmt: skip
+def test_angles_beside_a_choice_are_vectorized(text: str, tmp_path: Path) -> None:
+    tools = find_toolchain()
+    if tools.family.name != "gcc" or platform.machine() != "x86_64":
+        pytest.skip("only GCC for x86-64 calls vector versions of ours")
+    loop = "#pragma omp simd\nfor (int64_t i = 0; i < n; i++) y[i] ="
+    kernel = f"void f(const float* x, float* y, int64_t n) {{\n{loop} {text}; }}"
+    source = tmp_path / "f.cpp"
+    lines = "\n".join([*header_lines([kernel]), kernel]).splitlines()
+    source.write_text("\n".join(lines))
+    command = [*tools.command, *tools.flags, "-fopt-info-vec", "-c", source, "-o", tmp_path / "f.o"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert f"f.cpp:{len(lines)}:" in done.stderr, "no report about the loop's line"
 
 
 def test_pow(call: Call) -> None:
