@@ -11,7 +11,7 @@ Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from inductor_lab.codegen.build import full_tree
@@ -24,14 +24,18 @@ from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
 from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.parameters import kernel_parameters, tree_loads
 from inductor_lab.codegen.row_cache import Row, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
 from inductor_lab.ir.expr import NO_ORIGINS
+from inductor_lab.ir.index import product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
+
+STREAMED_BYTES = 16_000_000
+"""Of a result, from which on it is written past the caches."""
 
 
 def cpp_kernel(
@@ -39,8 +43,9 @@ def cpp_kernel(
     buffers: Mapping[str, Buffer],
     name: str,
     table: Mapping[str, str] = CPP_OPS,
+    results: Collection[str] = (),
 ) -> Kernel:
-    """The C++ function of a group.
+    """The C++ function of a group; `results` are buffers that no other step of the graph reads.
 
     It takes the addresses of the buffers and the values of the symbols (int64).  It returns 0, or
     what went wrong: `cpp_statements.OUTSIDE` (nothing out of range is read) and `BY_ZERO`.
@@ -50,7 +55,7 @@ def cpp_kernel(
     full = full_tree(group, buffers)
     tree = tidy(full)
     parameters = kernel_parameters(tree, buffers)
-    plan = plan_of(tree)
+    plan = replace(plan_of(tree), streamed=_streamed(tree, buffers, results))
     printer = _printer(full, Writer(parameters, table), plan)
     arguments = ", ".join(map(declared, parameters))
     if group.origins:
@@ -98,6 +103,19 @@ def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statement
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
         tree = tidy(split_loops(full, plan.threads))
     return RowScans(tree, writer, plan)
+
+
+def _streamed(
+    tree: tuple[Stmt, ...], buffers: Mapping[str, Buffer], results: Collection[str]
+) -> frozenset[str]:
+    """Results so large that they leave the caches before anybody reads them."""
+    read = {load.buffer for load in tree_loads(tree)}
+    sizes = {name: product(buffers[name].layout.size) for name in results if name not in read}
+    return frozenset(
+        name
+        for name, size in sizes.items()
+        if isinstance(size, int) and size * buffers[name].dtype.itemsize >= STREAMED_BYTES
+    )
 
 
 def _with_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]]:

@@ -28,9 +28,9 @@ from inductor_lab.codegen.cpu_plan import (
 )
 from inductor_lab.codegen.row_cache import Row
 from inductor_lab.codegen.tidy import walk
-from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt
+from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store
 from inductor_lab.ir.expr import Expr, Origins
-from inductor_lab.ir.index import Index
+from inductor_lab.ir.index import Axis, Index, is_int
 
 POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
@@ -42,6 +42,8 @@ WIDE = 64
 """Lanes of a loop that only sums: the machine adds faster than one register can take part in it."""
 SHORTEST_WIDE = 1024
 """Turns of a loop from which on this shows."""
+STREAM_BLOCK = 256
+"""Elements of a result that are computed into the first cache and then written past all caches."""
 CHEAP = 4
 """Operations in a loop, beyond which its arithmetic takes longer than the additions wait."""
 
@@ -64,6 +66,8 @@ class Rows(Statements):
     ) -> None:
         super().__init__(tree, writer, plan)
         self.rows = rows
+        self.staged: dict[str, str] = {}
+        """Elements of blocks that are streamed afterwards, by the buffer they belong to."""
         self.tiled = tiled_axes(point_loops(tree)) if plan.simd is Simd.POINTS else ()
         writer.buffers.update((row.name, row.name) for row in rows)
 
@@ -71,7 +75,8 @@ class Rows(Statements):
         threads = self.plan.threads if self.level == 0 else 0
         words = ["parallel for"] if threads else []
         innermost = loop.kind is LoopKind.VECTOR
-        words += ["simd"] if innermost and not self.tiled else []
+        streams = self.streams(loop) if innermost and not self.tiled else []
+        words += ["simd"] if innermost and not self.tiled and not streams else []
         if words:
             collapse = f" collapse({threads})" if threads > 1 else ""
             clauses = self.clauses(loop.body)
@@ -88,6 +93,8 @@ class Rows(Statements):
             width = TILE[self.tiled.index(loop.axis)]
             with self.loop(f"{name}_tile", "0", size, str(width)):
                 self.in_tile(loop) if innermost else self.body(loop.body)
+        elif streams:
+            self.in_blocks(loop, streams)
         else:
             with self.loop(name, "0", size):
                 if not any(isinstance(s, Loop) and s.kind in POINTS for s in loop.body):
@@ -133,12 +140,59 @@ class Rows(Statements):
                 self.reduce(loop, "0", size)
             return
         innermost = next(innermost_loops((loop,))) is loop and loop.kind is not LoopKind.ORDERED
-        words = (["parallel for"] if threads else []) + (["simd"] if innermost else [])
+        streams = self.streams(loop) if innermost else []
+        words = ["parallel for"] if threads else []
+        words += ["simd"] if innermost and not streams else []
         if words:
             condition = self.condition() if threads else ""
             self.pragma(" ".join(words) + condition + self.clauses(loop.body))
+        if streams:
+            self.in_blocks(loop, streams)
+            return
         with self.threaded(), self.loop(loop.axis.name, "0", size):
             self.body(loop.body)
+
+    # ---- results past the caches -------------------------------------------------------------
+
+    def streams(self, loop: Loop) -> list[Store]:
+        """What an innermost loop writes side by side to large results that nobody reads soon."""
+        size = loop.axis.size
+        if not isinstance(size, int) or size < STREAM_BLOCK:
+            return []
+        stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.kind == "store"]
+        names = [store.buffer for store in stores]
+        return [
+            store
+            for store in stores
+            if store.buffer in self.plan.streamed
+            and names.count(store.buffer) == 1
+            and store.index.is_affine
+            and is_int(store.index.coefficient(loop.axis), 1)
+        ]
+
+    def in_blocks(self, loop: Loop, streams: list[Store]) -> None:
+        """The loop a block at a time, with results in local arrays that are then streamed."""
+        axis, size = loop.axis, self.writer.size(loop.axis.size)
+        first, end = f"{axis.name}_block", f"{axis.name}_end"
+        with self.threaded(), self.loop(first, "0", size, str(STREAM_BLOCK)):
+            stop = f"{first} + {STREAM_BLOCK}"
+            self.line(f"const int64_t {end} = {stop} < {size} ? {stop} : {size};")
+            for store in streams:
+                name, ctype = self.writer.buffers[store.buffer], CTYPES[store.value.dtype]
+                self.line(f"{ctype} block_{name}[{STREAM_BLOCK}];", store.origins)
+                self.staged[store.buffer] = f"block_{name}[{axis.name} - {first}]"
+            self.pragma("simd" + self.clauses(loop.body))
+            with self.loop(axis.name, first, end):
+                self.body(loop.body)
+            for store in streams:
+                del self.staged[store.buffer]
+                start = store.index.substitute({axis: Index.of(Axis(first, axis.size))})
+                name, place = self.writer.buffers[store.buffer], self.writer.index(start)
+                call = f"lab_stream({name} + {place}, block_{name}, {end} - {first});"
+                self.line(call, store.origins, statement=True)
+
+    def place(self, stmt: Store) -> str:
+        return self.staged.get(stmt.buffer) or super().place(stmt)
 
     def scan(self, loop: Loop, size: str, threads: bool) -> None:
         raise NotImplementedError

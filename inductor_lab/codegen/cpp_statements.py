@@ -162,7 +162,7 @@ class Statements:
 
     def store(self, stmt: Store) -> None:
         """An assignment.  Where a dimension is empty, no index into it can be made harmless."""
-        place = f"{self.writer.buffers[stmt.buffer]}[{self.writer.index(stmt.index)}]"
+        place = self.place(stmt)
         text = self.writer.expr(stmt.value)
         if stmt.kind != "store":
             text = self.writer.combined(stmt.kind, place, stmt.value)
@@ -171,6 +171,10 @@ class Statements:
         tests = dict.fromkeys(f"{self.writer.size(size)} > 0" for size in unknown)
         guard = f"if ({' && '.join(tests)}) " if tests else ""
         self.line(f"{guard}{place} = {text};", stmt.origins, statement=True)
+
+    def place(self, stmt: Store) -> str:
+        """Where a store writes."""
+        return f"{self.writer.buffers[stmt.buffer]}[{self.writer.index(stmt.index)}]"
 
     def tested(self, stmt: Stmt) -> bool:
         """Is a value of the statement looked at, before or after it is used?"""

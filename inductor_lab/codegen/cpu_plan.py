@@ -62,7 +62,8 @@ class CpuPlan:
     `inner_threads`: the loops inside a point are threaded.  `condition` is the work in elements
     where it depends on symbols: threads only if it is at least GRAIN.  `strip` is the width of the
     strips of the last point axis, for COLUMNS.  `work` counts operations.  With `in_team` the code
-    runs inside a parallel region, all threads of which come by.
+    runs inside a parallel region, all threads of which come by.  `streamed` are large results that
+    are written past the caches.
     """
 
     simd: Simd
@@ -72,6 +73,7 @@ class CpuPlan:
     strip: int = STRIP
     work: Size = 0
     in_team: bool = False
+    streamed: frozenset[str] = frozenset()
 
 
 def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:

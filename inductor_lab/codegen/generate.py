@@ -9,7 +9,7 @@ from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.kernel import Code, Kernel
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.errors import working_on
-from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.program import Buffer, BufferView, ExternCall, read_by
 from inductor_lab.options import Options
 from inductor_lab.schedule.result import Group, Schedule
 
@@ -24,9 +24,10 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
     `options.language` says so.
     """
     kernels = []
+    results = _results(schedule)
     for group in schedule.groups:
         with working_on(group.origins):
-            kernels.append(_kernel(group, schedule.program.buffers, options))
+            kernels.append(_kernel(group, schedule.program.buffers, options, results))
     return tuple(shared(kernels))
 
 
@@ -51,10 +52,29 @@ def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
             yield replace(kernel, name=name, code=Code.of(renamed))
 
 
-def _kernel(group: Group, buffers: Mapping[str, Buffer], options: Options) -> Kernel:
+def _results(schedule: Schedule) -> frozenset[str]:
+    """Results of the graph that no step but the one that makes them reads.
+
+    New values of inputs are not among them: where they go is in the caches by then.
+    """
+    program = schedule.program
+    returned = program.outputs[: len(program.outputs) - len(program.writes)]
+    found = {view.buffer for view in returned if isinstance(view, BufferView)}
+    found -= {view.buffer for _, view in program.written_inputs if isinstance(view, BufferView)}
+    for step in schedule.steps:
+        nests = step.nests if isinstance(step, Group) else (step,)
+        found -= {b for nest in nests for b in read_by(nest)} - {
+            nest.buffer for nest in nests if not isinstance(nest, ExternCall)
+        }
+    return frozenset(found)
+
+
+def _kernel(
+    group: Group, buffers: Mapping[str, Buffer], options: Options, results: frozenset[str]
+) -> Kernel:
     device = buffers[group.nests[0].buffer].device
     if _language(device, options) == "cpp":
-        return cpp_kernel(group, buffers, f"cpp_{group.name}")
+        return cpp_kernel(group, buffers, f"cpp_{group.name}", results=results)
     target = options.target.split(":")[0] if options.target else device
     return triton_kernel(group, buffers, f"triton_{group.name}", device=target)
 

@@ -50,6 +50,48 @@ static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
     return (uint64_t)index < (uint64_t)size ? index : 0;
 }
 
+//@ lab_stream
+// Copies a block past the caches: a large result would first be read into them, line by line, and push
+// out what is still needed.  Other threads see it once this one has done a locked instruction, such
+// as the one in a barrier of OpenMP.
+#include <string.h>
+#if defined(__SSE2__) && defined(__GNUC__)
+typedef long long lab_line __attribute__((vector_size(64)));
+static inline void lab_stream_line(char* to, const char* from) {
+    lab_line line;
+    memcpy(&line, from, 64);
+#if defined(__clang__)
+    __builtin_nontemporal_store(line, (lab_line*)to);
+#elif defined(__AVX512F__)
+    __builtin_ia32_movntdq512((lab_line*)to, line);
+#else
+    typedef long long part __attribute__((vector_size(16)));
+    part parts[4];
+    memcpy(parts, &line, 64);
+    for (int k = 0; k < 4; k++) {
+        __builtin_ia32_movntdq((part*)to + k, parts[k]);
+    }
+#endif
+}
+#else
+static inline void lab_stream_line(char* to, const char* from) {
+    memcpy(to, from, 64);
+}
+#endif
+template <class T> static inline void lab_stream(T* result, const T* block, int64_t count) {
+    char* to = (char*)result;
+    const char* from = (const char*)block;
+    int64_t bytes = count * (int64_t)sizeof(T);
+    int64_t head = (64 - (int64_t)((uintptr_t)to % 64)) % 64;
+    head = head < bytes ? head : bytes;
+    int64_t lines = (bytes - head) / 64;
+    memcpy(to, from, (size_t)head);
+    for (int64_t k = 0; k < lines; k++) {
+        lab_stream_line(to + head + 64 * k, from + head + 64 * k);
+    }
+    memcpy(to + head + 64 * lines, from + head + 64 * lines, (size_t)(bytes - head - 64 * lines));
+}
+
 //@ lab_maximum lab_minimum
 // Two choices of one test each: GCC does not vectorize a chain of these with both tests in one.
 template <class T> static inline T lab_maximum(T a, T b) {
