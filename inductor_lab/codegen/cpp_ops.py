@@ -157,15 +157,15 @@ def _integer_text(number: int, dtype: torch.dtype) -> str:
     return f"{'UINT64_C' if dtype is torch.uint64 else 'INT64_C'}({number})"
 
 
-def size_text(size: Size, symbols: Mapping[sympy.Symbol, str]) -> str:
+def size_text(size: Size, symbols: Mapping[sympy.Expr, str]) -> str:
     """A size as a C++ expression over the kernel's symbol parameters."""
     if isinstance(size, int):
         return str(size)
+    if size in symbols:
+        return symbols[size]
     match size:
         case sympy.Integer():
             return str(int(size))
-        case sympy.Symbol():
-            return symbols[size]
         case sympy.Add():
             return "(" + " + ".join(size_text(a, symbols) for a in size.args) + ")"
         case sympy.Mul():
@@ -180,7 +180,7 @@ def size_text(size: Size, symbols: Mapping[sympy.Symbol, str]) -> str:
     return _division(size, symbols)
 
 
-def _extreme(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
+def _extreme(size: sympy.Expr, symbols: Mapping[sympy.Expr, str]) -> str:
     sign = ">" if type(size).__name__ == "Max" else "<"
     texts = [size_text(a, symbols) for a in size.args]
     total = texts[0]
@@ -189,7 +189,7 @@ def _extreme(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
     return total
 
 
-def _division(size: sympy.Expr, symbols: Mapping[sympy.Symbol, str]) -> str:
+def _division(size: sympy.Expr, symbols: Mapping[sympy.Expr, str]) -> str:
     """The divisions of torch's own sympy functions, met by their class names."""
     kind = type(size).__name__
     texts = [size_text(a, symbols) for a in size.args]

@@ -32,7 +32,7 @@ class Writer:
 
     def __post_init__(self) -> None:
         self.buffers = {p.buffer: p.name for p in self.parameters if p.buffer is not None}
-        self.symbols: dict[sympy.Symbol, str] = {
+        self.symbols: dict[sympy.Expr, str] = {
             p.symbol: p.name for p in self.parameters if p.symbol is not None
         }
 

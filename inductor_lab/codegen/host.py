@@ -105,7 +105,9 @@ class _Writer:
         imports: dict[str, list[str]] = {}
         for name in sorted(self.used):
             imports.setdefault(HELPERS[name], []).append(name)
+        rounds = any("math." in line.text for line in self.lines)
         text = [
+            *(["import math"] if rounds else []),
             "import torch",
             *(f"from {module} import {', '.join(names)}" for module, names in imports.items()),
             *(f"{space} = torch.ops.{space}" for space in spaces),
@@ -291,7 +293,7 @@ def _kernel_arguments(kernel: Kernel) -> Iterator[str]:
     """C++ kernels take addresses; Triton's launcher takes the tensors."""
     for parameter in kernel.parameters:
         if parameter.role == "symbol":
-            yield str(parameter.symbol)
+            yield torch_api.size_text(parameter.symbol)
         elif kernel.language == "cpp":
             yield f"{parameter.buffer}.data_ptr()"
         else:

@@ -48,7 +48,8 @@ class Code(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of a kernel: a buffer's address, or the value of a symbol (int64).
+    """One argument of a kernel: a buffer's address, or the value of a symbol (int64), or of another
+    number that kernels do not work out themselves (`ir.index.given_of`).
 
     `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).
     """
@@ -57,7 +58,7 @@ class Parameter:
     role: Literal["in", "out", "symbol"]
     buffer: str | None = None
     dtype: torch.dtype | None = None
-    symbol: sympy.Symbol | None = None
+    symbol: sympy.Expr | None = None
 
 
 @dataclass(frozen=True, eq=False)

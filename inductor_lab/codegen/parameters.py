@@ -13,7 +13,7 @@ from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Loop, Stmt, Store
 from inductor_lab.ir.expr import Load, SizeValue
-from inductor_lab.ir.index import Size, sizes_in
+from inductor_lab.ir.index import Size, given_of, sizes_in
 from inductor_lab.ir.program import Buffer
 
 
@@ -29,7 +29,7 @@ def kernel_parameters(
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
     symbols = sorted(
-        {s for size in _sizes(tree) if isinstance(size, sympy.Expr) for s in size.free_symbols},
+        {part for size in _sizes(tree) if isinstance(size, sympy.Expr) for part in given_of(size)},
         key=str,
     )
     sizes = [Parameter(f"ks{k}", "symbol", symbol=s) for k, s in enumerate(symbols)]

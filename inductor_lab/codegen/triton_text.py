@@ -61,7 +61,7 @@ class Expressions:
     def __init__(
         self,
         ops: Mapping[str, str],
-        symbols: Mapping[sympy.Symbol, str],
+        symbols: Mapping[sympy.Expr, str],
         load: Callable[[Load], Value],
         name: Callable[[Value, str], Value],
     ) -> None:
@@ -197,7 +197,7 @@ class Expressions:
         """A size over the symbols of the graph, which are arguments of the kernel."""
         if isinstance(size, int):
             return Value(str(size), atomic=size >= 0, number=True)
-        if isinstance(size, sympy.Symbol):
+        if size in self.symbols:
             return Value(self.symbols[size])
         if isinstance(size, sympy.Integer):
             return self.size(int(size))

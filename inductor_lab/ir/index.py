@@ -325,6 +325,20 @@ def mul_sizes(a: Size, b: Size) -> Size:
     return a * b if isinstance(a, int) and isinstance(b, int) else simplify_size(a * b)
 
 
+ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt"})
+"""torch's sympy functions from a float to an integer, which a person wrote into a size."""
+
+
+def given_of(size: sympy.Expr) -> Iterator[sympy.Expr]:
+    """What a kernel must be given to know a size: its symbols, and each part that is rounded from
+    a float (`1.7 * s0` in float64), which Python works out as it does for eager code."""
+    if isinstance(size, sympy.Symbol) or type(size).__name__ in ROUNDED:
+        yield size
+    else:
+        for part in size.args:
+            yield from given_of(part)
+
+
 def product(sizes: Iterable[Size]) -> Size:
     """The product of all sizes; 1 for none."""
     total: Size = 1

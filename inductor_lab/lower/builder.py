@@ -43,7 +43,7 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
 )
-from inductor_lab.lower.number import number, whole_parts
+from inductor_lab.lower.number import number
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
 
@@ -91,7 +91,7 @@ def size_of(size: Any) -> Size:
     if isinstance(size, int):
         return size
     expression = size.node.expr if hasattr(size, "node") else size
-    return simplify_size(whole_parts(sympy.sympify(expression))[0])
+    return simplify_size(sympy.sympify(expression))
 
 
 def stride_of(stride: Any) -> Size:
@@ -314,6 +314,12 @@ class Builder:
             )
         )
         return tuple(b and TensorValue.of(b) for b in made)
+
+    def number(self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol) -> None:
+        """A call that tells what a symbol is."""
+        step = ExternCall((None,), op, tuple(args), (), "number", self.origins, symbol)
+        self.steps.append(step)
+        self.symbols.add(symbol)
 
     def strided(self, value: TensorValue) -> tuple[TensorValue, Layout]:
         """The value and its strides in its buffer; a copy is made where no strides describe it."""

@@ -29,7 +29,6 @@ from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
     Callee,
-    ExternArg,
     ExternCall,
     Input,
     Layout,
@@ -59,7 +58,6 @@ from inductor_lab.lower import (
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import argument, call, fallback, needs_extern, to_device
-from inductor_lab.lower.number import WHOLE, whole_parts
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
@@ -194,7 +192,8 @@ class _Walk:
         if node.target in ASSERTIONS:
             return fallback(self.build, node.target, args, kwargs, reason="assertion")
         lowering = self.registry.get(node.target)
-        if lowering is None or needs_extern(node) or node.meta.get("unbacked_bindings"):
+        told = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS
+        if lowering is None or needs_extern(node) or told:
             return fallback(self.build, node.target, args, kwargs)
         if scatter.has_no_atomic(node):
             return fallback(self.build, node.target, args, kwargs, reason="no atomic operation")
@@ -297,29 +296,16 @@ class _Walk:
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
             if node.target not in SIZES:
                 raise self._refused(node, "a number that is taken out of a tensor")
-        if not hasattr(value, "node"):
-            return value
-        expression, meanings = whole_parts(value.node.expr)
-        for symbol, part in meanings.items():
-            if symbol not in self.build.symbols:
-                op = WHOLE[type(part).__name__]
-                self._read(symbol, op, part.args[0])
-        return expression
+        return value.node.expr if hasattr(value, "node") else value
 
     def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
         """A number that is in a tensor: the host program waits for it and reads it."""
         expression = value.node.expr
         (symbol,) = expression.free_symbols
         (tensor,) = (self.values[n] for n in node.all_input_nodes)
+        self.build.number(str(node.target), (argument(self.build, tensor),), symbol)
         self.build.numbers[symbol] = tensor
-        self._read(symbol, str(node.target), argument(self.build, tensor))
         return expression
-
-    def _read(self, symbol: sympy.Symbol, op: str, given: ExternArg) -> None:
-        """A step that finds out what a symbol is."""
-        origins = self.build.origins
-        self.build.steps.append(ExternCall((None,), op, (given,), (), "number", origins, symbol))
-        self.build.symbols.add(symbol)
 
     def _refused(self, node: torch.fx.Node, what: str) -> LabError:
         return LabError(

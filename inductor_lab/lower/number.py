@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from zlib import crc32
 
 import sympy
 import torch
@@ -52,31 +51,6 @@ RELATIONS = {
     sympy.Gt: "gt",
     sympy.Ge: "ge",
 }
-
-WHOLE = {
-    "TruncToInt": "aten.Int.float",
-    "FloorToInt": "aten.floor.float",
-    "CeilToInt": "aten.ceil.float",
-}
-"""torch's sympy functions from floats to integers → operators that do it."""
-
-
-def whole_parts(value: sympy.Basic) -> tuple[sympy.Basic, dict[sympy.Symbol, sympy.Expr]]:
-    """Integers made of floats as symbols, since sizes know no floats; and what each stands for.
-
-        TruncToInt(2.0*zuf0) + 1   →   whole_5f1a + 1, {whole_5f1a: TruncToInt(2.0*zuf0)}
-    """
-    meanings: dict[sympy.Symbol, sympy.Expr] = {}
-
-    def symbol(part: sympy.Expr) -> sympy.Symbol:
-        made = sympy.Symbol(f"whole_{crc32(str(part).encode()):x}", integer=True)
-        meanings[made] = part
-        return made
-
-    if all(one.is_integer for one in value.free_symbols):
-        return value, {}
-    return value.replace(lambda part: type(part).__name__ in WHOLE, symbol), meanings
-
 
 def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
     """A symbolic number: int64 if it is an integer, bool if it is a relation, otherwise float64.

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import sympy
 import torch
 
 from inductor_lab.ir.index import Size, add_sizes, mul_sizes
+from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
 from inductor_lab.lower.builder import Builder, size_of
@@ -97,7 +99,10 @@ def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
 @lowers(aten.select.int)
 def select(build: Builder, x: TensorValue, dim: int, index: Any) -> TensorValue:
     """One position of a dimension."""
-    return came_by(build, tensor.select(x, dim, size_of(index)))
+    position = size_of(index)
+    if _bound_as(build, "storage_offset"):
+        position = _told(build, OPERATORS.position_in, (x.shape[dim % x.ndim], position))
+    return came_by(build, tensor.select(x, dim, position))
 
 
 @lowers(aten.slice.Tensor)
@@ -110,9 +115,35 @@ def slice_dim(
     step: int = 1,
 ) -> TensorValue:
     """Every `step`-th position of a dimension between start and end."""
-    first = begin_of_slice(x.shape[dim % x.ndim], start)
-    length = build.result.shape[dim % x.ndim]
+    dim %= x.ndim
+    first, length = begin_of_slice(x.shape[dim], start), build.result.shape[dim]
+    if _bound_as(build, "storage_offset"):
+        first = _told(build, OPERATORS.first_of_slice, (x.shape[dim], first))
+    for symbol in _bound_as(build, "size"):
+        bounds = (None if bound is None else size_of(bound) for bound in (start, end))
+        _told(build, OPERATORS.length_of_slice, (x.shape[dim], *bounds, step), symbol)
     return came_by(build, tensor.slice_dim(x, dim, first, step, length))
+
+
+AT_NUMBERS = frozenset({aten.select.int, aten.slice.Tensor})
+"""Views whose place may be a number that is read from a tensor."""
+
+
+def _bound_as(build: Builder, method: str) -> list[sympy.Symbol]:
+    """The symbols that the node's result alone tells, by a method of the tensor (`"size"`)."""
+    assert build.node is not None, "no node is being lowered"
+    told = build.node.meta.get("unbacked_bindings") or {}
+    return [symbol for symbol, way in told.items() if getattr(way[0], "name", "") == method]
+
+
+def _told(
+    build: Builder, op: Any, args: Sequence[Size | None], symbol: sympy.Symbol | None = None
+) -> sympy.Symbol:
+    """What `op` will return, as a symbol."""
+    assert build.node is not None, "no node is being lowered"
+    symbol = symbol or sympy.Symbol(f"{build.node.name}_first", integer=True)
+    build.number(str(op.default), args, symbol)
+    return symbol
 
 
 def begin_of_slice(size: Size, start: Any) -> Size:

@@ -153,7 +153,18 @@ def trilinear(
             tensor = tensor.unsqueeze(dim)
         parts.append(tensor)
     product = parts[0] * parts[1] * parts[2]
-    return product.sum(sumdim) if sumdim else product
+    return product.sum(sumdim, dtype=product.dtype) if sumdim else product
+
+
+@defines(aten.resize_as.default)
+def resize_as(
+    x: Tensor, template: Tensor, *, memory_format: torch.memory_format | None = None
+) -> Tensor:
+    """`x` in another shape; what has the shape already keeps its layout, unlike in PrimTorch."""
+    if x.shape == template.shape and memory_format is None:
+        return x.clone()
+    chosen = memory_format or torch.contiguous_format
+    return torch.ops.aten.resize.default(x, template.shape, memory_format=chosen)
 
 
 # ---- neighbours ------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def linear(
 
 
 LINEAR = "inductor_lab.linear.default"
-_LIBRARY = torch.library.Library("inductor_lab", "DEF")
+_LIBRARY = torch.library.Library("inductor_lab", "FRAGMENT")
 _LIBRARY.define(
     "linear(Tensor x, Tensor weight, Tensor? bias, bool transposed, str library, str otherwise)"
     " -> Tensor"

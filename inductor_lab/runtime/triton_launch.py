@@ -75,7 +75,7 @@ def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:
 
 
 Grid = tuple[int, ...]
-Symbols = Mapping[sympy.Symbol, int]
+Symbols = Mapping[sympy.Expr, int]
 
 
 def _is_fixed(kernel: Kernel) -> bool:

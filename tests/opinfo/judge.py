@@ -70,7 +70,8 @@ def sharing(value: Any) -> list[int]:
     first: dict[int, int] = {}
     groups = []
     for n, leaf in enumerate(tree_flatten(value)[0]):
-        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.numel():
+        plain = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+        if plain and leaf.numel() and not leaf._is_zerotensor():  # which has no memory at all
             groups.append(first.setdefault(leaf.untyped_storage().data_ptr(), n))
     return groups
 

@@ -188,6 +188,12 @@ def pools(x):
     return F.max_pool1d(x, 2), F.avg_pool1d(x, 2, 2), wide, F.adaptive_avg_pool1d(x, 2)
 
 
+@case(lambda n: (wave(2, 1, n, 6),), (7, 64, 2, 100))
+def fractional_scale(x):
+    """Sizes that are rounded from floats: int(1.7 * n)."""
+    return F.interpolate(x, scale_factor=1.7, mode="bilinear"), x.new_ones(int(x.shape[2] * 1.7))
+
+
 @case(signals, (7, 64, 3, 100))
 def convolution(x):
     narrow = F.conv1d(x, torch.ones(4, 3, 3), padding=1).relu()

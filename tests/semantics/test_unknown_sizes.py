@@ -10,9 +10,10 @@ import torch
 import torch._dynamo.config as dynamo_config
 
 import inductor_lab as lab
+from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.verify import verify
 from inductor_lab.schedule.verify import verify_schedule
-from tests.semantics.compare import assert_same, with_gradients
+from tests.semantics.compare import assert_same, check_call, leaves, wave, with_gradients
 
 WHOLE = torch.tensor([1, 0, 2, 0, 3])
 REAL = torch.tensor([-1.0, 2.0, 3.0, -4.0, 5.0])
@@ -141,3 +142,41 @@ def test_without_capture_the_graph_breaks() -> None:
         compilation = lab.inspect(FUNCTIONS["indexed"][0], WHOLE)
     assert compilation.capture.breaks
     assert_same(compilation.result, WHOLE[WHOLE.nonzero().squeeze(1)] * 2 + 1)
+
+
+def window(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    i = at.item()
+    return x[:, i : i + 2]
+
+
+def ends(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    i = at.item()
+    return x[:, i:], x[:, :i], x[:, i::2]
+
+
+def computed(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Views of what was computed, returned beside it, and used."""
+    i, y = at.item(), x * 2
+    return y, y[:, i : i + 2], y[i], (x.exp()[:, i : i + 2] + 1).sum(0), (x + 1)[i] * 2
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, -1, -2])
+@pytest.mark.parametrize("function", [window, ends, computed])
+def test_a_view_at_a_place_that_the_data_tell(function: Callable[..., Any], at: int) -> None:
+    def make() -> tuple[torch.Tensor, torch.Tensor]:
+        return wave(4, 6), torch.tensor(at)
+
+    check_call(function, make, fullgraph=True)
+    one, other = (lambda a, b, f=f: f(a, b) for f in (function, lab.compile(function)))
+    for late, early in zip(leaves(one(*make())), leaves(other(*make())), strict=True):
+        assert late.storage_offset() == early.storage_offset()
+
+
+def test_a_place_outside_is_an_index_error() -> None:
+    compiled = torch.compile(lambda x, at: x.exp()[at.item()], backend="inductor_lab")
+    assert_same(compiled(REAL, torch.tensor(-5)), REAL.exp()[-5])
+    with pytest.raises(IndexError, match="out of range"):
+        compiled(REAL, torch.tensor(5))
+    assert OPERATORS.position_in.default(5, -5) == 0
+    with pytest.raises(IndexError, match="index 5 is out of bounds for a dimension of size 5"):
+        OPERATORS.position_in.default(5, 5)

@@ -1,0 +1,48 @@
+"""Where a slice begins, and how long it is, for bounds that only the data tell.
+
+    i = t.item(); x[:, i:]        u1 = inductor_lab.first_of_slice.default(5, u0)
+                                  u2 = inductor_lab.length_of_slice.default(5, u0, None, 1)
+
+Such a number is negative, or beyond the end, only at run time.  So it is a call like any other: the
+host program, the interpreter and a saved program find these operators under `torch.ops`.
+"""
+
+from __future__ import annotations
+
+import torch
+
+_LIBRARY = torch.library.Library("inductor_lab", "FRAGMENT")  # type: ignore[no-untyped-call]
+
+
+def first_of_slice(size: int, start: int | None) -> int:
+    """The first position of `x[start:]`."""
+    return slice(start, None).indices(size)[0]
+
+
+def length_of_slice(size: int, start: int | None, end: int | None, step: int) -> int:
+    """The number of elements of `x[start:end:step]`."""
+    return len(range(*slice(start, end, step).indices(size)))
+
+
+def position_in(size: int, index: int) -> int:
+    """`index` counted from the front.
+
+    Raises:
+        IndexError: it is outside.
+    """
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for a dimension of size {size}")
+    return index % size
+
+
+for _function, _signature in (
+    (first_of_slice, "(SymInt size, SymInt? start) -> SymInt"),
+    (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt"),
+    (position_in, "(SymInt size, SymInt index) -> SymInt"),
+):
+    _LIBRARY.define(_function.__name__ + _signature)  # type: ignore[no-untyped-call]
+    _LIBRARY.impl(  # type: ignore[no-untyped-call]
+        _function.__name__, _function, "CompositeExplicitAutograd"
+    )
+
+OPERATORS = torch.ops.inductor_lab
