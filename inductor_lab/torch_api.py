@@ -27,7 +27,10 @@ from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._dynamo.pgo import get_code_state
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._functorch import partitioners as _partitioners
-from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
+from torch._functorch._aot_autograd.descriptors import (
+    InputMutationAOTOutput,
+    SavedForBackwardsAOTOutput,
+)
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
 from torch._logging import structured as _structured
@@ -364,6 +367,15 @@ def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
     written = {r.mutated_input for r in results if isinstance(r, InputMutationAOTOutput)}
     inputs = graph.find_nodes(op="placeholder")
     return frozenset(node.name for node in inputs if node.meta.get("desc") in written)
+
+
+def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
+    """The results of a graph but for those that are saved for its backward, which come last."""
+    results = output.args[0]
+    results = results if isinstance(results, tuple | list) else (results,)
+    known = output.meta.get("desc") or ()
+    saved = sum(isinstance(result, SavedForBackwardsAOTOutput) for result in known)
+    return tuple(results[: len(results) - saved])
 
 
 def size_text(size: Any) -> str:

@@ -28,8 +28,10 @@ from inductor_lab.ir.expr import (
     Origins,
     SizeValue,
     Temp,
+    integer_divisors,
 )
 from inductor_lab.ir.index import Axis, Gathered, Index
+from inductor_lab.ir.interpret import evaluate
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -103,6 +105,10 @@ class Elaborator:
 
     def _op(self, expr: Op, origins: Origins) -> Expr:
         atoms = tuple(self.value(a, origins) for a in expr.args)
+        if all(isinstance(atom, Const) for atom in atoms):
+            operation = Op(expr.name, atoms, expr.dtype)
+            if not any(integer_divisors(operation)):
+                return Const(evaluate(operation, (), {}).item(), expr.dtype)
         depth = max(map(self._atom_depth, atoms), default=0)
         if expr.name in MAY_TRAP and not expr.dtype.is_floating_point:
             depth = max(depth, self._guard_depth())

@@ -297,7 +297,7 @@ def power(a, b):
         factor = factor * factor
         left = left >> 1
     odd = (b & 1) != 0
-    inverse = tl.where(a == 1, a, tl.where(a == -1, tl.where(odd, a, -a), a * 0))
+    inverse = tl.where(a == 1, a, tl.where(a + 1 == 0, tl.where(odd, a, -a), a * 0))
     return tl.where(b < 0, inverse, result)
 
 

@@ -62,6 +62,7 @@ from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.options import Options
+from inductor_lab.torch_api import given_back
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -252,8 +253,11 @@ class _Walk:
         results = node.args[0]
         results = results if isinstance(results, tuple | list) else (results,)
         first = len(results) - len(self.writes)
+        own = min(first, len(given_back(node)))
+        returned: dict[Output, Any] = {}
         self.outputs = (
-            *(self._output(result) for result in results[:first]),
+            *(self._result(result, returned) for result in results[:own]),
+            *(self._output(result) for result in results[own:first]),
             *(self._new_value(result) for result in results[first:]),
         )
 
@@ -267,6 +271,16 @@ class _Walk:
             return value
         self.build.begin(result)
         return self._strided_output(value, Facts.of(result.meta["val"]))
+
+    def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
+        """An output that is a tensor of its own even where it shares the memory of another one:
+        autograd is told that one of `x, x.detach()` has no gradient."""
+        output = self._output(result)
+        if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
+            return output
+        (again,) = self.build.extern("aten.alias.default", (output,), reason="alias")
+        assert again is not None, "alias returns a tensor"
+        return self._strided_output(again, self.build.result)
 
     def _new_value(self, result: torch.fx.Node) -> BufferView:
         """What an input becomes: never an input itself, since that may be written to first."""

@@ -22,6 +22,7 @@ from inductor_lab.lower.promote import (
     KEEP,
     TO_BOOL,
     TO_FLOAT,
+    as_eager,
     computation_dtype,
     given_operands,
     operand,
@@ -38,7 +39,8 @@ def elementwise(build: Builder, kind: Any, compute: Compute, *args: Any) -> Tens
     """A nest whose body is `compute` of the operands at each point of the result."""
     at = identity(build.result.shape)
     dtype = computation_dtype(given_operands(build, len(args)), kind)
-    return build.pointwise(compute(build, *(operand(build, a, at, dtype) for a in args)))
+    operands = (operand(build, as_eager(build, a), at, dtype) for a in args)
+    return build.pointwise(compute(build, *operands))
 
 
 def named(name: str) -> Compute:
@@ -254,7 +256,7 @@ def _plus(alpha: Any, name: str, build: Builder, a: Expr, b: Expr) -> Expr:
     if a.dtype is torch.bool:
         return build.op("logical_or", a, b) if alpha else a
     if alpha != 1:
-        b = build.op("mul", b, build.const(alpha, b.dtype))
+        b = build.op("mul", b, build.const(as_eager(build, alpha), b.dtype))
     return build.op(name, a, b)
 
 

@@ -39,6 +39,28 @@ def given_operands(build: Builder, count: int) -> list[Any]:
     return [a for a in found if a is not None]
 
 
+EXACT_NUMBERS = frozenset({"mul", "div", "true_divide", "floor_divide"})
+"""Operators of which eager takes a number as it is, even among float16 and bfloat16."""
+
+EXACT_ON_GPU = frozenset({"add", "sub", "rsub"})
+
+
+def as_eager(build: Builder, number: Any) -> Any:
+    """A number as eager's operator at hand takes it among float16 or bfloat16: rounded to that.
+
+    So `x == 0.3` holds where x is 0.3 as a float16.
+    """
+    if not isinstance(number, float):
+        return number
+    assert build.node is not None, "no node is being lowered"
+    name = build.node.target.overloadpacket.__name__
+    on_gpu = build.result.device != "cpu"
+    common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]
+    if common.itemsize != 2 or name in EXACT_NUMBERS or (on_gpu and name in EXACT_ON_GPU):
+        return number
+    return torch.tensor(number, dtype=common).item()
+
+
 def operand(build: Builder, given: Any, at: Sequence[Index], dtype: torch.dtype) -> Expr:
     """An element of a tensor, or a number, in `dtype`."""
     if isinstance(given, TensorValue):

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from inductor_lab.torch_api import given_back
+
 aten = torch.ops.aten
 
 _HIDDEN_VIEWS = (aten._unsafe_view.default, operator.getitem)
@@ -73,8 +75,7 @@ class Aliases:
 
     def escaping(self) -> set[Node]:
         """The bases of all graph outputs; computed anew, since rewrites change outputs."""
-        output = next(iter(reversed(self.graph.nodes)))
-        return {base_of(node) for node in output.all_input_nodes}
+        return {base_of(node) for node in self._output().all_input_nodes}
 
     def may_replace(self, old: Node, new: Node) -> bool:
         """May every use of `old` be a use of `new`, given that their values are equal?"""
@@ -82,12 +83,16 @@ class Aliases:
             return False
         old_base, new_base = base_of(old), base_of(new)
         if old_base is new_base:
-            return True
+            # autograd is told of each result whether it has a gradient, and knows it by its tensor
+            return not {old, new} <= set(given_back(self._output()))
         if {old_base, new_base} & self.written or old_base in self.raw:
             return False
         escaping = self.escaping()
         is_fresh = new_base.op == "call_function" and new_base not in escaping
         return old_base not in escaping or is_fresh
+
+    def _output(self) -> Node:
+        return next(iter(reversed(self.graph.nodes)))
 
 
 def _written_arguments(node: Node) -> Iterator[Node]:

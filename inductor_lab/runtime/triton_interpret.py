@@ -1,9 +1,10 @@
 """Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
 
-Four things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
+Five things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
 operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round
-(its own cut off the low bits); and an index that was loaded from memory is checked, so that a wrong
-one raises instead of reading what is not ours.
+(its own cut off the low bits); Triton 3.6 gets constants of bfloat16, and all ones of unsigned
+integers; and an index that was loaded from memory is checked, so that a wrong one raises instead of
+reading what is not ours.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Interpreted:
     def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
         def launch(*arguments: Any, **constants: Any) -> None:
             try:
-                with np.errstate(all="ignore"), _casts_by_torch():
+                with np.errstate(all="ignore"), _repaired():
                     self.function[grid](*arguments, **constants)
             except InterpreterError as wrapped:
                 if isinstance(wrapped.__cause__, IndexOutOfRange):
@@ -55,11 +56,11 @@ class Interpreted:
 
 
 @contextlib.contextmanager
-def _casts_by_torch() -> Iterator[None]:
+def _repaired() -> Iterator[None]:
     """While a kernel runs, the interpreter converts from and to bfloat16 as torch does."""
     own = interpreter_builder.cast_impl
 
-    def cast(source: Any, wanted: Any) -> Any:
+    def cast_impl(source: Any, wanted: Any) -> Any:
         before, after = source.dtype.scalar, wanted.scalar
         if tl.bfloat16 not in (before, after):
             return own(source, wanted)
@@ -69,11 +70,20 @@ def _casts_by_torch() -> Iterator[None]:
             return TensorHandle(values.view(torch.bfloat16).float().numpy(), after)
         return TensorHandle(values.to(torch.bfloat16).view(torch.uint16).numpy(), after)
 
-    interpreter_builder.cast_impl = cast
+    def get_bf16(value: float) -> Any:
+        return cast_impl(interpreter_builder.get_fp32(value), tl.bfloat16)
+
+    def get_all_ones_value(wanted: Any) -> Any:
+        return TensorHandle(~interpreter_builder.get_null_value(wanted).data, wanted.scalar)
+
+    repairs = (cast_impl, get_bf16, get_all_ones_value)
+    for function in repairs:
+        setattr(interpreter_builder, function.__name__, function)
     try:
         yield
     finally:
-        del interpreter_builder.cast_impl
+        for function in repairs:
+            delattr(interpreter_builder, function.__name__)
 
 
 @cache

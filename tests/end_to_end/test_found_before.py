@@ -93,6 +93,62 @@ def test_equal_scans_in_one_kernel_run_once(language: str) -> None:
     assert_close(lab.inspect(function, x, options=options).result, function(x))
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: (x * 2, x.detach(), x.as_strided((2, 2), (1, 1))),
+    lambda x: (x.sin(), x.detach(), x.view(6), x.detach()),
+])  # fmt: skip
+def test_a_detached_result_does_not_detach_the_other_name_of_its_memory(
+    function: Callable[[torch.Tensor], tuple[torch.Tensor, ...]],
+) -> None:
+    def through(f: Callable[..., Any]) -> tuple[list[torch.Tensor], torch.Tensor]:
+        x = floats(6).requires_grad_()
+        found = list(f(x))
+        known = [y for y in found if y.requires_grad]
+        return found, torch.autograd.grad(known, x, [torch.ones_like(y) for y in known])[0]
+
+    def copied(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return function(x.clone())
+
+    assert_close(through(lab.compile(copied)), through(copied))
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_operations_on_constants_are_constants(language: str) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.sin().fill_(3)
+        return y.to(torch.float16), y.exp() + x, (y > 2) | (x > 0), -y.to(torch.int8)
+
+    x = floats(17)
+    found = lab.inspect(function, x, options={"language": language})
+    assert_close(found.result, function(x))
+    assert "exp(" not in str(found.graphs[0].forward.kernels[0])
+
+
+def test_bytes_and_bfloat16_constants_in_the_interpreter_of_every_triton() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return ~x, x - 1, (x % 3) ** (x % 5), -x, torch.where(y > 0, y, 1.5), y.max()
+
+    given = torch.arange(20, dtype=torch.uint8), floats(20, dtype=torch.bfloat16)
+    found = lab.inspect(function, *given, options={"language": "triton"}).result
+    assert_close(found, function(*given))
+
+
+HALVES = {
+    "terms": lambda x: (x + 0.3, x - 0.3, 0.3 - x, torch.add(x, x, alpha=0.3)),
+    "factors": lambda x: (x * 0.3, x / 0.3, x // 0.3, x * 2.1 + 0.7),
+    "comparisons": lambda x: (x == 0.3, x != 0.3, x >= 1.1, x <= 0.3, x < 1.1, x > 0.3),
+    "remainders and powers": lambda x: (x % 0.3, torch.fmod(x, 0.3), x.abs() ** 0.3),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", HALVES)
+def test_numbers_among_halves_are_rounded_where_eager_does(name: str, dtype: torch.dtype) -> None:
+    x = torch.linspace(-3, 3, 4001).to(dtype)
+    function = HALVES[name]
+    assert_close(lab.compile(function)(x), function(x), rtol=0, atol=0, equal_nan=True)
+
+
 def test_the_inputs_of_a_graph_keep_their_shapes() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         y = x.sin()

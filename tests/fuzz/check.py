@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 import inductor_lab as lab
+from inductor_lab.codegen import cpp_combo, cpp_statements, cpu_plan
 from tests.fuzz.program import Program
 
 ROUNDING = {
@@ -20,84 +24,132 @@ ROUNDING = {
 }
 
 
+LENGTHS = {2: 4, 3: 5, 4: 7, 5: 6, 6: 9, 8: 10, 17: 18, 20: 37, 33: 21, 70: 31, 150: 90}
+"""The other length of each dimension."""
+
+
 class Wrong(AssertionError):
     """A stage computes something else than eager mode."""
 
 
-def check(program: Program, *, gradients: bool = False, **options: Any) -> None:
+@dataclass(frozen=True)
+class Call:
+    """One call of a program: what eager mode gives, and what float64 does."""
+
+    program: Program
+    expected: list[torch.Tensor]
+    ideal: list[torch.Tensor]
+
+
+def check(
+    program: Program,
+    *,
+    gradients: bool = False,
+    sizes: bool = False,
+    threads: int = 0,
+    **options: Any,
+) -> None:
     """Raise Wrong, or what the compiler raised, unless all stages agree with eager mode.
 
-    Stages are left out where the program reshaped its inputs (`x.t_()`): those cannot run again.
+    With `sizes` the compiled program is called again with inputs of other sizes.  Stages are left
+    out then, and where the program reshaped its inputs (`x.t_()`): those cannot run again.  With
+    `threads` so many share what little work there is.
     Programs with which torch.compile fails even before our compiler (`aot_eager`) pass, and with
     `gradients` those that eager mode cannot differentiate.
     """
     if gradients:
         program = program.with_copies()
     try:
-        expected, ideal = outcome(program, False, gradients), outcome(program, True, gradients)
+        calls = [known(program, gradients)]
     except RuntimeError:
         if gradients:
             return
         raise
-    if len(expected) != len(ideal) or (gradients and not all(map(is_finite, ideal))):
+    if sizes:
+        calls += others(program, calls[0])
+    if not all(is_comparable(call, gradients) for call in calls):
         return
+    dynamic = options.get("dynamic")
     try:
-        check_against(program, expected, ideal, gradients, options)
+        if sizes:
+            torch.compiler.reset()
+            fast = lab.compile(program.function(), dynamic=True, options=options)
+            check_calls("the compiled program", fast, calls, gradients)
+        else:
+            with shared_among(threads) if threads else nullcontext():
+                check_against(calls[0], gradients, options)
     except Exception:
-        if torch_can(program, expected, ideal, gradients, options.get("dynamic")):
-            raise
+        torch.compiler.reset()
+        eager = torch.compile(program.function(), backend="aot_eager", dynamic=sizes or dynamic)
+        try:
+            check_calls("aot_eager", eager, calls, gradients)
+        except Exception:
+            return
+        raise
 
 
-def check_against(
-    program: Program,
-    expected: Sequence[Any],
-    ideal: Sequence[Any],
-    gradients: bool,
-    options: dict[str, Any],
+@contextmanager
+def shared_among(threads: int) -> Iterator[None]:
+    """Kernels are threaded that are far too small for it."""
+    before = torch.get_num_threads()
+    modules = (cpu_plan, cpp_statements, cpp_combo)
+    with ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(mock.patch.object(module, "GRAIN", 16))
+        torch.set_num_threads(threads)
+        stack.callback(torch.set_num_threads, before)
+        yield
+
+
+def known(program: Program, gradients: bool) -> Call:
+    return Call(program, outcome(program, False, gradients), outcome(program, True, gradients))
+
+
+def others(program: Program, first: Call) -> list[Call]:
+    """Calls with other sizes, then the first ones again; none if the program has fixed sizes."""
+    try:
+        return [known(program.resized(LENGTHS), False), first]
+    except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
+        return []
+
+
+def is_comparable(call: Call, gradients: bool) -> bool:
+    same = len(call.expected) == len(call.ideal)
+    return same and (not gradients or all(map(is_finite, call.ideal)))
+
+
+def check_calls(
+    stage: str, compiled: Callable[..., Any], calls: Sequence[Call], gradients: bool
 ) -> None:
+    """A compiled function, called once or more."""
+    for call in calls:
+        given = call.program.make()
+        found = [*results(compiled, given, gradients), *given]
+        compare(stage, call, found)
+
+
+def check_against(call: Call, gradients: bool, options: dict[str, Any]) -> None:
     """Every stage against results that are known."""
     torch.compiler.reset()
-    coarse = coarsest(program)
-    given = program.make()
+    program, given = call.program, call.program.make()
     compilations = []
 
     def compiled(*inputs: torch.Tensor) -> Any:
         compilations.append(lab.inspect(program.function(), *inputs, options=options))
         return compilations[-1].result
 
-    found = [*results(compiled, given, gradients), *given]
-    compare("the compiled program", program, found, expected, ideal, coarse)
+    compare("the compiled program", call, [*results(compiled, given, gradients), *given])
     pairs = zip(given, program.make(), strict=True)
     if all((x.shape, x.stride()) == (new.shape, new.stride()) for x, new in pairs):
         for graph in compilations[0].graphs:
-            check_stages(program, graph, coarse)
-
-
-def torch_can(
-    program: Program,
-    expected: Sequence[Any],
-    ideal: Sequence[Any],
-    gradients: bool,
-    dynamic: bool | None,
-) -> bool:
-    """Is the program right with capture and functionalization alone?"""
-    torch.compiler.reset()
-    given = program.make()
-    compiled = torch.compile(program.function(), backend="aot_eager", dynamic=dynamic)
-    try:
-        found = [*results(compiled, given, gradients), *given]
-        compare("aot_eager", program, found, expected, ideal, coarsest(program))
-    except Exception:
-        return False
-    return True
+            check_stages(program, graph)
 
 
 def outcome(program: Program, precise: bool, gradients: bool = False) -> list[torch.Tensor]:
     """Results, and the inputs as the program left them, in eager mode (or all in float64)."""
-    given = program.make()
+    given = program.make(precise)
     if not precise:
         return [*results(program.function(), given, gradients), *given]
-    given = [x.double() if x.is_floating_point() else x for x in given]
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)  # for what becomes of whole numbers
     try:
@@ -124,7 +176,7 @@ def is_finite(tensor: torch.Tensor) -> bool:
     return bool(tensor.detach().isfinite().all())
 
 
-def check_stages(program: Program, graph: Any, coarse: float) -> None:
+def check_stages(program: Program, graph: Any) -> None:
     """The loops and the schedule of a graph against its running code."""
     part = graph.forward
     # a deep copy keeps gaps, overlaps, and that inputs share storage
@@ -134,7 +186,7 @@ def check_stages(program: Program, graph: Any, coarse: float) -> None:
     running = part.executable.run(*copy.deepcopy(given))
     for stage in ("loops", "schedule"):
         found = getattr(part, stage).run(*copy.deepcopy(given))
-        compare(stage, program, found, running, running, coarse)
+        compare(stage, Call(program, running, running), found)
 
 
 class Dtypes(TorchFunctionMode):
@@ -160,28 +212,26 @@ def coarsest(program: Program) -> float:
     return max((ROUNDING[dtype] for dtype in found & ROUNDING.keys()), default=0.0)
 
 
-def compare(
-    stage: str,
-    program: Program,
-    found: Sequence[Any],
-    expected: Sequence[Any],
-    ideal: Sequence[Any],
-    coarse: float,
-) -> None:
+def compare(stage: str, call: Call, found: Sequence[Any]) -> None:
     """Equal shapes, dtypes and whole numbers; floats as near the ideal as eager's own, about."""
-    for number, (a, b, exact) in enumerate(zip(found, expected, ideal, strict=True)):
+    coarse = coarsest(call.program)
+    several = zip(found, call.expected, call.ideal, strict=True)
+    for number, (a, b, exact) in enumerate(several):
         if not isinstance(b, torch.Tensor):
             continue
         if (a.shape, a.dtype) != (b.shape, b.dtype):
-            raise Wrong(f"{stage}: result {number} is {a.dtype}{list(a.shape)}\n{program}")
+            where = f"{stage}: result {number} is {a.dtype}{list(a.shape)}"
+            raise Wrong(f"{where} instead of {b.dtype}{list(b.shape)}\n{call.program}")
         if b.numel() and not same(a, b, exact, coarse):
-            raise Wrong(f"{stage}: result {number}\n{a}\ninstead of\n{b}\n{program}")
+            raise Wrong(f"{stage}: result {number}\n{a}\ninstead of\n{b}\n{call.program}")
 
 
 def same(a: torch.Tensor, b: torch.Tensor, exact: torch.Tensor, coarse: float) -> bool:
     if not b.is_floating_point():
-        return torch.equal(a, b)
-    ours, theirs, ideal = a.double(), b.double(), exact.double()
+        return torch.equal(a, b) or not torch.equal(b, exact)
+    ours, theirs, ideal = a.detach().double(), b.detach().double(), exact.detach().double()
+    if not is_finite(ideal):
+        return True
     scale = 1 + ideal.abs().max()
     room = max(ROUNDING[b.dtype], coarse) * scale + 8 * (theirs - ideal).abs().max()
     return bool(((ours - ideal).abs() <= room).all())

@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import linecache
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
 
+from tests.fuzz import layers  # noqa: F401  (adds its kinds)
 from tests.fuzz.lines import KINDS
 from tests.fuzz.values import Values
 
-SHAPES = [(), (1,), (5,), (4, 6), (6,), (3, 1), (2, 3, 4), (4, 1, 6), (17,), (0, 3), (2, 2, 3, 4)]
+SHAPES = [(), (1,), (5,), (4, 6), (6,), (3, 1), (2, 3, 4), (4, 1, 6), (17,), (0, 3), (2, 2, 3, 4),
+          (33, 20), (20, 33), (150,), (2, 70), (5, 5), (2, 8, 3, 3)]  # fmt: skip
 DTYPES = ["float32", "float32", "float32", "float64", "int64", "int32", "uint8", "bool", "bfloat16",
           "float16", "int16", "int8"]  # fmt: skip
 WEIGHTS = {"unary": 3, "binary": 4, "view": 3, "reduce": 3, "write": 2}
@@ -23,24 +25,51 @@ WEIGHTS = {"unary": 3, "binary": 4, "view": 3, "reduce": 3, "write": 2}
 _numbers = itertools.count()
 
 
+VIEWS = [
+    "",
+    "",
+    "",
+    "",
+    "x.mT",
+    "x[..., ::2]",
+    "x[1:]",
+    "x.flip(0).movedim(0, -1)",
+    "x[:1].expand(3, *x.shape[1:])",
+    "x.as_strided((2, 2), (1, 1))",
+    "x.view(-1)[1:]",
+]
+
+
 @dataclass(frozen=True)
 class Input:
-    """`exact` numbers, the same each time, of a dtype and a shape."""
+    """`exact` numbers, the same each time: a view of a tensor of a dtype and a shape.
+
+    One that is `shared` is a view of the input before it.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     seed: int
+    view: str = ""
+    shared: bool = False
 
-    def make(self) -> torch.Tensor:
+    def make(self, precise: bool = False, before: torch.Tensor | None = None) -> torch.Tensor:
+        """The tensor, in float64 instead of other floats if `precise`."""
+        base = before if self.shared and before is not None else self._base(precise)
+        return eval(self.view, {"x": base}) if self.view else base
+
+    def _base(self, precise: bool) -> torch.Tensor:
         count = torch.Size(self.shape).numel()
         numbers = (torch.arange(count) * 37 + 11 * self.seed + 5) % 29
-        if self.dtype == "bool":
+        dtype = getattr(torch, self.dtype)
+        if dtype is torch.bool:
             return (numbers % 2 == 0).reshape(self.shape)
-        if self.dtype.startswith(("float", "bfloat")):
-            numbers = (numbers - 14) / 4
-        elif self.dtype != "uint8":
+        if dtype.is_floating_point:
+            wide = torch.float64 if precise else dtype
+            return ((numbers - 14) / 4).reshape(self.shape).to(wide)
+        if dtype is not torch.uint8:
             numbers = numbers - 14
-        return numbers.reshape(self.shape).to(getattr(torch, self.dtype))
+        return numbers.reshape(self.shape).to(dtype)
 
 
 @dataclass(frozen=True)
@@ -61,8 +90,20 @@ class Program:
     def __repr__(self) -> str:
         return f"\n{self}"
 
-    def make(self) -> list[torch.Tensor]:
-        return [given.make() for given in self.inputs]
+    def make(self, precise: bool = False) -> list[torch.Tensor]:
+        """The inputs; if `precise`, floats are float64."""
+        made: list[torch.Tensor] = []
+        for given in self.inputs:
+            made.append(given.make(precise, made[-1] if made else None))
+        return made
+
+    def resized(self, lengths: Mapping[int, int]) -> Program:
+        """The same lines for inputs of other sizes."""
+
+        def other(given: Input) -> Input:
+            return replace(given, shape=tuple(lengths.get(n, n) for n in given.shape))
+
+        return replace(self, inputs=tuple(map(other, self.inputs)))
 
     def with_copies(self) -> Program:
         """The same program working on copies of its inputs, so that it may write to them."""
@@ -73,9 +114,9 @@ class Program:
         """The function; `precise` converts to float64 what it converts to less."""
         text = str(self)
         if precise:
-            text = re.sub(
-                r"\.to\(torch\.(bfloat16|float16|float32)\)", ".to(torch.float64, copy=True)", text
-            )
+            low = r"torch\.(bfloat16|float16|float32)"
+            text = re.sub(rf"\.to\({low}\)", ".to(torch.float64, copy=True)", text)
+            text = re.sub(f"={low}", "=torch.float64", text)
         file = f"<random program {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
@@ -86,13 +127,20 @@ class Program:
 @st.composite
 def programs(draw: st.DrawFn, shortest: int = 10, longest: int = 40) -> Program:
     """A program of some lines; values that no line reads, and some others, are its results."""
-    inputs = tuple(
-        Input(draw(st.sampled_from(DTYPES)), draw(st.sampled_from(SHAPES)), number)
-        for number in range(draw(st.integers(1, 4)))
-    )
+    inputs: list[Input] = []
     values = Values()
-    for number, given in enumerate(inputs):
-        values.env[f"x{number}"] = given.make()
+    for number in range(draw(st.integers(1, 4))):
+        dtype, shape = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(SHAPES))
+        shared = number > 0 and draw(st.integers(0, 9)) == 9
+        given = Input(dtype, shape, number, draw(st.sampled_from(VIEWS)), shared)
+        before = values[f"x{number - 1}"] if number else None
+        try:
+            made = given.make(before=before)
+        except (RuntimeError, IndexError):
+            given = replace(given, view="", shared=False)
+            made = given.make()
+        inputs.append(given)
+        values.env[f"x{number}"] = made
         values.names.append(f"x{number}")
     kinds = [name for name in KINDS for _ in range(WEIGHTS.get(name, 1))]
     length = draw(st.integers(shortest, longest))
@@ -104,4 +152,4 @@ def programs(draw: st.DrawFn, shortest: int = 10, longest: int = 40) -> Program:
     read = {name for line in values.lines for name in re.findall(r"\bv\d+", line.partition("=")[2])}
     some = draw(st.lists(st.sampled_from(own), max_size=3, unique=True))
     results = tuple(dict.fromkeys([*(name for name in own if name not in read), *some]))
-    return Program(tuple(values.lines), results, inputs)
+    return Program(tuple(values.lines), results, tuple(inputs))

@@ -1,8 +1,8 @@
 """Check many random programs: `python -m tests.fuzz.run --programs 5000 --seed 1`.
 
 Programs are drawn and checked in batches, each in a process of its own.  A run that was stopped, or
-whose minutes are over, goes on where it was.  The first program of a batch that fails is made as
-small as hypothesis can make it, and printed.
+whose minutes are over, goes on where it was.  Programs that fail are made as small as they still
+fail in the same way, and printed; the last lines have one for each failure: seed, way, error.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
-from tests.fuzz.check import check
+from tests.fuzz.check import Wrong, check
 from tests.fuzz.program import Program, programs
+from tests.fuzz.shrink import failure, kind_of, shrunk
 from tests.processes import STOPPED, Clock, Lost, in_parallel, messages, server
 
 BUILD = Path(__file__).parents[2] / "build"
@@ -34,8 +35,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "unfused": {"fusion": False},
     "triton": {"language": "triton"},
     "gradients": {"gradients": True},
+    "sizes": {"sizes": True},
+    "threads": {"threads": 3},
 }
-TURNS = ("default", "dynamic", "gradients", "unfused", "default", "dynamic", "triton", "gradients")
+TURNS = ("default", "gradients", "sizes", "unfused", "threads", "dynamic", "triton", "gradients",
+         "default", "sizes")  # fmt: skip
 """The ways of the batches, one after the other."""
 BATCH = 25
 
@@ -55,19 +59,27 @@ class Batch:
         return self.checked >= self.count or bool(self.failures)
 
 
-def fuzz(count: int, seed: int, way: str = "default", shrink: bool = True) -> None:
-    """Check `count` programs drawn from `seed`; raises Wrong for a smallest one that fails."""
-    phases = [Phase.generate, *([Phase.shrink] if shrink else [])]
-    _draw(count, seed, phases, lambda program: check(program, **WAYS[way]))
+def fuzz(count: int, seed: int, way: str = "default") -> None:
+    """Check `count` programs drawn from `seed`; raises Wrong for the first one that fails."""
+
+    def use(program: Program) -> None:
+        first = failure(_checked(way), program)
+        if first is not None:
+            smallest, why = shrunk(_checked(way), program, first)
+            raise Wrong(f"seed {seed}, {way}: {why}\n{smallest}")
+
+    draw(count, seed, use)
 
 
-def _draw(count: int, seed: int, phases: Sequence[Phase], use: Callable[[Program], None]) -> None:
+def draw(count: int, seed: int, use: Callable[[Program], None]) -> None:
+    """Call `use` with each of the programs drawn from `seed`."""
+
     @seeded(seed)
     @settings(
         max_examples=count,
         deadline=None,
         database=None,
-        phases=phases,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
@@ -80,30 +92,26 @@ def _draw(count: int, seed: int, phases: Sequence[Phase], use: Callable[[Program
     every()
 
 
+def _checked(way: str) -> Callable[[Program], None]:
+    return lambda program: check(program, **WAYS[way])
+
+
 def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
     """What a process does: send each program before it is checked, and each failure."""
-    failed = False
+    kinds: set[str] = set()
+    run = _checked(batch.way)
 
     def use(program: Program) -> None:
-        nonlocal failed
         send(program)
-        try:
-            check(program, **WAYS[batch.way])
-        except Exception as wrong:
-            failed = True
-            send(said(wrong) if str(program) in str(wrong) else f"{said(wrong)}\n{program}")
+        why = failure(run, program)
+        if why is None:
+            return
+        if shrink and kind_of(why) not in kinds:
+            kinds.add(kind_of(why))
+            program, why = shrunk(run, program, why)
+        send(f"{why}\n{program}")
 
-    _draw(batch.count, batch.seed, [Phase.generate], use)
-    if failed and shrink:
-        try:
-            fuzz(batch.count, batch.seed, batch.way)
-        except Exception as wrong:
-            send(f"SMALLEST {said(wrong)}")
-
-
-def said(wrong: BaseException) -> str:
-    notes = [note for note in getattr(wrong, "__notes__", ()) if "@seed" not in note]
-    return "\n".join([f"{type(wrong).__name__}: {wrong}", *notes])
+    draw(batch.count, batch.seed, use)
 
 
 def run_batch(
@@ -183,10 +191,13 @@ def _sums(batches: Sequence[Batch]) -> dict[str, int]:
 def _table(batches: Sequence[Batch]) -> str:
     bad: Counter[str] = Counter()
     for batch in batches:
-        bad[batch.way] += sum(not text.startswith("SMALLEST") for text in batch.failures)
+        bad[batch.way] += len(batch.failures)
     rows = [
         f"{way:10} {n:6d} programs  {bad[way]:4d} failures" for way, n in _sums(batches).items()
     ]
+    for batch in batches:
+        for text in batch.failures:
+            rows.append(f"seed {batch.seed}  {batch.way:10} {text.splitlines()[0]}")
     return "\n".join([*rows, f"{bad.total()} failures" if bad.total() else "all agree"])
 
 
@@ -196,10 +207,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--programs", type=int, default=5000)
     add("--seed", type=int, default=0)
     add("--way", choices=WAYS, help="only one of the ways to compile")
-    add("--no-shrink", action="store_true", help="print failures as they are")
+    add("--no-shrink", action="store_true", help="leave failing programs as long as they are")
     add("--jobs", type=int, default=os.cpu_count(), help="processes at a time, of one thread each")
     add("--minutes", type=float, default=0.0, help="stop after so long and print what is known")
-    add("--limit", type=float, default=300.0, help="seconds for one program (or its shrinking)")
+    add("--limit", type=float, default=300.0, help="seconds for one program, shrinking included")
     add("--results", type=Path, help="the file of results (JSON lines)")
     add("--summary", type=Path, help="also write the sums and failures there, as JSON")
     add("--fresh", action="store_true", help="forget earlier results")

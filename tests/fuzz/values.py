@@ -20,7 +20,9 @@ REACH = 2048.0
 """... below this, so that sums of hundreds of products are still exact in float32."""
 LIMIT = 1e4
 """No value may be larger, so that errors stay small."""
-MOST_ELEMENTS = 600
+MOST_ELEMENTS = 3000
+REFUSALS = (RuntimeError, IndexError, ValueError, TypeError, AttributeError, AssertionError)
+"""What torch raises for operands that do not fit."""
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Values:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 made = eval(text, self.env)
-        except (RuntimeError, IndexError, ValueError, TypeError):
+        except REFUSALS:
             return False
         if not isinstance(made, torch.Tensor) or not _tame(made):
             return False
@@ -76,7 +78,7 @@ class Values:
         try:
             exec(text, self.env)
             tame = _tame(self[target])
-        except (RuntimeError, IndexError, ValueError, TypeError):
+        except REFUSALS:
             tame = False
         if not tame:
             storage.resize_(before.nbytes())
