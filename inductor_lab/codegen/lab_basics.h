@@ -199,14 +199,11 @@ template <> inline float lab_sqrt<float>(float x) { return lab_libm(sqrtf)(x); }
 template <> inline double lab_sqrt<double>(double x) { return lab_libm(sqrt)(x); }
 
 //@ lab_erfc
-template <class T> static inline T lab_erfc(T x);
-template <> inline float lab_erfc<float>(float x) { return lab_libm(erfcf)(x); }
-template <> inline double lab_erfc<double>(double x) { return lab_libm(erfc)(x); }
+// In double for floats too: C libraries are up to 5 ULP off in their erfcf and lgammaf.
+template <class T> static inline T lab_erfc(T x) { return (T)lab_libm(erfc)(x); }
 
 //@ lab_lgamma
-template <class T> static inline T lab_lgamma(T x);
-template <> inline float lab_lgamma<float>(float x) { return lab_libm(lgammaf)(x); }
-template <> inline double lab_lgamma<double>(double x) { return lab_libm(lgamma)(x); }
+template <class T> static inline T lab_lgamma(T x) { return (T)lab_libm(lgamma)(x); }
 
 //@ lab_round
 template <class T> static inline T lab_round(T x);

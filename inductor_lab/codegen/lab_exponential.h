@@ -12,12 +12,12 @@ static inline double lab_fused(double a, double b, double c) { return a * b + c;
 
 //@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor
 // exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
-// The last nine bits of `biased` are n + 254.  From x = 90.4 on n stays, r grows and so does exp(r).
+// The last nine bits of `biased` are n + 254.  From x = 104 on n stays, r grows and so does exp(r).
 // The bound is one of integers since GCC makes several copies of a chain of choices among floats.
 struct lab_reduced_exp { float r; uint32_t biased; };
 static inline lab_reduced_exp lab_exp_of(float x) {
     int32_t bits = lab_bitcast<int32_t>(lab_fused(x, 1.44269504f, 12583166.0f));
-    bits = bits < 0x4b400180 ? bits : 0x4b400180;
+    bits = bits < 0x4b400194 ? bits : 0x4b400194;
     float n = lab_bitcast<float>(bits) - 12583166.0f;
     float r = lab_fused(n, -1.42860677e-6f, lab_fused(n, -0.693145752f, x));
     return lab_reduced_exp{r, (uint32_t)bits};
@@ -101,11 +101,12 @@ template <> inline float lab_expm1<float>(float x) {
 template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
 
 //@ lab_sigmoid
-// 1 + exp(-x) needs no tiny exponential, so one power of two will do, in eighths as n may be 130.
+// 1 / (1 + exp(-x)), both sides by 2**-24: n may be 150, and where it is below -100 it does not count.
 template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
 template <> inline float lab_sigmoid<float>(float x) {
-    lab_reduced_exp e = lab_exp_of(x > 80.0f ? -80.0f : -x);
-    return 1.0f / lab_fused(lab_exp_factor(e.r) * lab_power_of_two(e.biased - 130), 8.0f, 1.0f);
+    lab_reduced_exp e = lab_exp_of(x > 64.0f ? -64.0f : -x);
+    float scale = lab_power_of_two(e.biased - 151);
+    return 5.9604645e-8f / lab_fused(lab_exp_factor(e.r), scale, 5.9604645e-8f);
 }
 
 //@ lab_tanh
@@ -117,10 +118,11 @@ template <> inline float lab_tanh<float>(float x) {
     q = lab_fused(q, z, 0.13331491f);
     q = lab_fused(q, z, -0.33333284f);
     float small = lab_fused(q * z, x, x);
-    // 1 - 2 / (exp(2a) + 1) by sixteenths, since n may be as large as 130
+    // 1 - 2 / (exp(2a) + 1), both sides of the fraction by 2**-24 as in a sigmoid
     lab_reduced_exp e = lab_exp_of(2.0f * a);
-    float part = lab_fused(lab_exp_factor(e.r), lab_power_of_two(e.biased - 131), 0.0625f);
-    return lab_copysign<float>(a >= 0.625f ? 1.0f - 0.125f / part : small, x);
+    float scale = lab_power_of_two(e.biased - 151);
+    float part = lab_fused(lab_exp_factor(e.r), scale, 5.9604645e-8f);
+    return lab_copysign<float>(a >= 0.625f ? 1.0f - 1.1920929e-7f / part : small, x);
 }
 template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
 
