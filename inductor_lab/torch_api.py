@@ -6,6 +6,7 @@ Written against torch 2.11 to 2.13; what differs between them is looked up by na
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import logging
 import operator
@@ -19,20 +20,21 @@ import torch
 import torch._dynamo
 import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
-from torch._decomp import core_aten_decompositions as _core_decompositions
+from torch._decomp import _core_aten_decompositions_post_autograd as _core_decompositions
 from torch._decomp import decomposition_table as _decomposition_table
-from torch._dynamo.backends.common import aot_autograd as _aot_autograd
 from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._dynamo.pgo import get_code_state
 from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import partitioners as _partitioners
 from torch._functorch._aot_autograd.descriptors import (
     InputMutationAOTOutput,
     SavedForBackwardsAOTOutput,
 )
-from torch._functorch.aot_autograd import make_boxed_func
-from torch._guards import CompileContext
+from torch._functorch._aot_autograd.schemas import SubclassCreationMeta
+from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._guards import CompileContext, TracingContext
 from torch._logging import structured as _structured
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
@@ -141,15 +143,83 @@ def aot_autograd(
     symbolic sizes, and otherwise at the first `.backward()`.  With `keep_input_writes`, writes to
     inputs are the last calls of the graph; without, AOTAutograd makes them after the call.
     """
-    backend = _aot_autograd(
+    if any(isinstance(given, list | tuple | dict) for given in inputs):
+        # compiled autograd gives lists: they are laid flat, and we are called again
+        again = functools.partial(
+            aot_autograd,
+            fw_compiler=fw_compiler,
+            bw_compiler=bw_compiler,
+            partition_fn=partition_fn,
+            decompositions=decompositions,
+            inference_compiler=inference_compiler,
+            keep_input_writes=keep_input_writes,
+        )
+        return flatten_graph_inputs(module, inputs, again)
+    no_gradients = not torch.is_grad_enabled() or not any(map(_requires_grad, inputs))
+    may_be_alone = no_gradients and isinstance(module, GraphModule)
+    alone: list[Callable[..., Any]] = []
+
+    def inference(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        compiled = (inference_compiler or fw_compiler)(graph, examples)
+        if may_be_alone and _nothing_around(graph, len(inputs)):
+            alone.append(compiled)
+        return compiled
+
+    def backward(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        # it may be compiled, and called, in the middle of a frame that Dynamo looks at
+        return torch._dynamo.disable(torch._dynamo.disable(bw_compiler)(graph, examples))
+
+    wrapped = aot_module_simplified(
+        module,
+        list(inputs),
         fw_compiler=fw_compiler,
-        bw_compiler=bw_compiler,
-        inference_compiler=inference_compiler or fw_compiler,
+        bw_compiler=backward,
+        inference_compiler=inference,
         partition_fn=partition_fn,
         decompositions=dict(decompositions or {}),
         keep_inference_input_mutations=keep_input_writes,
     )
-    return backend(module, list(inputs))
+    return _unboxed(alone[0]) if alone else wrapped
+
+
+def _requires_grad(given: Any) -> bool:
+    return isinstance(given, torch.Tensor) and given.requires_grad
+
+
+def _unboxed(compiled: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    return lambda *args: compiled(list(args))
+
+
+def _nothing_around(graph: GraphModule, arguments: int) -> bool:
+    """Is a graph without gradients all there is to do in a call?
+
+    What AOTAutograd does around it takes longer than a small kernel: it gives inputs their new
+    values, makes outputs views of inputs, counts versions, wraps tensor subclasses, leaves autocast
+    and watches custom operators.  Asked while AOTAutograd has the graph compiled.
+    """
+    context = TracingContext.try_get()
+    facts = context.fw_metadata if context is not None else None
+    if facts is None or context.fakify_first_call or torch._C._is_any_autocast_enabled():
+        return False
+    subclasses = (*facts.subclass_inp_meta, *facts.subclass_fw_graph_out_meta)
+    to_do = (
+        facts.num_mutated_inp_runtime_indices,
+        facts.mutated_graph_handled_indices_seen_by_autograd,
+        facts.num_outputs_aliased,
+        facts.num_intermediate_bases,
+        facts.dynamic_outputs,
+        facts.is_rng_op_functionalized,
+        facts.tokens,
+        facts.grad_enabled_mutation is not None,
+        getattr(facts, "act_input_indices", ()),
+        any(isinstance(kind, SubclassCreationMeta) for kind in subclasses),
+    )
+    known = all(
+        node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
+        for node in graph.graph.nodes
+    )
+    same_arguments = len(graph.graph.find_nodes(op="placeholder")) == arguments
+    return known and same_arguments and not any(to_do)
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
