@@ -4,13 +4,13 @@
     python -m benchmarks.compile_time --rounds 3 trig bert
     python -m benchmarks.compile_time --no-stock layers
 
-"cold" starts with empty caches on disk, "warm" is the next process with the same caches; in brackets
-are the seconds of processor time, the C++ compiler's too, which a busy machine changes less.  The
-clock starts when the compiler has been imported; "import" is what `import torch._dynamo` and the
-backend cost before that, once for a process.
+"cold" starts with empty caches on disk, "warm" is the next process with the same caches; in
+brackets are the seconds of processor time, the C++ compiler's too, which a busy machine changes
+less.  The clock starts when the compiler has been imported; "import" is what `import torch._dynamo`
+and the backend cost before that, once for a process.
 
-The second table is one training step of 6 to 48 equal transformer layers with empty caches: processor
-time of each phase, and how much more 48 layers take than 6, which have an eighth of the operators.
+The second table is one training step of 6 to 48 equal transformer layers with empty caches:
+processor time of each phase, and how much more 48 layers take than 6, with an eighth of the work.
 """
 
 from __future__ import annotations
@@ -172,7 +172,9 @@ def _median(found: Sequence[dict[str, dict[str, float]]], way: str, kind: str) -
 
 def scaling(rounds: int) -> Table:
     """The table of phases for more and more equal layers."""
-    table = Table(title=f"Equal layers, one training step, s of processor, torch {torch.__version__}")
+    table = Table(
+        title=f"Equal layers, one training step, s of processor, torch {torch.__version__}"
+    )
     for column in ("phase", *SCALING, f"{LAYERS[-1]} / {LAYERS[0]}"):
         table.add_column(column, justify="left" if column == "phase" else "right")
     columns = []

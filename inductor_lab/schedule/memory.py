@@ -13,6 +13,7 @@ Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from inductor_lab.ir.expr import Masked
 from inductor_lab.ir.index import Index, Size, add_sizes, hint, is_int, mul_sizes
@@ -33,6 +34,9 @@ from inductor_lab.ir.program import (
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
+
+Readers: TypeAlias = Mapping[str, Sequence[Group]]
+"""Buffer → the parts of a group that read it from memory."""
 
 
 def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPlan:
@@ -182,13 +186,16 @@ class _Plan:
         if isinstance(nest, Scatter):
             self.continued(position, nest)
             return
+        readers = readers_in(group)
         for name in made_by(group):
-            if self.made_in_input(position, group, name):
+            if self.made_in_input(position, group, name, readers):
                 continue
             candidates = self.available.get(_kind_of_storage(self.buffers[name]), [])
             fitting = [old for old in candidates if self.lives[old].first < position]
             here = [old for old in fitting if self.lives[old].last == position]
-            old = next((old for old in here if runs_in_place(group, old, name, self.buffers)), None)
+            buffers = self.buffers
+            safe = (old for old in here if runs_in_place(group, old, name, buffers, readers))
+            old = next(safe, None)
             if old is not None:
                 self.in_place.add(name)
                 self.live[position] -= self.lives[old].nbytes
@@ -212,14 +219,14 @@ class _Plan:
         if old in candidates:
             candidates.remove(old)
 
-    def made_in_input(self, position: int, group: Group, name: str) -> bool:
+    def made_in_input(self, position: int, group: Group, name: str, readers: Readers) -> bool:
         """Make the new value of an input in the input's storage, if nobody reads the old value any
         more."""
         given = self.inputs.get(name)
         if given is None or self.last.get(given, -1) > position:
             return False
         in_use = self.last.get(given) == position
-        if in_use and not runs_in_place(group, given, name, self.buffers):
+        if in_use and not runs_in_place(group, given, name, self.buffers, readers):
             return False
         self.reuse[name] = given
         self.in_place.add(name)
@@ -244,7 +251,18 @@ def _all(call: ExternCall) -> set[str]:
     return {*written_by(call), *read_by(call)}
 
 
-def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer]) -> bool:
+def readers_in(group: Group) -> Readers:
+    """Who reads a buffer from memory: a combo has many parts, each asks for its own."""
+    readers: dict[str, list[Group]] = {}
+    for part in group.parts:
+        for name in needed_by(part):
+            readers.setdefault(name, []).append(part)
+    return readers
+
+
+def runs_in_place(
+    group: Group, old: str, new: str, buffers: Mapping[str, Buffer], readers: Readers
+) -> bool:
     """May `new` be written over `old` by the kernel that reads it?
 
     Each element of `old` must be read for the last time when the element at its place is written:
@@ -253,7 +271,7 @@ def runs_in_place(group: Group, old: str, new: str, buffers: Mapping[str, Buffer
     `new` waits for).  The other parts of a
     combo run at the same time.
     """
-    if any(old in needed_by(part) for part in group.parts if new not in part.stored):
+    if any(new not in part.stored for part in readers.get(old, ())):
         return False
     group = next(part for part in group.parts if new in part.stored)
     nests = {nest.buffer: nest for nest in group.nests}

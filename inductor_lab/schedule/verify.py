@@ -21,6 +21,7 @@ from inductor_lab.schedule.memory import (
     made_by,
     needed_by,
     new_values,
+    readers_in,
     runs_in_place,
 )
 from inductor_lab.schedule.result import Group, Schedule
@@ -116,7 +117,7 @@ def _verify_memory(schedule: Schedule) -> None:
         if new in plan.in_place:
             group = schedule.steps[there.first]
             assert not isinstance(group, ExternCall), f"{new} is no result of a group"
-            safe = runs_in_place(group, old, new, schedule.program.buffers)
+            safe = runs_in_place(group, old, new, schedule.program.buffers, readers_in(group))
             assert safe and here.last == there.first, f"{new} must not overwrite {old}"
         else:
             assert here.last < there.first, f"{new} takes {old} while it is alive"
@@ -128,5 +129,5 @@ def _verify_new_value(schedule: Schedule, given: str, new: str, made: int) -> No
     assert new_values(program).get(new) == given, f"{new} is not the new value of {given}"
     last = last_uses(program, schedule.steps).get(given, -1)
     assert isinstance(step, Group) and last <= made, f"{given} is read after {new} is made in it"
-    safe = last < made or runs_in_place(step, given, new, program.buffers)
+    safe = last < made or runs_in_place(step, given, new, program.buffers, readers_in(step))
     assert safe, f"{new} must not overwrite {given}"
