@@ -70,11 +70,24 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
         return Recompute(Price.FREE, "a view: no work")
     if torch.Tag.pointwise in target.tags or name in CREATION | COPY:
         return Recompute(Price.CHEAP, "cheap: fuses into what uses it")
+    if name == "scatter" and _one_of_each_row(node):
+        return Recompute(Price.CHEAP, "cheap: one element of each row is another, a choice")
     if name in REDUCTION:
         return Recompute(Price.REDUCTION, "a reduction: reads more than it writes")
     if target.namespace in ("aten", "prims"):
         return Recompute(Price.HEAVY, f"{name} is a heavy op")
     return Recompute(Price.NEVER, "a custom op: nobody knows whether it may run twice")
+
+
+def _one_of_each_row(node: torch.fx.Node) -> bool:
+    """Does a scatter put a number at one place of each row?  Its lowering then compares positions.
+
+    The gradient of cross entropy starts with one: a matrix of zeros with a one in each row.
+    """
+    if node.target is not torch.ops.aten.scatter.value:
+        return False
+    dim, index = node.args[1], node_value(node.args[2])
+    return index.ndim > 0 and type(index.shape[dim]) is int and index.shape[dim] == 1
 
 
 def _of_python_function(target: Any) -> Recompute:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+import inductor_lab as lab
 from tests.autograd.backend import PartitionOnly, compiled
 
 FUNCTIONS = {
@@ -235,3 +236,14 @@ def test_an_input_that_is_written_to_after_it_was_read():
     torch.compile(function, backend=PartitionOnly())(x, state).sum().backward()
     torch.testing.assert_close(state, before + 1)
     torch.testing.assert_close(x.grad, before)
+
+
+def test_cross_entropy_saves_no_matrix_of_ones_and_zeros() -> None:
+    """The one in each row is compared for again: only the logits are as large as themselves."""
+    x, target = torch.randn(64, 300, requires_grad=True), torch.arange(64)
+    graph = lab.inspect(F.cross_entropy, x, target).graphs[0]
+    large = [saved.name for saved in graph.partition.saved if saved.nbytes >= x.nbytes]
+    assert large == ["primals_1"]
+    (ours,) = torch.autograd.grad(lab.compile(F.cross_entropy)(x, target), x)
+    (theirs,) = torch.autograd.grad(F.cross_entropy(x, target), x)
+    torch.testing.assert_close(ours, theirs)
