@@ -10,7 +10,10 @@ Each lane of a vector register sums its own elements (`#pragma omp simd reductio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import Accumulator, Statements
@@ -29,8 +32,8 @@ from inductor_lab.codegen.cpu_plan import (
 from inductor_lab.codegen.row_cache import Row
 from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store
-from inductor_lab.ir.expr import Expr, Origins
-from inductor_lab.ir.index import Axis, Index, is_int
+from inductor_lab.ir.expr import Expr, Load, Origins, Temp
+from inductor_lab.ir.index import Axis, Index, hint, is_int
 
 POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
@@ -44,6 +47,8 @@ SHORTEST_WIDE = 1024
 """Turns of a loop from which on this shows."""
 STREAM_BLOCK = 256
 """Elements of a result that are computed into the first cache and then written past all caches."""
+SMALLEST_TURNED = 1 << 16
+"""Elements of a transposed matrix that do not stay in the first cache anyway."""
 CHEAP = 4
 """Operations in a loop, beyond which its arithmetic takes longer than the additions wait."""
 
@@ -66,6 +71,7 @@ class Rows(Statements):
     ) -> None:
         super().__init__(tree, writer, plan)
         self.rows = rows
+        self.tiles = 0
         self.staged: dict[str, str] = {}
         """Elements of blocks that are streamed afterwards, by the buffer they belong to."""
         self.tiled = tiled_axes(point_loops(tree)) if plan.simd is Simd.POINTS else ()
@@ -113,16 +119,41 @@ class Rows(Statements):
 
     def in_tile(self, loop: Loop) -> None:
         """The two loops inside a tile; the innermost one is SIMD."""
-        with ExitStack() as loops:
-            for axis, width in zip(self.tiled, TILE, strict=True):
-                name, size = axis.name, self.writer.size(axis.size)
-                stop = f"{name}_tile + {width}"
-                self.line(f"const int64_t {name}_end = {stop} < {size} ? {stop} : {size};")
-            for axis in self.tiled:
-                if axis == loop.axis:
-                    self.pragma("simd" + self.clauses(loop.body))
-                loops.enter_context(self.loop(axis.name, f"{axis.name}_tile", f"{axis.name}_end"))
-            self.body(loop.body)
+        outer, inner = self.tiled
+        for axis, width in zip(self.tiled, TILE, strict=True):
+            name, size = axis.name, self.writer.size(axis.size)
+            stop = f"{name}_tile + {width}"
+            self.line(f"const int64_t {name}_end = {stop} < {size} ? {stop} : {size};")
+        if hint(outer.size, 1024) * hint(inner.size, 1024) >= SMALLEST_TURNED:
+            loop = replace(loop, body=self.turned(loop.body))
+        with self.loop(outer.name, f"{outer.name}_tile", f"{outer.name}_end"):
+            first, end = f"{inner.name}_tile", f"{inner.name}_end"
+            self.stretch(loop, self.streams(loop), first, end, TILE[1])
+
+    def turned(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The body with its transposed loads from local arrays, which loops before it fill.
+
+        They read whole cache lines, in the direction in which memory goes on.
+        """
+        outer, inner = self.tiled
+        width = TILE[0] + 1  # no two rows start in the same set of the cache
+        row, column = (f"{axis.name} - {axis.name}_tile" for axis in (inner, outer))
+        new: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Let) and is_transposed(stmt.value, outer, inner):
+                name, dtype = f"tile{self.tiles}", stmt.value.dtype
+                self.tiles += 1
+                place = f"{name}[{width} * ({row}) + {column}]"
+                self.line(f"{CTYPES[dtype]} {name}[{width * TILE[1]}];", stmt.origins)
+                with self.loop(inner.name, f"{inner.name}_tile", f"{inner.name}_end"):
+                    self.pragma("simd")
+                    with self.loop(outer.name, f"{outer.name}_tile", f"{outer.name}_end"):
+                        text = self.writer.expr(stmt.value)
+                        self.line(f"{place} = {text};", stmt.origins, statement=True)
+                self.writer.places[name] = place
+                stmt = replace(stmt, value=Temp(name, dtype))
+            new.append(stmt)
+        return tuple(new)
 
     def inner_loop(self, loop: Loop) -> None:
         size = self.writer.size(loop.axis.size)
@@ -172,24 +203,29 @@ class Rows(Statements):
 
     def in_blocks(self, loop: Loop, streams: list[Store]) -> None:
         """The loop a block at a time, with results in local arrays that are then streamed."""
-        axis, size = loop.axis, self.writer.size(loop.axis.size)
-        first, end = f"{axis.name}_block", f"{axis.name}_end"
+        name, size = loop.axis.name, self.writer.size(loop.axis.size)
+        first, end = f"{name}_block", f"{name}_end"
         with self.threaded(), self.loop(first, "0", size, str(STREAM_BLOCK)):
             stop = f"{first} + {STREAM_BLOCK}"
             self.line(f"const int64_t {end} = {stop} < {size} ? {stop} : {size};")
-            for store in streams:
-                name, ctype = self.writer.buffers[store.buffer], CTYPES[store.value.dtype]
-                self.line(f"{ctype} block_{name}[{STREAM_BLOCK}];", store.origins)
-                self.staged[store.buffer] = f"block_{name}[{axis.name} - {first}]"
-            self.pragma("simd" + self.clauses(loop.body))
-            with self.loop(axis.name, first, end):
-                self.body(loop.body)
-            for store in streams:
-                del self.staged[store.buffer]
-                start = store.index.substitute({axis: Index.of(Axis(first, axis.size))})
-                name, place = self.writer.buffers[store.buffer], self.writer.index(start)
-                call = f"lab_stream({name} + {place}, block_{name}, {end} - {first});"
-                self.line(call, store.origins, statement=True)
+            self.stretch(loop, streams, first, end, STREAM_BLOCK)
+
+    def stretch(self, loop: Loop, streams: list[Store], first: str, end: str, most: int) -> None:
+        """A SIMD loop over so many turns at most; then what it made is streamed."""
+        axis = loop.axis
+        for store in streams:
+            name, ctype = self.writer.buffers[store.buffer], CTYPES[store.value.dtype]
+            self.line(f"{ctype} block_{name}[{most}];", store.origins)
+            self.staged[store.buffer] = f"block_{name}[{axis.name} - {first}]"
+        self.pragma("simd" + self.clauses(loop.body))
+        with self.loop(axis.name, first, end):
+            self.body(loop.body)
+        for store in streams:
+            del self.staged[store.buffer]
+            start = store.index.substitute({axis: Index.of(Axis(first, axis.size))})
+            name, place = self.writer.buffers[store.buffer], self.writer.index(start)
+            call = f"lab_stream({name} + {place}, block_{name}, {end} - {first});"
+            self.line(call, store.origins, statement=True)
 
     def place(self, stmt: Store) -> str:
         return self.staged.get(stmt.buffer) or super().place(stmt)
@@ -364,6 +400,14 @@ class Rows(Statements):
             del self.writer.places[name]
         else:
             self.writer.places[name] = place
+
+
+def is_transposed(value: Expr, outer: Axis, inner: Axis) -> bool:
+    """Is it a load that goes on along `outer` and leaps along `inner`?"""
+    if not isinstance(value, Load) or value.dtype is torch.bool or not value.index[0].is_affine:
+        return False
+    index = value.index[0]
+    return is_int(index.coefficient(outer), 1) and hint(index.coefficient(inner)) > 1
 
 
 def part_count(loop: Loop) -> int:

@@ -43,8 +43,10 @@ STRIP = 512
 SCATTER_STRIP = 64
 """The same where rows are written at computed places: every thread visits all of them."""
 
-TILE = (64, 16)
+TILE = (64, 128)
 """Sides of a tile: along the axis where the transposed load is contiguous, then innermost."""
+SHORTEST_SIDE = 16
+"""Turns of these two loops below which tiles change nothing."""
 
 
 class Simd(Enum):
@@ -159,7 +161,7 @@ def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
     last = points[-1].axis
     for outer, loop in enumerate(points[:-1]):
         perfect = all(len(p.body) == 1 for p in points[outer:-1])
-        large = hint(loop.axis.size, 1024) >= TILE[1] and hint(last.size, 1024) >= TILE[1]
+        large = min(hint(loop.axis.size, 1024), hint(last.size, 1024)) >= SHORTEST_SIDE
         if perfect and large:
             for load in tree_loads((points[-1],)):
                 index = load.index[0]

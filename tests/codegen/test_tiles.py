@@ -1,0 +1,71 @@
+"""Transposed loads go through local arrays, and every element comes out where it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import inductor_lab as lab
+from inductor_lab.codegen import cpp_rows
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64, torch.bool]
+
+
+def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return (torch.randn(shape, generator=generator) * 50).to(dtype)
+
+
+@pytest.fixture(params=[0, cpp_rows.SMALLEST_TURNED], ids=["all", "large"], autouse=True)
+def smallest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Small matrices are read directly; they go through arrays here, so that shapes can be odd."""
+    torch.compiler.reset()
+    monkeypatch.setattr(cpp_rows, "SMALLEST_TURNED", request.param)
+    yield request.param
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(16, 16), (33, 47), (64, 128), (129, 65), (300, 17)])
+def test_transposed_and_not(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    a, b = numbers(*shape, dtype=dtype), numbers(*shape[::-1], dtype=dtype)
+    assert_close(lab.compile(lambda a, b: a + b.t())(a, b), a + b.t(), rtol=0, atol=0)
+    assert_close(lab.compile(lambda b: b.t().contiguous())(b), b.t(), rtol=0, atol=0)
+
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "two of them": lambda a, b: a.permute(2, 0, 1).contiguous() * b.permute(2, 0, 1).exp(),
+    "one twice": lambda a, b: a.permute(2, 1, 0).contiguous() + a.permute(2, 1, 0).sin(),
+    "rows apart": lambda a, b: a.permute(1, 2, 0).contiguous() + 1,
+    "both ways": lambda a, b: a.transpose(1, 2).contiguous() + b.reshape(b.shape[0], 70, -1),
+    "part of it": lambda a, b: a[:, 1:, 2:].permute(2, 0, 1).contiguous() * 2,
+    "under a mask": lambda a, b: torch.nn.functional.pad(a.transpose(1, 2), (1, 2)) * 2,
+    "gathered": lambda a, b: a.transpose(1, 2)[:, :, torch.arange(40) % 7] + 1,
+    "two results": lambda a, b: (x := a.transpose(1, 2).contiguous(), x.bool()),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, dynamic: bool) -> None:
+    fast = lab.compile(PROGRAMS[name], dynamic=dynamic)
+    for first in (19, 40):
+        a, b = numbers(first, 41, 70) / 50, numbers(first, 41, 70) / 50
+        assert_close(fast(a, b), PROGRAMS[name](a, b))
+
+
+def test_memory_is_read_in_its_own_direction(smallest: int) -> None:
+    if smallest > 0:
+        small = lab.inspect(lambda a, b: a + b.t(), numbers(30, 20), numbers(20, 30))
+        assert "tile0" not in str(small.graphs[0].forward.kernels[0].code)
+    found = lab.inspect(lambda a, b: a + b.t(), numbers(300, 260), numbers(260, 300))
+    text = str(found.graphs[0].forward.kernels[0].code)
+    assert text.count("#pragma omp simd") == 2
+    (load,) = (line for line in text.splitlines() if "= in1[" in line)
+    before = text[: text.index(load)].splitlines()
+    assert before[-1].strip().startswith("for (int64_t i0"), text
+    assert "in1[i0 + 300 * i1]" in load and load.strip().startswith("tile0[")
