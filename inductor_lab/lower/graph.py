@@ -258,7 +258,7 @@ class _Walk:
         self.outputs = (
             *(self._result(result, returned) for result in results[:own]),
             *(self._output(result) for result in results[own:first]),
-            *(self._new_value(result) for result in results[first:]),
+            *map(self._new_value, results[first:], self.writes),
         )
 
     # ---- results ----
@@ -282,12 +282,14 @@ class _Walk:
         assert again is not None, "alias returns a tensor"
         return self._strided_output(again, self.build.result)
 
-    def _new_value(self, result: torch.fx.Node) -> BufferView:
-        """What an input becomes: never an input itself, since that may be written to first."""
+    def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
+        """What an input becomes: not an input itself, which may be written to first, unless they
+        are to share their memory."""
         value = self.values[result]
         self.build.begin(result)
         facts = Facts.of(result.meta["val"])
-        if self.build.buffers[value.buffer].kind in (BufferKind.INPUT, BufferKind.CONSTANT):
+        given = self.build.buffers[value.buffer].kind in (BufferKind.INPUT, BufferKind.CONSTANT)
+        if given and write.method != "set_":
             value = self.build.copy(value, facts)
         return self._strided_output(value, facts)
 

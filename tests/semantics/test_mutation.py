@@ -150,6 +150,12 @@ def writes_an_input_that_memory_holds_negated(x):
     return x * 2, x.view(2, 2) + 1
 
 
+@case(lambda: [wave(4), wave(3)])
+def gives_its_input_the_memory_of_another(x, y):
+    x.data = y
+    return x + 1
+
+
 @case(one)
 def reads_between_writes(x):
     y = x.clone()
