@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +23,9 @@ from inductor_lab.widgets.charts import (
 )
 from inductor_lab.widgets.live import in_kernel
 from inductor_lab.widgets.markup import Tree, element, table, written
-from inductor_lab.widgets.page import bench_script, bench_style, bench_widget_script
+from inductor_lab.widgets.page import bench_script, bench_style, bench_widget_script, page
 
 HOW_TO_STOP = "Interrupt the kernel (■) to stop and keep what is measured."
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>body{{margin:0}}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
 
 def chart(result: Measured) -> Tree | None:
     """The picture that says most about a result; None as long as nothing was measured."""
@@ -110,8 +91,7 @@ def html(result: Measured) -> str:
 
 def write_page(result: Measured, path: Path) -> Path:
     """One HTML file with everything in it; raises CannotWrite."""
-    page = _PAGE.format(title=escape(f"{result.title} - inductor_lab"), body=html(result))
-    return write_text(path, page, "report")
+    return write_text(path, page(result.title, html(result)), "report")
 
 
 class RunningBenchmark(anywidget.AnyWidget):

@@ -1,4 +1,5 @@
-"""The front end as one text: the ES modules beside this file joined to one, and the style sheet."""
+"""The front end as one text: the ES modules beside this file joined to one, and the style sheet;
+and the frame of a page that has it all inside."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -87,6 +89,27 @@ def bench_widget_script() -> str:
 @cache
 def bench_style() -> str:
     return _read("bench.css")
+
+
+def page(title: str, body: str, *styles: str) -> str:
+    """An HTML file that fetches nothing, around `body`."""
+    sheets = "\n".join(f"<style>{text}</style>" for text in ("body{margin:0}", *styles))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>{escape(title)} - inductor_lab</title>
+{sheets}
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
 
 
 def json_for_html(data: Mapping[str, Any]) -> str:

@@ -138,6 +138,8 @@ class Builder:
         self.node: torch.fx.Node | None = None
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
+        self.told: set[sympy.Symbol] = set()
+        """Those that no input tells, but a step of the program."""
         self.numbers: dict[sympy.Symbol, TensorValue] = {}
         """Numbers that are read from tensors, and the tensor of each."""
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
@@ -315,11 +317,24 @@ class Builder:
         )
         return tuple(b and TensorValue.of(b) for b in made)
 
-    def number(self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol) -> None:
-        """A call that tells what a symbol is."""
+    def number(
+        self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
+    ) -> sympy.Symbol:
+        """A call that tells a number when the program runs; its symbol, new if none is given."""
+        assert self.node is not None, "no node is being lowered"
+        symbol = symbol or sympy.Symbol(f"{self.node.name}_at", integer=True)
         step = ExternCall((None,), op, tuple(args), (), "number", self.origins, symbol)
         self.steps.append(step)
-        self.symbols.add(symbol)
+        self._tell({symbol})
+        return symbol
+
+    def is_told(self, *sizes: Size) -> bool:
+        """Does one of the sizes depend on what only a step of the program tells?"""
+        return not self.told.isdisjoint(symbols_in(sizes))
+
+    def _tell(self, symbols: set[sympy.Symbol]) -> None:
+        self.told |= symbols - self.symbols
+        self.symbols |= symbols
 
     def strided(self, value: TensorValue) -> tuple[TensorValue, Layout]:
         """The value and its strides in its buffer; a copy is made where no strides describe it."""
@@ -333,7 +348,7 @@ class Builder:
 
     def _new(self, facts: Facts, kind: BufferKind, exact: bool = False) -> Buffer:
         if kind is BufferKind.EXTERN:
-            self.symbols |= {size for size in facts.shape if isinstance(size, sympy.Symbol)}
+            self._tell({size for size in facts.shape if isinstance(size, sympy.Symbol)})
         unknown = symbols_in(facts.shape) - self.symbols
         if unknown:
             raise LabError(

@@ -21,7 +21,7 @@ from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.table import Piece, in_piece, known_numbers, pieces_along_last
 from inductor_lab.lower.tensor import TensorValue, identity
-from inductor_lab.lower.view import begin_of_slice
+from inductor_lab.lower.view import begin_of_slice, place_of
 
 aten = torch.ops.aten
 
@@ -121,7 +121,7 @@ def slice_scatter(
     """`source` at the positions of a slice, x elsewhere."""
     dim %= x.ndim
     at = identity(build.result.shape)
-    first = begin_of_slice(x.shape[dim], start)
+    first = begin_of_slice(build, x.shape[dim], start)
     moved = at[dim] - first
     length = source.shape[dim]
     tests = [compare(build, "ge", moved, 0)] if not is_int(first, 0) else []
@@ -142,9 +142,7 @@ def select_scatter(
     """`source` at one position of a dimension, x elsewhere."""
     dim %= x.ndim
     at = identity(build.result.shape)
-    place = size_of(index)
-    if isinstance(place, int) and place < 0:
-        place = add_sizes(place, x.shape[dim])
+    place = place_of(build, x.shape[dim], index)
     value = build.load(source, (*at[:dim], *at[dim + 1 :]))
     test = compare(build, "eq", at[dim], place)
     return build.pointwise(build.op("where", test, value, build.load(x, at)))

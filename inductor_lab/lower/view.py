@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import sympy
 import torch
 
-from inductor_lab.ir.index import Size, add_sizes, mul_sizes
+from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
@@ -99,10 +98,7 @@ def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
 @lowers(aten.select.int)
 def select(build: Builder, x: TensorValue, dim: int, index: Any) -> TensorValue:
     """One position of a dimension."""
-    position = size_of(index)
-    if _bound_as(build, "storage_offset"):
-        position = _told(build, OPERATORS.position_in, (x.shape[dim % x.ndim], position))
-    return came_by(build, tensor.select(x, dim, position))
+    return came_by(build, tensor.select(x, dim, place_of(build, x.shape[dim % x.ndim], index)))
 
 
 @lowers(aten.slice.Tensor)
@@ -116,12 +112,11 @@ def slice_dim(
 ) -> TensorValue:
     """Every `step`-th position of a dimension between start and end."""
     dim %= x.ndim
-    first, length = begin_of_slice(x.shape[dim], start), build.result.shape[dim]
-    if _bound_as(build, "storage_offset"):
-        first = _told(build, OPERATORS.first_of_slice, (x.shape[dim], first))
-    for symbol in _bound_as(build, "size"):
+    size, length = x.shape[dim], build.result.shape[dim]
+    first = begin_of_slice(build, size, start)
+    if build.node is not None and length in build.node.meta.get("unbacked_bindings", ()):
         bounds = (None if bound is None else size_of(bound) for bound in (start, end))
-        _told(build, OPERATORS.length_of_slice, (x.shape[dim], *bounds, step), symbol)
+        build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step), length)
     return came_by(build, tensor.slice_dim(x, dim, first, step, length))
 
 
@@ -129,32 +124,25 @@ AT_NUMBERS = frozenset({aten.select.int, aten.slice.Tensor})
 """Views whose place may be a number that is read from a tensor."""
 
 
-def _bound_as(build: Builder, method: str) -> list[sympy.Symbol]:
-    """The symbols that the node's result alone tells, by a method of the tensor (`"size"`)."""
-    assert build.node is not None, "no node is being lowered"
-    told = build.node.meta.get("unbacked_bindings") or {}
-    return [symbol for symbol, way in told.items() if getattr(way[0], "name", "") == method]
-
-
-def _told(
-    build: Builder, op: Any, args: Sequence[Size | None], symbol: sympy.Symbol | None = None
-) -> sympy.Symbol:
-    """What `op` will return, as a symbol."""
-    assert build.node is not None, "no node is being lowered"
-    symbol = symbol or sympy.Symbol(f"{build.node.name}_first", integer=True)
-    build.number(str(op.default), args, symbol)
-    return symbol
-
-
-def begin_of_slice(size: Size, start: Any) -> Size:
+def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
     """The first position of a slice: None is 0, negative counts from the end, and it is clamped."""
     first = 0 if start is None else size_of(start)
+    if not is_int(first, 0) and build.is_told(first, size):
+        return build.number(str(OPERATORS.first_of_slice.default), (size, first))
     if isinstance(first, int) and first < 0:
         first = add_sizes(first, size)
     if isinstance(first, int):
         first = max(first, 0)
         return min(first, size) if isinstance(size, int) else first
     return first
+
+
+def place_of(build: Builder, size: Size, index: Any) -> Size:
+    """A position counted from the front; a negative one counts from the end."""
+    place = size_of(index)
+    if build.is_told(place):
+        return build.number(str(OPERATORS.position_in.default), (size, place))
+    return add_sizes(place, size) if isinstance(place, int) and place < 0 else place
 
 
 @lowers(aten.diagonal.default)

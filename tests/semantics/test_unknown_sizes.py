@@ -80,6 +80,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "rounded": (rounded, (REAL,)),
     "yes or no": (yes_or_no, (REAL,)),
     "rows of unknown many": (lambda x, i: x[x > 0][i] * 2, (REAL, WHOLE[:3])),
+    "last of few": (lambda x: (x[x > 2.5][-4:] * 2, x[x > 9][-1:], x[x > 9][1:]), (REAL,)),
     "largest": (lambda x: x[x > 0].max() + x[x < 0].argmin(), (REAL,)),
     "pair": (pair, (torch.tensor([2, 3]), REAL)),
 }
@@ -160,8 +161,17 @@ def computed(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return y, y[:, i : i + 2], y[i], (x.exp()[:, i : i + 2] + 1).sum(0), (x + 1)[i] * 2
 
 
+def written(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Writes at such places."""
+    i, y, z = at.item(), x.clone(), x.clone()
+    y[i] = 7.0
+    z[i:, 1:4:2].mul_(2.0)
+    x[:, i : i + 2] += 1
+    return y, z
+
+
 @pytest.mark.parametrize("at", [0, 1, 3, -1, -2])
-@pytest.mark.parametrize("function", [window, ends, computed])
+@pytest.mark.parametrize("function", [window, ends, computed, written])
 def test_a_view_at_a_place_that_the_data_tell(function: Callable[..., Any], at: int) -> None:
     def make() -> tuple[torch.Tensor, torch.Tensor]:
         return wave(4, 6), torch.tensor(at)
