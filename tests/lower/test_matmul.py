@@ -1,0 +1,84 @@
+"""A row times weights kept in few bits is a loop nest; other products stay the library's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.ir.program import ExternCall
+
+K, N = 96, 160
+Given = tuple[torch.Tensor, ...]
+
+
+def given(rows: int = 1, dtype: torch.dtype = torch.float32) -> Given:
+    torch.manual_seed(0)
+    w = torch.randint(-127, 128, (N, K), dtype=torch.int8)
+    return torch.randn(rows, K).to(dtype), w, torch.rand(N).to(dtype), torch.randn(N).to(dtype)
+
+
+def scaled(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    return torch.nn.functional.linear(x, w.to(x.dtype) * scale[:, None], bias)
+
+
+def scaled_after(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    return torch.nn.functional.linear(x, w.to(x.dtype)) * scale + bias
+
+
+def shifted(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    return x @ ((w.to(x.dtype) - 3) * scale[:, None]).t()
+
+
+def calls_of(function: Callable[..., torch.Tensor], tensors: Given) -> list[str]:
+    part = lab.inspect(function, *tensors).graphs[0].forward
+    return [step.op for step in part.schedule.steps if isinstance(step, ExternCall)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("function", [scaled, scaled_after, shifted])
+def test_a_row_times_int8_weights(function: Callable[..., torch.Tensor], dtype: torch.dtype):
+    tensors = given(dtype=dtype)
+    c = lab.inspect(function, *tensors)
+    part = c.graphs[0].forward
+    (group,) = part.schedule.groups
+    assert len(part.schedule.steps) == 1
+    assert not any(part.schedule.program.buffers[b].layout.size == (N, K) for b in group.stored)
+    exact = function(*(t.double() if t.is_floating_point() else t for t in tensors))
+    bound = 1e-6 if dtype is torch.float32 else 1e-2
+    assert (c.result.double() - exact).abs().max() / exact.abs().max() < bound
+    for stage in (part.loops, part.schedule):
+        (found,) = stage.run(*c.graphs[0].inputs)
+        torch.testing.assert_close(found, c.result, rtol=1e-5 if bound < 1e-5 else 1e-2, atol=1e-3)
+
+
+def across(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    return x @ (w.t().contiguous().to(x.dtype) * scale)
+
+
+def pairs(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    halves = torch.stack((w & 15, w >> 4), -1).reshape(N, 2 * K)
+    return torch.nn.functional.linear(torch.cat((x, x), 1), halves.to(x.dtype))
+
+
+def test_the_library_multiplies_otherwise() -> None:
+    assert calls_of(scaled, given(rows=2)) == ["aten.addmm.default"]
+    assert calls_of(across, given()) == ["aten.mm.default"]
+    assert calls_of(pairs, given()) == ["aten.mm.default"]
+    assert calls_of(scaled, given(dtype=torch.float16)) == ["aten.addmm.default"]
+    x, w, _, bias = given()
+    wide = w.to(torch.float32)
+    times_two: Callable[..., torch.Tensor] = lambda x, w: x @ (w * 2).t()  # noqa: E731
+    assert calls_of(times_two, (x, wide)) == ["aten.mm.default"]
+    twice: Callable[..., torch.Tensor] = lambda b, x, w: torch.addmm(  # noqa: E731
+        b, x, w.float().t(), alpha=2
+    )
+    assert calls_of(twice, (bias, x, w)) == ["aten.addmm.default"]
+
+
+def test_symbolic_sizes_stay_with_the_library() -> None:
+    function = lab.compile(scaled, dynamic=True)
+    tensors = given()
+    torch.testing.assert_close(function(*tensors), scaled(*tensors), rtol=1e-5, atol=1e-3)
