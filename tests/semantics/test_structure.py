@@ -148,18 +148,31 @@ def test_checkpoint() -> None:
     check_gradients(function, wave(3, 4))
 
 
-def test_checkpoint_repeats_its_random_numbers() -> None:
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoint_repeats_its_random_numbers(reentrant: bool) -> None:
     def function(x):
         def inner(y):
             return F.dropout(y.sin(), 0.5).sin()
 
-        return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False)
+        return torch.utils.checkpoint.checkpoint(inner, x * 1, use_reentrant=reentrant)
 
     x = torch.ones(1000, requires_grad=True)
     result = lab.compile(function)(x)
     result.sum().backward()
     assert 300 < (result != 0).sum() < 700
     assert torch.equal(result != 0, x.grad != 0)
+
+
+def test_a_seed_repeats_random_numbers() -> None:
+    compiled = lab.compile(lambda x: F.dropout(x, 0.5))
+    runs, states = [], []
+    for _ in range(2):
+        torch.manual_seed(3)
+        runs.append([compiled(torch.ones(1000)) for _ in range(2)])
+        states.append(torch.get_rng_state())
+    assert_same(runs[0], runs[1])
+    assert torch.equal(*states)
+    assert not torch.equal(*runs[0])
 
 
 def test_dropout_keeps_its_mask_for_the_gradient() -> None:
