@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 import torch._dynamo
 
-from benchmarks.workloads import Workload
+from benchmarks.workloads import Built, Workload
 from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.jobs import difference, job, tolerance, values_in
 from inductor_lab.bench.machine import machine
@@ -72,8 +72,9 @@ def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchR
     bytes.
     """
     contenders, jobs = {}, {}
+    shared = workload.build() if workload.gradient else None  # parameters are told by identity
     for name in names:
-        run, took, failure = first_call(workload, name)
+        run, took, failure = first_call(workload, name, shared)
         compiled = None if name == EAGER else CompileTime(cold=took)
         contenders[name] = Contender(name, compiled, failure=failure)
         if run is not None:
@@ -95,9 +96,11 @@ def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchR
     return BenchResult(workload.name, workload.kind, machine(), tuple(contenders.values()), timings)
 
 
-def first_call(workload: Workload, name: str) -> tuple[Any, float | None, str]:
+def first_call(
+    workload: Workload, name: str, built: Built | None = None
+) -> tuple[Any, float | None, str]:
     """What to call and its first results, its seconds; or the reason why a compiler failed."""
-    fn, args = workload.build()
+    fn, args = built or workload.build()
     if name != EAGER:
         torch._dynamo.lookup_backend(name)  # imported before the clock starts
     run = job(fn if name == EAGER else torch.compile(fn, backend=name), args, {}, workload.gradient)

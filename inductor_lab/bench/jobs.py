@@ -32,7 +32,8 @@ def job(
         results = list(values_in(call()))
         tensors = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
         if not ends:
-            ends.extend((leaves_of(tensors), [torch.ones_like(tensor) for tensor in tensors]))
+            leaves = in_order(leaves_of(tensors), (args, kwargs))
+            ends.extend((leaves, [torch.ones_like(tensor) for tensor in tensors]))
         gradients = torch.autograd.grad(tensors, ends[0], ends[1])
         return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *gradients]
 
@@ -63,6 +64,15 @@ def leaves_of(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         seen.update(below)
         waiting += below
     return found
+
+
+def in_order(leaves: Sequence[torch.Tensor], given: Any) -> list[torch.Tensor]:
+    """Arguments as they were given, then parameters: the same order for everybody who shares them.
+
+    A compiled function has another autograd graph, with its leaves in another order.
+    """
+    places = {id(value): n for n, value in enumerate(values_in(given))}
+    return sorted(leaves, key=lambda leaf: (places.get(id(leaf), len(places)), id(leaf)))
 
 
 def difference(expected: Any, found: Any) -> float:

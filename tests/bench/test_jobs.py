@@ -74,3 +74,19 @@ def test_descriptions_are_short() -> None:
     assert describe(torch.ones(2, 3)) == "f32[2, 3]"
     assert describe(np.zeros(4)) == "float64[4]"
     assert describe(3) == "3" and describe(list(range(100))) == "list"
+
+
+def test_gradients_of_all_contenders_are_in_one_order() -> None:
+    """A compiled function has its leaves in another order than eager's graph."""
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 5))
+    x, y = torch.randn(2, 3, requires_grad=True), torch.randn(2, 5, requires_grad=True)
+
+    def work(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return y.sin() * layers(x)
+
+    eager = job(work, (x, y), {}, backward=True)()
+    for other in (work, torch.compile(work, backend="inductor_lab")):
+        assert difference(eager, job(other, (x, y), {}, backward=True)()) < 1e-5
+    result = work(x, y)
+    expected = torch.autograd.grad(result, [x, y], torch.ones_like(result))
+    assert difference(expected, tuple(eager[1:3])) < 1e-6
