@@ -5,6 +5,7 @@ constant_folding          full([4], 2) * 3           → full([4], 6)
 common_subexpressions     sin(x) + sin(x)            → s = sin(x); s + s
 identities                view(view(x, a), b) * 1    → view(x, b)
 attention                 softmax(q @ k.mT) @ v      → flash_attention(q, k, v)
+convolutions              conv(x, w) * s + b         → conv(x, w * s, b), channels last
 dead_code                 what nobody uses           → gone
 ```
 
@@ -28,6 +29,7 @@ from inductor_lab.errors import BadOption, working_on
 from inductor_lab.options import Options
 from inductor_lab.rewrite.aliases import Aliases
 from inductor_lab.rewrite.attention import fused_attention
+from inductor_lab.rewrite.convolutions import ChannelsLast, convolutions_of, folded_norm
 from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
@@ -48,7 +50,7 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
     span_of = _span if record else _not_asked
     off = _switched_off(options)
     if options.target is not None:
-        off |= {"attention"}  # it is made of a call for CPUs
+        off |= {"attention", "convolutions"}  # they are made for CPUs
     work = _copy(module)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
@@ -66,7 +68,7 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
 
 
 def _switched_off(options: Options) -> frozenset[str]:
-    known = [*PASSES, *RULES]
+    known = [*PASSES, *RULES, "batch_norm", "channels_last"]
     for name in options.rewrites_off:
         if name not in known:
             raise BadOption("rewrites_off", name, f"names of {', '.join(known)}")
@@ -172,6 +174,24 @@ def attention(
             _erase_after(latest, node)
 
 
+def convolutions(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
+    """Lay images out with the channels last; fold what follows a convolution into its weights."""
+    if Aliases(module.graph).written or not convolutions_of(module):
+        return
+    yield from dead_code(module, off, span_of)
+    nodes = convolutions_of(module)
+    with working_on(tuple(node.name for node in nodes)):
+        if "channels_last" in off or not ChannelsLast(module, nodes).apply():
+            return
+    for node in nodes:
+        yield Fired("channels_last", node.name, node.name, span_of(node))
+        found = None if "batch_norm" in off else folded_norm(node)
+        if found is not None:
+            yield _replace("batch_norm", *found, span_of)
+
+
 def _erase_after(latest: Node, node: Node) -> None:
     """Take back the nodes between `latest` and `node`, which a rule added in vain."""
     while node.prev is not latest:
@@ -214,6 +234,13 @@ def _not_asked(node: Node) -> None:
 
 PASSES: dict[str, Pass] = {
     run.__name__: run
-    for run in (constant_folding, common_subexpressions, identities, attention, dead_code)
+    for run in (
+        constant_folding,
+        common_subexpressions,
+        identities,
+        attention,
+        convolutions,
+        dead_code,
+    )
 }
 """Every pass by name, in the order they run."""

@@ -1,0 +1,225 @@
+"""Images laid out with the channels last and batch norms folded: the same results and strides."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+import inductor_lab as lab
+from inductor_lab import torch_api
+from inductor_lab.rewrite import convolutions
+
+SIZE = 32
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_api.reset()
+    monkeypatch.setattr(convolutions, "SMALLEST", 1)
+
+
+class Residual(nn.Module):
+    """A little of everything that nets of convolutions do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+        )
+        self.first = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.SiLU())
+        self.deep = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.BatchNorm2d(8))
+        self.wide = nn.Sequential(nn.Conv2d(8, 16, 1, 2), nn.BatchNorm2d(16, affine=False))
+        self.head = nn.Linear(16 * 16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        x = torch.relu(x + self.deep(self.first(x)))
+        return self.head(self.wide(x).flatten(1))
+
+
+def net(module: nn.Module | None = None) -> nn.Module:
+    torch.manual_seed(0)
+    module = module or Residual()
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 2)
+            if part.affine:
+                part.weight.data.normal_()
+                part.bias.data.normal_()
+    return module.eval()
+
+
+def images(batch: int = 2, channels: int = 3) -> torch.Tensor:
+    return torch.randn(batch, channels, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+
+
+def inspected(module: nn.Module, x: torch.Tensor, **options: object) -> lab.Compilation:
+    with torch.no_grad():
+        return lab.inspect(module, x, options=options)
+
+
+def fired(c: lab.Compilation, part: str = "forward") -> Counter[str]:
+    rewrites = getattr(c.graphs[0], part).rewrites
+    return Counter(f.rule for f in rewrites.fired if f.rule in ("channels_last", "batch_norm"))
+
+
+def right(module: nn.Module, c: lab.Compilation, x: torch.Tensor) -> None:
+    with torch.no_grad():
+        expected = module(x)
+        exact = module.double()(x.double())
+        module.float()
+    forward, inputs = c.graphs[0].forward, c.graphs[0].inputs
+    for got in (c.result, forward.loops.run(*inputs)[0], forward.schedule.run(*inputs)[0]):
+        assert got.stride() == expected.stride()
+        torch.testing.assert_close(got.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_a_net_is_laid_out_and_its_norms_are_folded() -> None:
+    module, x = net(), images()
+    c = inspected(module, x)
+    assert fired(c) == {"channels_last": 4, "batch_norm": 4}
+    right(module, c, x)
+    host = str(c.graphs[0].forward.host)
+    assert host.count("aten.convolution") == 4
+    changed = [n.name for n in c.graphs[0].forward.rewrites.module.graph.nodes if _is_copy(n)]
+    assert len(changed) <= 4 + 2, "weights, the image, and one for the flat view"
+
+
+def _is_copy(node: torch.fx.Node) -> bool:
+    return node.target is torch.ops.aten.clone.default
+
+
+def test_it_can_be_switched_off() -> None:
+    module, x = net(), images()
+    assert fired(inspected(module, x, rewrites_off=("batch_norm",))) == {"channels_last": 4}
+    for name in ("channels_last", "convolutions"):
+        c = inspected(module, x, rewrites_off=(name,))
+        assert not fired(c)
+        right(module, c, x)
+    assert not fired(inspected(module, x, target="cuda:90"))
+
+
+def test_images_that_are_returned_keep_their_strides() -> None:
+    class Features(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            x = self.net.stem(x)
+            small = self.net.wide(self.net.first(x))
+            return small, small.transpose(1, 3)
+
+    module, x = Features().eval(), images()
+    with torch.no_grad():
+        expected, got = module(x), inspected(module, x).result
+        for a, b in zip(got, expected, strict=True):
+            assert a.stride() == b.stride()
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+        given = x.contiguous(memory_format=torch.channels_last)
+        expected, got = module(given), inspected(module, given).result
+        for a, b in zip(got, expected, strict=True):
+            assert a.stride() == b.stride()
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_changed_parameters_are_followed_however_they_are_changed() -> None:
+    module, x = net(), images()
+    fast = lab.compile(module)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+        for part in module.modules():
+            if isinstance(part, nn.Conv2d | nn.BatchNorm2d) and part.weight is not None:
+                part.weight.data.mul_(-0.5)  # which no version counter sees
+            if isinstance(part, nn.BatchNorm2d):
+                part.running_mean.add_(1)
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+        module.load_state_dict(net().state_dict())
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+def test_training_is_left_alone() -> None:
+    x, results = images(), []
+    for compiled in (False, True):
+        module = net().train()
+        run = lab.compile(module) if compiled else module
+        run(x).square().sum().backward()
+        results.append([p.grad for p in module.parameters()] + list(module.buffers()))
+    for expected, got in zip(*results, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+    c = lab.inspect(net().train(), x)
+    c.result.sum().backward()
+    assert not fired(c) and not fired(c, "backward")
+
+
+def test_gradients_in_eval_mode() -> None:
+    x, grads = images(), []
+    for compiled in (False, True):
+        module = net()
+        run = lab.compile(module) if compiled else module
+        given = x.clone().requires_grad_()
+        run(given).square().sum().backward()
+        grads.append([given.grad, *(p.grad for p in module.parameters())])
+    for expected, got in zip(*grads, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_other_batches() -> None:
+    module = net()
+    fast = lab.compile(module, dynamic=True)
+    with torch.no_grad():
+        for batch in (2, 5, 1):
+            x = images(batch)
+            torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+def test_what_looks_at_memory_is_left_alone() -> None:
+    class Raw(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.net.stem(x)
+            return self.net.wide(self.net.first(y + 1)).sum() + y.as_strided((4, 3), (5, 7)).sum()
+
+    module, x = Raw().eval(), images()
+    c = inspected(module, x)
+    assert not fired(c)
+    right(module, c, x)
+
+
+def test_large_weights_and_small_images_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = torch.randn(64, 64, 3, 3)
+    c = lab.inspect(lambda x: nn.functional.conv2d(x, weight).relu(), torch.randn(1, 64, 4, 4))
+    assert not fired(c)
+    monkeypatch.setattr(convolutions, "SMALLEST", 2**30)
+    assert not fired(inspected(net(), images()))
+
+
+def test_only_what_is_one_number_for_each_channel_is_folded() -> None:
+    class Other(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+            self.plane = nn.Parameter(torch.randn(8, 16, 16))
+            self.scale = nn.Parameter(torch.randn(8, 1, 1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.net.stem[0](x)
+            z = self.net.first[0](y * self.plane)
+            used = self.net.first[0](y)
+            z = self.scale - z * self.scale + used * self.scale + used
+            return self.net.head(self.net.wide(z).mean((2, 3)).repeat(1, 16))
+
+    module, x = Other().eval(), images()
+    c = inspected(module, x)
+    assert fired(c)["channels_last"] == 4
+    right(module, c, x)
