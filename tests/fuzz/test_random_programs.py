@@ -1,4 +1,4 @@
-"""A hundred random programs from fixed seeds, in every way to compile; `make fuzz` checks more."""
+"""Random programs from fixed seeds, in every way to compile; `make fuzz` checks more."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from tests.fuzz.check import Call, Wrong, check, compare
 from tests.fuzz.program import Input, Program
 from tests.fuzz.run import fuzz
 
-COUNTS = {"default": 40, "dynamic": 25, "unfused": 15, "gradients": 15, "triton": 5}
+RUNS = {
+    "default": (302, 60),
+    "sizes": (301, 30),
+    "gradients": (305, 40),
+    "threads": (304, 40),
+    "triton": (303, 25),
+    "dynamic": (306, 10),
+    "unfused": (307, 10),
+}
+"""Seed and number of programs for each way."""
 
 
-@pytest.mark.parametrize("way", COUNTS)
+@pytest.mark.parametrize("way", RUNS)
 def test_random_programs(way: str) -> None:
-    fuzz(COUNTS[way], seed=2026, way=way)
+    seed, count = RUNS[way]
+    fuzz(count, seed, way)
 
 
 REGRESSIONS = {
