@@ -9,12 +9,18 @@ Each lane of a vector register sums its own elements (`#pragma omp simd reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
 
+from inductor_lab.codegen.cpp_halves import (
+    in_floats,
+    narrowed_stores,
+    side_by_side,
+    widened_loads,
+)
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import Accumulator, Statements
 from inductor_lab.codegen.cpp_text import Writer
@@ -81,8 +87,8 @@ class Rows(Statements):
         threads = self.plan.threads if self.level == 0 else 0
         words = ["parallel for"] if threads else []
         innermost = loop.kind is LoopKind.VECTOR
-        streams = self.streams(loop) if innermost and not self.tiled else []
-        words += ["simd"] if innermost and not self.tiled and not streams else []
+        blocks = innermost and not self.tiled and self.in_need_of_blocks(loop)
+        words += ["simd"] if innermost and not self.tiled and not blocks else []
         if words:
             collapse = f" collapse({threads})" if threads > 1 else ""
             clauses = self.clauses(loop.body)
@@ -99,8 +105,8 @@ class Rows(Statements):
             width = TILE[self.tiled.index(loop.axis)]
             with self.loop(f"{name}_tile", "0", size, str(width)):
                 self.in_tile(loop) if innermost else self.body(loop.body)
-        elif streams:
-            self.in_blocks(loop, streams)
+        elif blocks:
+            self.in_blocks(loop)
         else:
             with self.loop(name, "0", size):
                 if not any(isinstance(s, Loop) and s.kind in POINTS for s in loop.body):
@@ -128,7 +134,7 @@ class Rows(Statements):
             loop = replace(loop, body=self.turned(loop.body))
         with self.loop(outer.name, f"{outer.name}_tile", f"{outer.name}_end"):
             first, end = f"{inner.name}_tile", f"{inner.name}_end"
-            self.stretch(loop, self.streams(loop), first, end, TILE[1])
+            self.stretch(loop, first, end, TILE[1])
 
     def turned(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The body with its transposed loads from local arrays, which loops before it fill.
@@ -171,24 +177,28 @@ class Rows(Statements):
                 self.reduce(loop, "0", size)
             return
         innermost = next(innermost_loops((loop,))) is loop and loop.kind is not LoopKind.ORDERED
-        streams = self.streams(loop) if innermost else []
+        blocks = innermost and self.in_need_of_blocks(loop)
         words = ["parallel for"] if threads else []
-        words += ["simd"] if innermost and not streams else []
+        words += ["simd"] if innermost and not blocks else []
         if words:
             condition = self.condition() if threads else ""
             self.pragma(" ".join(words) + condition + self.clauses(loop.body))
-        if streams:
-            self.in_blocks(loop, streams)
+        if blocks:
+            self.in_blocks(loop)
             return
         with self.threaded(), self.loop(loop.axis.name, "0", size):
             self.body(loop.body)
 
-    # ---- results past the caches -------------------------------------------------------------
+    # ---- blocks: results past the caches, halves as floats --------------------------------------
+
+    def in_need_of_blocks(self, loop: Loop) -> bool:
+        if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
+            return False
+        return bool(self.streams(loop) or widened_loads(loop) or narrowed_stores(loop))
 
     def streams(self, loop: Loop) -> list[Store]:
         """What an innermost loop writes side by side to large results that nobody reads soon."""
-        size = loop.axis.size
-        if not isinstance(size, int) or size < STREAM_BLOCK:
+        if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
             return []
         stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.kind == "store"]
         names = [store.buffer for store in stores]
@@ -197,35 +207,59 @@ class Rows(Statements):
             for store in stores
             if store.buffer in self.plan.streamed
             and names.count(store.buffer) == 1
-            and store.index.is_affine
-            and is_int(store.index.coefficient(loop.axis), 1)
+            and side_by_side(store.index, loop.axis)
         ]
 
-    def in_blocks(self, loop: Loop, streams: list[Store]) -> None:
-        """The loop a block at a time, with results in local arrays that are then streamed."""
+    def in_blocks(self, loop: Loop) -> None:
+        """The loop a block at a time, with some of what it reads and writes in local arrays."""
         name, size = loop.axis.name, self.writer.size(loop.axis.size)
         first, end = f"{name}_block", f"{name}_end"
         with self.threaded(), self.loop(first, "0", size, str(STREAM_BLOCK)):
             stop = f"{first} + {STREAM_BLOCK}"
             self.line(f"const int64_t {end} = {stop} < {size} ? {stop} : {size};")
-            self.stretch(loop, streams, first, end, STREAM_BLOCK)
+            widened, narrowed = widened_loads(loop), narrowed_stores(loop)
+            for let in widened:
+                block, start = f"block_{let.temp.name}", self.block_start(let.value, loop, first)
+                self.line(f"float {block}[{STREAM_BLOCK}];", let.origins)
+                call = f"lab_widen({block}, {start}, {end} - {first});"
+                self.line(call, let.origins, statement=True)
+                self.writer.places[let.temp.name] = f"{block}[{name} - {first}]"
+            self.stretch(loop, first, end, STREAM_BLOCK, widened, narrowed)
+            for let in widened:
+                del self.writer.places[let.temp.name]
 
-    def stretch(self, loop: Loop, streams: list[Store], first: str, end: str, most: int) -> None:
-        """A SIMD loop over so many turns at most; then what it made is streamed."""
-        axis = loop.axis
-        for store in streams:
-            name, ctype = self.writer.buffers[store.buffer], CTYPES[store.value.dtype]
+    def stretch(
+        self,
+        loop: Loop,
+        first: str,
+        end: str,
+        most: int,
+        widened: Sequence[Let] = (),
+        narrowed: Sequence[Store] = (),
+    ) -> None:
+        """A SIMD loop over so many turns at most; then what it made is narrowed or streamed."""
+        axis, streams = loop.axis, [s for s in self.streams(loop) if s not in narrowed]
+        for store in (*narrowed, *streams):
+            name = self.writer.buffers[store.buffer]
+            ctype = "float" if store in narrowed else CTYPES[store.value.dtype]
             self.line(f"{ctype} block_{name}[{most}];", store.origins)
             self.staged[store.buffer] = f"block_{name}[{axis.name} - {first}]"
         self.pragma("simd" + self.clauses(loop.body))
         with self.loop(axis.name, first, end):
-            self.body(loop.body)
-        for store in streams:
+            self.body(in_floats(loop.body, widened, narrowed))
+        for store in (*narrowed, *streams):
             del self.staged[store.buffer]
-            start = store.index.substitute({axis: Index.of(Axis(first, axis.size))})
-            name, place = self.writer.buffers[store.buffer], self.writer.index(start)
-            call = f"lab_stream({name} + {place}, block_{name}, {end} - {first});"
+            name, start = self.writer.buffers[store.buffer], self.block_start(store, loop, first)
+            function = "lab_narrow" if store in narrowed else "lab_stream"
+            call = f"{function}({start}, block_{name}, {end} - {first});"
             self.line(call, store.origins, statement=True)
+
+    def block_start(self, access: Expr | Store, loop: Loop, first: str) -> str:
+        """The address of what the first turn of a block loads or stores."""
+        assert isinstance(access, Load | Store)
+        index = access.index if isinstance(access, Store) else access.index[0]
+        start = index.substitute({loop.axis: Index.of(Axis(first, loop.axis.size))})
+        return f"{self.writer.buffers[access.buffer]} + {self.writer.index(start)}"
 
     def place(self, stmt: Store) -> str:
         return self.staged.get(stmt.buffer) or super().place(stmt)

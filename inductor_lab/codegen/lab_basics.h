@@ -145,6 +145,37 @@ static inline lab_half lab_float_to_half(float x) {
     return (lab_half)(uint16_t)(result | ((bits >> 16) & 0x8000u));
 }
 
+//@ lab_widen lab_narrow
+// Blocks of halves to floats and back, by the machine's own instructions where GCC knows them.
+static inline void lab_widen(float* to, const lab_half* from, int64_t count) {
+    int64_t k = 0;
+#if defined(__F16C__) && defined(__GNUC__)
+    typedef short halves __attribute__((vector_size(16)));
+    typedef float floats __attribute__((vector_size(32)));
+    for (; k + 8 <= count; k += 8) {
+        halves given;
+        __builtin_memcpy(&given, from + k, sizeof(given));
+        floats found = __builtin_ia32_vcvtph2ps256(given);
+        __builtin_memcpy(to + k, &found, sizeof(found));
+    }
+#endif
+    for (; k < count; k++) to[k] = lab_half_to_float(from[k]);
+}
+static inline void lab_narrow(lab_half* to, const float* from, int64_t count) {
+    int64_t k = 0;
+#if defined(__F16C__) && defined(__GNUC__)
+    typedef short halves __attribute__((vector_size(16)));
+    typedef float floats __attribute__((vector_size(32)));
+    for (; k + 8 <= count; k += 8) {
+        floats given;
+        __builtin_memcpy(&given, from + k, sizeof(given));
+        halves found = __builtin_ia32_vcvtps2ph256(given, 0);
+        __builtin_memcpy(to + k, &found, sizeof(found));
+    }
+#endif
+    for (; k < count; k++) to[k] = lab_float_to_half(from[k]);
+}
+
 //@ lab_bfloat16_to_float lab_float_to_bfloat16
 static inline float lab_bfloat16_to_float(lab_bfloat16 b) {
     return lab_bitcast<float>((uint32_t)b << 16);

@@ -1,0 +1,62 @@
+"""float16 in C++: blocks are widened before a loop and narrowed after it, with eager's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.codegen.cpp_backend import Compiled
+
+EVERY = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
+MATRIX = torch.randn(70, 300, generator=torch.Generator().manual_seed(0)).half()
+
+CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
+    "every half": (lambda x: x + 1, (EVERY,)),
+    "two operations": (lambda x: x * 2 + 1, (EVERY,)),
+    "an odd number": (lambda x: x * 3, (EVERY[:65535],)),
+    "not aligned": (lambda x: x * 3, (EVERY[3:],)),
+    "read twice, at two places": (lambda x: x[1:] - x[:-1], (EVERY[:4000],)),
+    "rows": (lambda x: x.exp() / 2, (MATRIX,)),
+    "a broadcast row and a column": (lambda x: x + x[0] * x[:, :1], (MATRIX,)),
+    "short rows": (lambda x: x[:, :40] + 1, (MATRIX,)),
+    "to float and back": (lambda x: (x.float() + 1, x.float().half() * 2), (MATRIX,)),
+    "bits": (lambda x: (x.view(torch.int16) + 1, x + 1), (MATRIX,)),
+    "a choice between halves": (lambda x: torch.where(x > 0, x, -x), (MATRIX,)),
+    "padded": (lambda x: torch.nn.functional.pad(x + 1, (1, 2)), (MATRIX,)),
+    "joined": (lambda x: torch.cat([x + 1, x * 2]), (MATRIX,)),
+    "copied": (lambda x: x.t().contiguous() + 1, (MATRIX,)),
+    "softmax": (lambda x: x.float().softmax(-1).half(), (MATRIX,)),
+    "sums of rows": (lambda x: x - x.sum(-1, keepdim=True), (MATRIX,)),
+    "rounded to bfloat16": (lambda x: (x + 1).bfloat16(), (MATRIX,)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_of_eager(case: str) -> None:
+    function, inputs = CASES[case]
+    got, expected = Compiled()(function)(*inputs), function(*inputs)
+    loose = case in ("rows", "softmax", "sums of rows")  # other ways to exp and to sum
+    exact = {"rtol": 2e-3, "atol": 1e-3} if loose else {"rtol": 0, "atol": 0}
+    torch.testing.assert_close(got, expected, equal_nan=True, **exact)
+
+
+def test_a_written_input() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.mul_(2).add_(1)
+
+    given, expected = MATRIX.clone(), MATRIX.clone()
+    assert torch.equal(Compiled()(function)(given), function(expected))
+    assert torch.equal(given, expected)
+
+
+def test_what_is_used_as_halves_stays_so() -> None:
+    compiler = Compiled()
+    compiler(lambda x: (x + 1, torch.where(x > 0, x, -x)))(MATRIX)
+    text = "\n".join(str(kernel.code) for kernel in compiler.kernels)
+    assert "lab_widen" not in text
+    compiler = Compiled()
+    compiler(lambda x: x + 1)(MATRIX)
+    assert "lab_widen(block_t0, in0 + i0_block" in str(compiler.kernels[0].code)
+    assert "lab_narrow(out0 + i0_block" in str(compiler.kernels[0].code)
