@@ -96,7 +96,7 @@ def _no_padding(amount: Size) -> bool:
 def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     """Dimensions read backwards; a copy, as in eager."""
     at = list(identity(build.result.shape))
-    for d in dims:
+    for d in dims if at else ():  # a scalar may be turned around its dimension 0
         at[d] = (at[d] * -1) + add_sizes(x.shape[d], -1)
     return build.pointwise(build.load(x, at))
 

@@ -70,6 +70,10 @@ CASES: dict[str, Case] = {
         lambda x: (x.norm(dim=-1), torch.linalg.vector_norm(x, 3.0, (-1, 0))),
         lambda: (floats(4, 3, 1),),
     ),
+    "a scalar that is flipped": (
+        lambda x: x.sum().flip(0) + x.median(-1).values.flip(-1),
+        lambda: (torch.arange(9),),
+    ),
     "the absolute value of a byte's negative": (
         lambda x: (-x).abs().to(torch.float64),
         lambda: (torch.arange(0, 250, 7, dtype=torch.uint8),),
