@@ -1,4 +1,4 @@
-"""Where a slice begins, and how long it is, for bounds that only the data tell.
+"""Operators of ours, for what is known only at run time: where a slice begins, how long it is.
 
     i = t.item(); x[:, i:]        u1 = inductor_lab.first_of_slice.default(5, u0)
                                   u2 = inductor_lab.length_of_slice.default(5, u0, None, 1)
@@ -35,10 +35,19 @@ def position_in(size: int, index: int) -> int:
     return index % size
 
 
+def placed(x: torch.Tensor, beside: torch.Tensor, more: int) -> torch.Tensor:
+    """A copy of `x` with its strides, as far into its storage as `beside` is, and `more`."""
+    offset = beside.storage_offset() + more
+    end = 1 + sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True))
+    storage = x.new_empty(offset + (end if x.numel() else 0))
+    return storage.as_strided(x.shape, x.stride(), offset).copy_(x)
+
+
 for _function, _signature in (
     (first_of_slice, "(SymInt size, SymInt? start) -> SymInt"),
     (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt"),
     (position_in, "(SymInt size, SymInt index) -> SymInt"),
+    (placed, "(Tensor x, Tensor beside, SymInt more) -> Tensor"),
 ):
     _LIBRARY.define(_function.__name__ + _signature)  # type: ignore[no-untyped-call]
     _LIBRARY.impl(  # type: ignore[no-untyped-call]

@@ -25,6 +25,7 @@ from torch.fx.node import map_aggregate, map_arg
 from inductor_lab.errors import LabError, MayBeEmpty, working_on
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.ops import ELEMENTS
+from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
@@ -270,7 +271,8 @@ class _Walk:
         if not isinstance(value, TensorValue):
             return value
         self.build.begin(result)
-        return self._strided_output(value, Facts.of(result.meta["val"]))
+        output = self._strided_output(value, Facts.of(result.meta["val"]))
+        return self._beside(output, value)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
@@ -281,6 +283,24 @@ class _Walk:
         (again,) = self.build.extern("aten.alias.default", (output,), reason="alias")
         assert again is not None, "alias returns a tensor"
         return self._strided_output(again, self.build.result)
+
+    def _beside(self, output: BufferView, value: TensorValue) -> BufferView:
+        """A view of what an input becomes, placed in its storage as it will be in the input's.
+
+        Where sizes are symbolic, AOTAutograd makes the result from the input and that place.
+        """
+        node = self.module.graph.output_node()
+        for write, new in zip(reversed(self.writes), reversed(node.args[0]), strict=False):
+            same = self.values[new].buffer == value.buffer != write.input
+            if same and symbols_in(output.layout.size):
+                layout = self.build.buffers[write.input].layout
+                given = (output, BufferView(write.input, layout), output.layout.offset)
+                facts = Facts(output.layout.size, output.layout.stride, value.dtype, value.device)
+                op = str(OPERATORS.placed.default)
+                (moved,) = self.build.extern(op, given, None, [facts], "place in storage")
+                assert moved is not None, "it returns a tensor"
+                return BufferView(moved.buffer, Layout(facts.shape, facts.stride))
+        return output
 
     def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
         """What an input becomes: not an input itself, which may be written to first, unless they

@@ -56,13 +56,11 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
         value = build.convert(build.load(parts[n], moved), facts.dtype)
         if len(parts) == 1:
             return build.pointwise(value)
-        last = n == len(parts) - 1
-        test = (
-            compare(build, "ge", at[dim], starts[n])
-            if last
-            else compare(build, "lt", at[dim], starts[n + 1])
-        )
-        body = masked(build, test, value, body)
+        # both ends of an inner part: it may be read before it is known that an earlier one is meant
+        tests = [compare(build, "ge", at[dim], starts[n])] if n > 0 else []
+        if n < len(parts) - 1:
+            tests.append(compare(build, "lt", at[dim], starts[n + 1]))
+        body = masked(build, both_hold(build, tests), value, body)
     return build.pointwise(body)
 
 

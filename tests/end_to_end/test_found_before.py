@@ -25,7 +25,25 @@ def computed_and_read(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, .
     return torch.cat([low, low]), (placed - y) * low
 
 
+def summed_in_three_parts(x: torch.Tensor) -> torch.Tensor:
+    y = x.roll((1, -1), (0, -1))
+    return torch.stack([y, y + 1, x]).sum(0)
+
+
+def losses_of_two_dtypes(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    huber = torch.nn.functional.huber_loss
+    return [huber(x, y, reduction=kind) for kind in ("none", "mean", "sum")]
+
+
 CASES: dict[str, Case] = {
+    "the middle one of three parts is not read before it begins": (
+        summed_in_three_parts,
+        lambda: (floats(5, 5),),
+    ),
+    "a loss has the dtype of its input": (
+        losses_of_two_dtypes,
+        lambda: (floats(5, 5), floats(5, 5, dtype=torch.float64).exp()),
+    ),
     "a NaN as a double constant": (
         lambda x: torch.special.xlog1py(x, x),
         lambda: (floats(5, dtype=torch.float64),),
@@ -85,6 +103,21 @@ CASES: dict[str, Case] = {
 def test_found_before(name: str) -> None:
     function, make = CASES[name]
     assert_close(lab.compile(function)(*make()), function(*make()), equal_nan=True)
+
+
+def test_a_returned_view_of_a_written_view_of_any_size() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.reshape(-1).unflatten(0, (-1, 1))
+        x[:, 0], x[:, -1] = x[:, -1].clone(), x[:, 0].clone()
+        return y
+
+    compiled = lab.compile(function, dynamic=True)
+    for rows, first in ((4, 1), (7, 1), (5, 0), (6, 2)):
+        given, copy = (floats(rows, 1, 6)[first:] for _ in range(2))
+        found, expected = compiled(given), function(copy)
+        assert_close((found, given), (expected, copy))
+        assert found.data_ptr() == given.data_ptr()
+        assert found.storage_offset() == expected.storage_offset()
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
