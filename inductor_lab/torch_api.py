@@ -40,6 +40,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.graph import magic_methods as _infix
 from torch.fx.node import _get_qualified_name
 from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
@@ -390,6 +391,12 @@ def surely_positive(size: Any, fake: torch.Tensor) -> bool:
     if isinstance(size, int):
         return size > 0
     return bool(fake.fake_mode.shape_env.bound_sympy(size).lower > 0)
+
+
+def surely_one(size: Any) -> bool:
+    """Is a computed size 1 by the guards so far?  (A plain symbol that is 1 is none any more.)"""
+    plain = isinstance(size, int) or size.node.expr.is_Symbol
+    return not plain and statically_known_true(size == 1)
 
 
 def nbytes_hint(value: Any) -> int:

@@ -148,8 +148,10 @@ class Columns(Statements):
             self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
             outside = {acc.name: self.writer.places[acc.name] for acc in sums}
             for acc in sums:
-                self._array(f"block_{acc.name}", acc.ctype)
-                self.writer.places[acc.name] = self.writer.places[f"block_{acc.name}"]
+                around = outside[acc.name].split("[")[0]  # a block itself, where loops are nested
+                name = f"block_{around if around.startswith('block_') else acc.name}"
+                self._array(name, acc.ctype)
+                self.writer.places[acc.name] = self.writer.places[name]
             self._each(sums, lambda acc: f"{self.writer.temp(acc.name)} = 0;")
             self._rows(loop, f"{axis}_block", f"{axis}_end")
             inside = {acc.name: self.writer.temp(acc.name) for acc in sums}

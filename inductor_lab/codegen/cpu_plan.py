@@ -91,8 +91,7 @@ def plan_of(tree: tuple[Stmt, ...]) -> CpuPlan:
         return CpuPlan(simd, 0, False, None, work=work)
     count = product(loop.axis.size for loop in points)
     if ordered:
-        levels = _levels(points, simd) if points else 0
-        return CpuPlan(simd, levels, False, condition, SCATTER_STRIP)
+        return CpuPlan(simd, _levels(points, simd), False, condition, SCATTER_STRIP)
     width = STRIP if simd is Simd.COLUMNS else 1
     if inner and hint(count, 1024) // width < ROWS_FOR_THREADS:
         return CpuPlan(simd, 0, True, condition, work=work)
@@ -122,6 +121,8 @@ def point_loops(tree: tuple[Stmt, ...]) -> list[Loop]:
 def _levels(points: list[Loop], simd: Simd) -> int:
     """Thread the outermost loop, and the next ones with it while it alone has too few turns."""
     last = len(points) - (simd is not Simd.INNER and len(points) > 1)
+    if not points:
+        return 0
     turns, levels = hint(points[0].axis.size, 1024), 1
     while turns < 4 * ROWS_FOR_THREADS and levels < last and len(points[levels - 1].body) == 1:
         turns *= hint(points[levels].axis.size, 1024)

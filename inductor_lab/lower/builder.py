@@ -62,7 +62,9 @@ class Facts:
     def of(fake: torch.Tensor) -> Facts:
         shape, stride = tuple(fake.shape), fake.stride()
         if not all(type(s) is int for s in (*shape, *stride)):
-            shape, stride = tuple(map(size_of, shape)), tuple(map(stride_of, stride))
+            # what is 1 only by a guard broadcasts as a literal 1 does
+            shape = tuple(1 if torch_api.surely_one(s) else size_of(s) for s in shape)
+            stride = tuple(map(stride_of, stride))
         sparse = fake.layout is not torch.strided
         return Facts(shape, stride, fake.dtype, str(fake.device), sparse)
 

@@ -289,8 +289,9 @@ class _Walk:
 
         Where sizes are symbolic, AOTAutograd makes the result from the input and that place.
         """
-        node = self.module.graph.output_node()
-        for write, new in zip(reversed(self.writes), reversed(node.args[0]), strict=False):
+        results = self.module.graph.output_node().args[0]
+        updates = results[-len(self.writes) :] if self.writes else ()
+        for write, new in zip(self.writes, updates, strict=True):
             same = self.values[new].buffer == value.buffer != write.input
             if same and symbols_in(output.layout.size):
                 layout = self.build.buffers[write.input].layout

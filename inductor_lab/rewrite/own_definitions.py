@@ -169,7 +169,7 @@ def resize_as(
 
 @defines(aten.huber_loss.default)
 def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0) -> Tensor:
-    """Half the square up to delta, linear from there on; in the dtype of `x`, whatever the target's."""
+    """Half the square up to delta, linear from there on; in the dtype of `x`."""
     distance = (x - target).abs()
     loss = torch.where(distance < delta, 0.5 * distance**2, delta * (distance - 0.5 * delta))
     reduced = (loss, loss.mean(), loss.sum())[reduction] if reduction else loss

@@ -120,6 +120,27 @@ def test_a_returned_view_of_a_written_view_of_any_size() -> None:
         assert found.storage_offset() == expected.storage_offset()
 
 
+@pytest.mark.parametrize("shape", [(2, 2, 3, 4), (3, 5, 700, 7), (1100, 2, 1100)])
+def test_sums_over_two_axes_that_are_not_neighbours(shape: tuple[int, ...]) -> None:
+    x = (torch.arange(torch.Size(shape).numel()) % 7).float().reshape(shape)
+
+    def function(y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return y.sum((0, -1)), y.logsumexp((0, -1))
+
+    for y in (x, x.mT):
+        for dynamic in (False, True):
+            assert_close(lab.compile(function, dynamic=dynamic)(y), function(y))
+
+
+def test_a_size_that_is_one_by_a_guard_broadcasts() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.tensor_split(3, 0)[1]
+        return x[:, 0] + torch.einsum("ij,kj->ik", y, y).exp()
+
+    x = floats(3, 1)
+    assert_close(lab.compile(function, dynamic=True)(x), function(x))
+
+
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_equal_scans_in_one_kernel_run_once(language: str) -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
