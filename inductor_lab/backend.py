@@ -130,5 +130,5 @@ def _our_own_errors() -> Iterator[None]:
     except torch_api.BackendCompilerFailed as failed:
         inner = failed.inner_exception
         if isinstance(inner, LabError):
-            raise inner from None
+            raise inner from inner.__cause__
         raise
