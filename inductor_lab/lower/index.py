@@ -19,7 +19,7 @@ from inductor_lab.ir.index import Index, Size, add_sizes, is_int
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.table import Piece, in_piece, known_numbers, pieces_along_last
+from inductor_lab.lower.table import Piece, known_numbers, pieces_along_last
 from inductor_lab.lower.tensor import TensorValue, identity
 from inductor_lab.lower.view import begin_of_slice, place_of
 
@@ -34,6 +34,14 @@ def both_hold(build: Builder, tests: Sequence[Expr]) -> Expr:
 def compare(build: Builder, name: str, place: Index, limit: Size) -> Expr:
     """A test of a position against a size."""
     return build.op(name, build.position(place), build.const(limit, torch.int64))
+
+
+def in_piece(build: Builder, piece: Piece, place: Index, size: int) -> list[Expr]:
+    """The tests that a position of 0 .. size lies in a piece."""
+    tests = [compare(build, "ge", place, piece.begin)] if piece.begin > 0 else []
+    if piece.end < size:
+        tests.append(compare(build, "lt", place, piece.end))
+    return tests
 
 
 def masked(build: Builder, mask: Expr, body: Expr, other: Expr) -> Expr:

@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, Size, is_int
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.tensor import TensorValue
@@ -102,13 +100,3 @@ def pieces_along_last(
     fits = isinstance(size, int) and numbers.min() >= 0 and numbers.max() < size
     pieces = pieces_of(numbers) if fits else ()
     return (dim, pieces) if pieces else None
-
-
-def in_piece(build: Builder, piece: Piece, i: Index, size: int) -> list[Expr]:
-    """The tests that a position of 0 .. size lies in a piece."""
-    tests = []
-    if piece.begin > 0:
-        tests.append(build.op("ge", build.position(i), build.const(piece.begin, torch.int64)))
-    if piece.end < size:
-        tests.append(build.op("lt", build.position(i), build.const(piece.end, torch.int64)))
-    return tests
