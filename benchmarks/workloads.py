@@ -51,6 +51,11 @@ def _floats(*shape: int, grad: bool = False) -> torch.Tensor:
     return torch.randn(*shape, generator=generator).requires_grad_(grad)
 
 
+def _weights(outputs: int, inputs: int) -> torch.Tensor:
+    """Of a linear layer, scaled as initialized ones are: what goes in and comes out is alike."""
+    return _floats(outputs, inputs) / inputs**0.5
+
+
 def rms_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w
 
@@ -175,7 +180,7 @@ KERNELS = (
     kernel("scatter_add (1 M into 1,000)", lambda x, i: torch.zeros(1000).scatter_add(0, i, x),
            lambda: (_floats(1_000_000), torch.arange(1_000_000) % 1000)),
     kernel("linear-GELU-linear (512, 768, 3072)", linear_gelu_linear,
-           lambda: (_floats(512, 768), _floats(3072, 768), _floats(768, 3072))),
+           lambda: (_floats(512, 768), _weights(3072, 768), _weights(768, 3072))),
     kernel("attention written out (8, 512, 64)", attention,
            lambda: tuple(_floats(8, 512, 64) for _ in range(3))),
     kernel("masked attention written out (4, 8, 512, 64)", masked_attention,
