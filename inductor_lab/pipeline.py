@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from inductor_lab import torch_api
+from inductor_lab import torch_aot, torch_api
 from inductor_lab.autograd.joint import joint_graph
 from inductor_lab.autograd.partition import partition
 from inductor_lab.autograd.result import JointGraph, Partition
@@ -61,7 +61,7 @@ class GraphCompiler:
         if self.keep:
             self.captured = self._phase("captured", lambda: fx_graph(module, name))
             self.inputs = tuple(_kept(given) for given in inputs)
-        return torch_api.aot_autograd(
+        return torch_aot.aot_autograd(
             module,
             inputs,
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),

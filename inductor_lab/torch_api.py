@@ -1,4 +1,5 @@
-"""The one door to torch's private modules: when a torch release moves something, only this changes.
+"""The door to torch's private modules, with `torch_aot`: when a torch release moves something, only
+these two change.
 
 Written against torch 2.11 to 2.13; what differs between them is looked up by name.
 """
@@ -6,12 +7,11 @@ Written against torch 2.11 to 2.13; what differs between them is looked up by na
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import logging
 import operator
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -26,15 +26,13 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
 from torch._dynamo.pgo import get_code_state
 from torch._dynamo.symbolic_convert import InstructionTranslator
-from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import partitioners as _partitioners
 from torch._functorch._aot_autograd.descriptors import (
     InputMutationAOTOutput,
     SavedForBackwardsAOTOutput,
 )
-from torch._functorch._aot_autograd.schemas import SubclassCreationMeta
-from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
-from torch._guards import CompileContext, TracingContext
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._guards import CompileContext
 from torch._logging import structured as _structured
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
@@ -54,8 +52,6 @@ from torch.utils.hooks import RemovableHandle
 GraphModule = torch.fx.GraphModule
 PROMOTION = _PROMOTION
 core_decompositions = _core_decompositions
-Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
-PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]
 
 TRACE_LOGGER = logging.getLogger("torch.__trace")
 INFIX_TEXT: dict[str, str] = dict(_infix)
@@ -123,104 +119,6 @@ def mkl_knows(dtype: torch.dtype) -> bool:
     """Does this torch have MKL, and does that multiply by packed weights in this precision?"""
     has_mkl = mkl_linear is not None and torch.backends.mkl.is_available()
     return dtype is torch.float32 and has_mkl
-
-
-def aot_autograd(
-    module: GraphModule,
-    inputs: Sequence[Any],
-    *,
-    fw_compiler: Compiler,
-    bw_compiler: Compiler,
-    partition_fn: PartitionFn,
-    decompositions: Mapping[Any, Callable[..., Any]] | None = None,
-    inference_compiler: Compiler | None = None,
-    keep_input_writes: bool = False,
-) -> Callable[..., Any]:
-    """Functionalize and differentiate a captured graph, partition it, and call the compilers.
-
-    Each compiler takes a GraphModule of ATen ops and fake example inputs, and returns a *boxed*
-    function (see `boxed`).  Without gradients only the inference compiler runs (default: the
-    forward's).  The backward compiler is called ahead, right after the forward's, for graphs with
-    symbolic sizes, and otherwise at the first `.backward()`.  With `keep_input_writes`, writes to
-    inputs are the last calls of the graph; without, AOTAutograd makes them after the call.
-    """
-    if any(isinstance(given, list | tuple | dict) for given in inputs):
-        # compiled autograd gives lists: they are laid flat, and we are called again
-        again = functools.partial(
-            aot_autograd,
-            fw_compiler=fw_compiler,
-            bw_compiler=bw_compiler,
-            partition_fn=partition_fn,
-            decompositions=decompositions,
-            inference_compiler=inference_compiler,
-            keep_input_writes=keep_input_writes,
-        )
-        return flatten_graph_inputs(module, inputs, again)
-    no_gradients = not torch.is_grad_enabled() or not any(map(_requires_grad, inputs))
-    may_be_alone = no_gradients and isinstance(module, GraphModule)
-    alone: list[Callable[..., Any]] = []
-
-    def inference(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-        compiled = (inference_compiler or fw_compiler)(graph, examples)
-        if may_be_alone and _nothing_around(graph, len(inputs)):
-            alone.append(compiled)
-        return compiled
-
-    def backward(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-        # it may be compiled, and called, in the middle of a frame that Dynamo looks at
-        return torch._dynamo.disable(torch._dynamo.disable(bw_compiler)(graph, examples))
-
-    wrapped = aot_module_simplified(
-        module,
-        list(inputs),
-        fw_compiler=fw_compiler,
-        bw_compiler=backward,
-        inference_compiler=inference,
-        partition_fn=partition_fn,
-        decompositions=dict(decompositions or {}),
-        keep_inference_input_mutations=keep_input_writes,
-    )
-    return _unboxed(alone[0]) if alone else wrapped
-
-
-def _requires_grad(given: Any) -> bool:
-    return isinstance(given, torch.Tensor) and given.requires_grad
-
-
-def _unboxed(compiled: Callable[[list[Any]], Any]) -> Callable[..., Any]:
-    return lambda *args: compiled(list(args))
-
-
-def _nothing_around(graph: GraphModule, arguments: int) -> bool:
-    """Is a graph without gradients all there is to do in a call?
-
-    What AOTAutograd does around it takes longer than a small kernel: it gives inputs their new
-    values, makes outputs views of inputs, counts versions, wraps tensor subclasses, leaves autocast
-    and watches custom operators.  Asked while AOTAutograd has the graph compiled.
-    """
-    context = TracingContext.try_get()
-    facts = context.fw_metadata if context is not None else None
-    if facts is None or context.fakify_first_call or torch._C._is_any_autocast_enabled():
-        return False
-    subclasses = (*facts.subclass_inp_meta, *facts.subclass_fw_graph_out_meta)
-    to_do = (
-        facts.num_mutated_inp_runtime_indices,
-        facts.mutated_graph_handled_indices_seen_by_autograd,
-        facts.num_outputs_aliased,
-        facts.num_intermediate_bases,
-        facts.dynamic_outputs,
-        facts.is_rng_op_functionalized,
-        facts.tokens,
-        facts.grad_enabled_mutation is not None,
-        getattr(facts, "act_input_indices", ()),
-        any(isinstance(kind, SubclassCreationMeta) for kind in subclasses),
-    )
-    known = all(
-        node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
-        for node in graph.graph.nodes
-    )
-    same_arguments = len(graph.graph.find_nodes(op="placeholder")) == arguments
-    return known and same_arguments and not any(to_do)
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:

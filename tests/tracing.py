@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._functorch.partitioners import default_partition
 
-from inductor_lab import torch_api
+from inductor_lab import torch_aot
 from inductor_lab.rewrite.decompositions import decomposition_table
 
 
@@ -19,7 +19,7 @@ def through_aot(
 
     `compiler("forward")`, `compiler("backward")` and `compiler("inference")` compile its graphs.
     """
-    return torch_api.aot_autograd(
+    return torch_aot.aot_autograd(
         module,
         inputs,
         fw_compiler=compiler("forward"),

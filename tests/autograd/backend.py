@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
+from inductor_lab import torch_aot, torch_api
 from inductor_lab.autograd.joint import joint_graph
 from inductor_lab.autograd.partition import partition
 from inductor_lab.autograd.result import JointGraph, Partition
@@ -44,7 +44,7 @@ class PartitionOnly:
 
             return compiler
 
-        return torch_api.aot_autograd(
+        return torch_aot.aot_autograd(
             module,
             inputs,
             fw_compiler=run("forward"),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch._functorch.partitioners import default_partition
 
-from inductor_lab import torch_api
+from inductor_lab import torch_aot
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.host import host_program
 from inductor_lab.codegen.kernel import Kernel
@@ -35,7 +35,7 @@ class Compiled:
         return build_executable(schedule, kernels, host, Options())
 
     def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        return torch_api.aot_autograd(
+        return torch_aot.aot_autograd(
             module,
             inputs,
             fw_compiler=self.compile_graph,

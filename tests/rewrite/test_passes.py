@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inductor_lab import torch_api
+from inductor_lab import torch_aot, torch_api
 from inductor_lab.errors import BadOption
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
@@ -244,7 +244,7 @@ def aot(function, *inputs):
         return torch_api.boxed(result.module.forward)
 
     def backend(module, example_inputs):
-        return torch_api.aot_autograd(
+        return torch_aot.aot_autograd(
             module, example_inputs, fw_compiler=compiler, bw_compiler=compiler,
             partition_fn=torch_api._partitioners.default_partition,
             decompositions=decomposition_table(),
