@@ -119,6 +119,8 @@ class _Around:
         hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
         self.plain = plain and hooks is None and not torch._C._is_any_autocast_enabled()
         self.trained: _Trained | None = None
+        self.compiled_backward: tuple[GraphModule, Compiled] | None = None
+        self.function: Any = None
         self.direct: Callable[..., Any] | None = None
 
     def inference(self, graph: GraphModule, compiled: Compiled) -> None:
@@ -133,15 +135,38 @@ class _Around:
             self.trained = _Trained.of(graph, compiled, facts)
 
     def backward(self, graph: GraphModule, compiled: Compiled) -> None:
-        """Its backward is compiled, perhaps much later."""
-        if self.trained is not None:
-            self.direct = self.trained.call(graph, compiled)
+        """Its backward is compiled, ahead or after the first call."""
+        self.compiled_backward = graph, compiled
+        self.settle()
+
+    def settle(self) -> None:
+        """With gradients, the call has to wait for the backward and for the first results."""
+        if self.trained and self.compiled_backward and self.function:
+            self.direct = self.trained.call(*self.compiled_backward, self.function)
+            self.trained = None
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo's code calls."""
-        if self.direct is not None or self.trained is None:
+        if self.trained is None:
             return self.direct or wrapped
-        return lambda *args: (self.direct or wrapped)(*args)
+
+        def call(*args: Any) -> Any:
+            if self.direct is not None:
+                return self.direct(*args)
+            results = wrapped(*args)
+            if self.function is None:
+                self.function = _function_behind(results)
+                self.settle()
+            return results
+
+        return call
+
+
+def _function_behind(results: Sequence[Any]) -> Any:
+    """AOTAutograd's `autograd.Function` that gave these results; None if it cannot be found."""
+    nodes = (getattr(result, "grad_fn", None) for result in results)
+    functions = (getattr(type(node), "_forward_cls", None) for node in nodes)
+    return next((function for function in functions if hasattr(function, "_aot_id")), None)
 
 
 def _requires_grad(given: Any) -> bool:
@@ -218,8 +243,11 @@ class _Trained:
         views = tuple(facts.unsafe_view_out_indices)
         return _Trained(compiled, facts, results, tuple(constant), views)
 
-    def call(self, graph: GraphModule, backward: Compiled) -> Callable[..., Any] | None:
-        """The whole call, now that its backward is compiled; None where that is a special one."""
+    def call(
+        self, graph: GraphModule, backward: Compiled, function: Any
+    ) -> Callable[..., Any] | None:
+        """The whole call, given its backward, and the function that AOTAutograd has made of both;
+        None where that is a special one."""
         given = [node.meta.get("desc") for node in graph.graph.find_nodes(op="placeholder")]
         wanted = [desc.output for desc in given if isinstance(desc, TangentAOTInput)]
         metas = self.facts.subclass_tangent_meta
@@ -229,7 +257,7 @@ class _Trained:
             _Tangent(output.idx, getattr(meta.memory_format, "stride", None), meta)
             for output, meta in zip(wanted, metas, strict=True)
         ]
-        apply = _autograd_function(self, backward, tangents).apply
+        apply = _bare_function(self, backward, tangents, function).apply
         (output,) = graph.graph.find_nodes(op="output")
         infos = zip(output.args[0], self.facts.input_info, strict=True)
         # autograd must not go on to inputs that get no gradient
@@ -263,16 +291,18 @@ class _Tangent(NamedTuple):
         return AOTDispatchAutograd.process_runtime_tangent(given, self.meta)[0]
 
 
-def _autograd_function(
-    trained: _Trained, compiled_backward: Compiled, tangents: Sequence[_Tangent]
-) -> type[torch.autograd.Function]:
-    """Forward and backward as one function of autograd's."""
+def _bare_function(
+    trained: _Trained, compiled_backward: Compiled, tangents: Sequence[_Tangent], function: Any
+) -> Any:
+    """Forward and backward as one function of autograd's, which does no more than these need.
+
+    It is AOTAutograd's function otherwise, so that compiled autograd knows what to do with it.
+    """
     compiled_forward, results = trained.compiled, trained.results
     constant, views = trained.constant, trained.views
     deterministic = trained.facts.deterministic
 
-    class CompiledFunction(torch.autograd.Function):
-        boxed_grads_call = True  # gradients come as one list, to die early, where torch can do that
+    class CompiledFunction(function):  # type: ignore[misc]
 
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
@@ -302,6 +332,8 @@ def _autograd_function(
                 return _OnlyOnce.apply(compiled_backward, root, *values)
             return tuple(compiled_backward(values))
 
+    context: Any = CompiledFunction._backward_cls
+    context.symints = context.opaque_objects = context._tensors_no_vc_check = ()
     return CompiledFunction
 
 

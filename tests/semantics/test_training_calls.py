@@ -371,3 +371,12 @@ def test_the_same_input_twice() -> None:
         call(x, x).sum().backward()
         found.append(x.grad)
     assert_same(*found)
+
+
+def test_compiled_autograd() -> None:
+    fast = trained(trig, X)
+    expected = backwards(trig, X)
+    with torch._dynamo.compiled_autograd._enable(lab.compile):
+        for _ in range(2):
+            assert_same(backwards(fast, X), expected)
+    assert_same(backwards(fast, X), expected)
