@@ -17,6 +17,7 @@ from dataclasses import replace
 from inductor_lab.codegen.build import full_tree
 from inductor_lab.codegen.cpp_columns import Columns
 from inductor_lab.codegen.cpp_combo import combo_kernel, declared
+from inductor_lab.codegen.cpp_halves import rounded_as_floats
 from inductor_lab.codegen.cpp_header import header_lines
 from inductor_lab.codegen.cpp_ops import CPP_OPS
 from inductor_lab.codegen.cpp_scans import RowScans
@@ -95,14 +96,14 @@ def by_name(kernels: Iterable[Kernel]) -> dict[str, list[Kernel]]:
 
 def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statements:
     if plan.simd is Simd.COLUMNS:
-        return Columns(tidy(full), writer, plan)
+        return Columns(rounded_as_floats(tidy(full)), writer, plan)
     if plan.simd is Simd.INNER and not plan.inner_threads:
         kept, rows = _with_rows(full)
-        return RowScans(tidy(kept), writer, plan, rows)
+        return RowScans(rounded_as_floats(tidy(kept)), writer, plan, rows)
     tree = tidy(full)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
         tree = tidy(split_loops(full, plan.threads))
-    return RowScans(tree, writer, plan)
+    return RowScans(rounded_as_floats(tree), writer, plan)
 
 
 def _streamed(

@@ -6,6 +6,7 @@
     lab_narrow(out0 + i0_block, block_out0, i0_end - i0_block);
 
 Machines convert whole registers of halves at once, but GCC does not make such code of a loop.
+What is rounded to 16 bits inside a loop, and computed with further, stays a float meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from dataclasses import replace
 import torch
 
 from inductor_lab.codegen.tidy import expressions, walk
-from inductor_lab.codegen.tree import Let, Loop, Stmt, Store
-from inductor_lab.ir.expr import Expr, Load, Op, Temp
+from inductor_lab.codegen.tree import Accumulate, Let, Loop, Stmt, Store, When
+from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index, is_int
+
+SHORT = (torch.float16, torch.bfloat16)
 
 
 def widened_loads(loop: Loop) -> list[Let]:
@@ -45,7 +48,8 @@ def narrowed_stores(loop: Loop) -> list[Store]:
         if isinstance(stmt, Store)
         and stmt.kind == "store"
         and names.count(stmt.buffer) == 1
-        and _rounds(stmt.value)
+        and rounds(stmt.value)
+        and stmt.value.dtype is torch.float16
         and side_by_side(stmt.index, loop.axis)
     ]
 
@@ -68,10 +72,58 @@ def in_floats(
     )
 
 
-def _rounds(value: Expr) -> bool:
-    if not isinstance(value, Op) or value.name != "convert" or value.dtype is not torch.float16:
+def rounded_as_floats(tree: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Temps that are rounded to 16 bits and widened again, as floats.
+
+    t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
+    out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
+    """
+    widened = {_widened(node) for s in walk(tree) for e in expressions(s) for node in e.walk()}
+    floats = {
+        stmt.temp: Temp(stmt.temp.name, torch.float32)
+        for stmt in walk(tree)
+        if isinstance(stmt, Let) and stmt.temp in widened and rounds(stmt.value)
+    }
+
+    def value(node: Expr) -> Expr:
+        if (temp := _widened(node)) in floats:
+            return floats[temp]
+        if isinstance(node, Temp) and node in floats:
+            return Op("convert", (floats[node],), node.dtype)
+        return map_expr(node, value, lambda index: index)
+
+    def statement(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Let(temp) if temp in floats:
+                wide = Op("convert", (value(stmt.value),), torch.float32)
+                return replace(stmt, temp=floats[temp], value=wide)
+            case Let() | Store() | Accumulate():
+                return replace(stmt, value=value(stmt.value))
+            case When(mask, body, _, result, other):
+                inside = tuple(map(statement, body))
+                mask, other, result = value(mask), value(other), value(result)
+                return replace(stmt, mask=mask, body=inside, value=result, other=other)
+            case Loop(body=body):
+                return replace(stmt, body=tuple(map(statement, body)))
+            case _:
+                return stmt
+
+    return tuple(map(statement, tree)) if floats else tree
+
+
+def rounds(value: Expr) -> bool:
+    """Is it a float that is rounded to 16 bits?"""
+    if not isinstance(value, Op) or value.name != "convert" or value.dtype not in SHORT:
         return False
     return value.args[0].dtype is torch.float32
+
+
+def _widened(value: Expr) -> Temp | None:
+    """The 16 bits of which an expression makes a float."""
+    match value:
+        case Op("convert", (Temp() as temp,), torch.float32) if temp.dtype in SHORT:
+            return temp
+    return None
 
 
 def _halves(value: Expr) -> Iterator[Temp]:

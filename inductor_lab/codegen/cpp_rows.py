@@ -51,8 +51,11 @@ WIDE = 64
 """Lanes of a loop that only sums: the machine adds faster than one register can take part in it."""
 SHORTEST_WIDE = 1024
 """Turns of a loop from which on this shows."""
-STREAM_BLOCK = 256
-"""Elements of a result that are computed into the first cache and then written past all caches."""
+STREAM_BLOCK = 128
+"""Elements of a result that are computed into the first cache and then written past all caches: so
+few that the machine computes the next ones meanwhile."""
+SHORT_BLOCK = 256
+"""The same for elements of 16 bits or less, and for halves that are widened."""
 SMALLEST_TURNED = 1 << 16
 """Elements of a transposed matrix that do not stay in the first cache anyway."""
 CHEAP = 4
@@ -214,17 +217,19 @@ class Rows(Statements):
         """The loop a block at a time, with some of what it reads and writes in local arrays."""
         name, size = loop.axis.name, self.writer.size(loop.axis.size)
         first, end = f"{name}_block", f"{name}_end"
-        with self.threaded(), self.loop(first, "0", size, str(STREAM_BLOCK)):
-            stop = f"{first} + {STREAM_BLOCK}"
+        long = any(store.value.dtype.itemsize > 2 for store in self.streams(loop))
+        most = STREAM_BLOCK if long else SHORT_BLOCK
+        with self.threaded(), self.loop(first, "0", size, str(most)):
+            stop = f"{first} + {most}"
             self.line(f"const int64_t {end} = {stop} < {size} ? {stop} : {size};")
             widened, narrowed = widened_loads(loop), narrowed_stores(loop)
             for let in widened:
                 block, start = f"block_{let.temp.name}", self.block_start(let.value, loop, first)
-                self.line(f"float {block}[{STREAM_BLOCK}];", let.origins)
+                self.line(f"float {block}[{most}];", let.origins)
                 call = f"lab_widen({block}, {start}, {end} - {first});"
                 self.line(call, let.origins, statement=True)
                 self.writer.places[let.temp.name] = f"{block}[{name} - {first}]"
-            self.stretch(loop, first, end, STREAM_BLOCK, widened, narrowed)
+            self.stretch(loop, first, end, most, widened, narrowed)
             for let in widened:
                 del self.writer.places[let.temp.name]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
+from inductor_lab.codegen.cpp_halves import rounds
 from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, const_text, op_text, size_text
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
@@ -57,6 +58,8 @@ class Writer:
             case Load(buffer, (index,)):
                 text = f"{self.buffers[buffer]}[{self.index(index)}]"
                 return f"{text} != 0" if expr.dtype is torch.bool else text
+            case Op("convert", (Op(args=(value,)) as inner,), torch.float32) if rounds(inner):
+                return f"lab_rounded<{CTYPES[inner.dtype]}>({self.expr(value)})"
             case Op(args=args):
                 return op_text(expr, [self.operand(a) for a in args], self.table)
             case _:

@@ -147,15 +147,26 @@ static inline lab_half lab_float_to_half(float x) {
 
 //@ lab_widen lab_narrow
 // Blocks of halves to floats and back, by the machine's own instructions where GCC knows them.
+#if defined(__F16C__) && defined(__GNUC__)
+#if defined(__AVX512F__)
+#define lab_lanes 16
+#define lab_widen_lanes(halves) __builtin_ia32_vcvtph2ps512_mask(halves, lab_floats{}, -1, 4)
+#define lab_narrow_lanes(floats) __builtin_ia32_vcvtps2ph512_mask(floats, 0, lab_halves{}, -1)
+#else
+#define lab_lanes 8
+#define lab_widen_lanes(halves) __builtin_ia32_vcvtph2ps256(halves)
+#define lab_narrow_lanes(floats) __builtin_ia32_vcvtps2ph256(floats, 0)
+#endif
+typedef short lab_halves __attribute__((vector_size(2 * lab_lanes)));
+typedef float lab_floats __attribute__((vector_size(4 * lab_lanes)));
+#endif
 static inline void lab_widen(float* to, const lab_half* from, int64_t count) {
     int64_t k = 0;
-#if defined(__F16C__) && defined(__GNUC__)
-    typedef short halves __attribute__((vector_size(16)));
-    typedef float floats __attribute__((vector_size(32)));
-    for (; k + 8 <= count; k += 8) {
-        halves given;
+#if defined(lab_lanes)
+    for (; k + lab_lanes <= count; k += lab_lanes) {
+        lab_halves given;
         __builtin_memcpy(&given, from + k, sizeof(given));
-        floats found = __builtin_ia32_vcvtph2ps256(given);
+        lab_floats found = lab_widen_lanes(given);
         __builtin_memcpy(to + k, &found, sizeof(found));
     }
 #endif
@@ -163,13 +174,11 @@ static inline void lab_widen(float* to, const lab_half* from, int64_t count) {
 }
 static inline void lab_narrow(lab_half* to, const float* from, int64_t count) {
     int64_t k = 0;
-#if defined(__F16C__) && defined(__GNUC__)
-    typedef short halves __attribute__((vector_size(16)));
-    typedef float floats __attribute__((vector_size(32)));
-    for (; k + 8 <= count; k += 8) {
-        floats given;
+#if defined(lab_lanes)
+    for (; k + lab_lanes <= count; k += lab_lanes) {
+        lab_floats given;
         __builtin_memcpy(&given, from + k, sizeof(given));
-        halves found = __builtin_ia32_vcvtps2ph256(given, 0);
+        lab_halves found = lab_narrow_lanes(given);
         __builtin_memcpy(to + k, &found, sizeof(found));
     }
 #endif
@@ -245,6 +254,24 @@ template <> inline double lab_round<double>(double x) { return lab_libm(rint)(x)
 template <class T> static inline T lab_copysign(T x, T y);
 template <> inline float lab_copysign<float>(float x, float y) { return lab_libm(copysignf)(x, y); }
 template <> inline double lab_copysign<double>(double x, double y) { return lab_libm(copysign)(x, y); }
+
+//@ lab_rounded
+// A float that is rounded to what 16 bits hold, and stays a float.
+template <class T> static inline float lab_rounded(float x);
+template <> inline float lab_rounded<lab_half>(float x) {
+    uint32_t exponent = lab_bitcast<uint32_t>(x) & 0x7f800000u;
+    exponent = exponent > 0x38800000u ? exponent : 0x38800000u;
+    exponent = exponent < 0x47800000u ? exponent : 0x47800000u;
+    // Beside a number of 1.5 * 2**13 times its power of two there is room for half's ten bits only.
+    float large = lab_bitcast<float>(exponent + 0x06c00000u), rounded = (x + large) - large;
+    // Times 2**112 whatever a half cannot hold is infinite, and nothing else is.
+    return lab_copysign<float>(rounded * 5.192296858534828e33f * 1.9259299443872359e-34f, x);
+}
+template <> inline float lab_rounded<lab_bfloat16>(float x) {
+    uint32_t bits = lab_bitcast<uint32_t>(x);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u;
+    return x != x ? x : lab_bitcast<float>(rounded);
+}
 
 //@ lab_fma
 template <class T> static inline T lab_fma(T x, T y, T z);

@@ -49,6 +49,11 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
         "z[i] = (uint16_t)lab_float_to_half(y[i]); } }"
     )
     kernels.append(
+        'extern "C" LAB_EXPORT void rounded(const float* x, float* h, float* b, int64_t n) {'
+        "for (int64_t i = 0; i < n; i++) { h[i] = lab_rounded<lab_half>(x[i]);"
+        "b[i] = lab_rounded<lab_bfloat16>(x[i]); } }"
+    )
+    kernels.append(
         'extern "C" LAB_EXPORT void narrow(const float* x, uint16_t* h, uint16_t* b, int64_t n) {'
         "for (int64_t i = 0; i < n; i++) { h[i] = (uint16_t)lab_float_to_half(x[i]);"
         "b[i] = (uint16_t)lab_float_to_bfloat16(x[i]); } }"
@@ -75,7 +80,7 @@ def _caller(library: Path) -> Call:
 
     def call(name: str, *tensors: torch.Tensor) -> torch.Tensor:
         pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
-        if name in ("halves", "narrow"):
+        if name in ("halves", "narrow", "rounded"):
             getattr(handle, name)(*pointers, ctypes.c_int64(tensors[0].numel()))
             return tensors[-1]
         kind = "float" if tensors[0].dtype is torch.float32 else "double"
@@ -211,8 +216,18 @@ def test_every_half_survives_the_way_to_float_and_back(call: Call) -> None:
 
 
 def test_rounding_to_sixteen_bits_is_that_of_torch(call: Call) -> None:
-    x = torch.cat([all_exponents(200_000), torch.tensor(SPECIAL)])
+    halves = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16).float()
+    between = torch.cat([halves + step for step in (2.0**-25, 3 * 2.0**-25)])
+    between = torch.cat([between, halves * (1 + 2.0**-11), halves * (1 + 3 * 2.0**-12)])
+    largest = torch.tensor([65504.0, 65519.0, 65520.0, 65521.0, 65536.0])
+    x = torch.cat([all_exponents(200_000), torch.tensor(SPECIAL), between, largest, -largest])
     half, brain = (torch.empty_like(x, dtype=d) for d in (torch.float16, torch.bfloat16))
     call("narrow", x, half, brain)
     torch.testing.assert_close(half, x.half(), equal_nan=True, rtol=0, atol=0)
     torch.testing.assert_close(brain, x.bfloat16(), equal_nan=True, rtol=0, atol=0)
+    floats = torch.empty_like(x), torch.empty_like(x)
+    call("rounded", x, *floats)
+    for got, exact in zip(floats, (x.half().float(), x.bfloat16().float()), strict=True):
+        torch.testing.assert_close(got, exact, equal_nan=True, rtol=0, atol=0)
+        number = ~exact.isnan()
+        assert torch.equal(torch.signbit(got)[number], torch.signbit(exact)[number])

@@ -10,11 +10,15 @@ import torch
 from tests.codegen.cpp_backend import Compiled
 
 EVERY = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
+BRAINS = EVERY.view(torch.bfloat16)
 MATRIX = torch.randn(70, 300, generator=torch.Generator().manual_seed(0)).half()
 
 CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "every half": (lambda x: x + 1, (EVERY,)),
     "two operations": (lambda x: x * 2 + 1, (EVERY,)),
+    "two operations on bfloat16": (lambda x: x * 3 + 1, (BRAINS,)),
+    "what is rounded between is a result": (lambda x: ((y := x * 3), y + 1, -y), (EVERY,)),
+    "and chosen": (lambda x: ((y := x * 3), torch.where(y > 1, y, x), y.long()), (EVERY[:900],)),
     "an odd number": (lambda x: x * 3, (EVERY[:65535],)),
     "not aligned": (lambda x: x * 3, (EVERY[3:],)),
     "read twice, at two places": (lambda x: x[1:] - x[:-1], (EVERY[:4000],)),
@@ -60,3 +64,12 @@ def test_what_is_used_as_halves_stays_so() -> None:
     compiler(lambda x: x + 1)(MATRIX)
     assert "lab_widen(block_t0, in0 + i0_block" in str(compiler.kernels[0].code)
     assert "lab_narrow(out0 + i0_block" in str(compiler.kernels[0].code)
+
+
+def test_what_is_rounded_between_two_operations_stays_a_float() -> None:
+    compiler = Compiled()
+    compiler(lambda x: ((y := x * 2), y + 1))(MATRIX)
+    text = str(compiler.kernels[0].code)
+    assert "float t1 = lab_rounded<lab_half>(" in text
+    assert "lab_convert<lab_half>" not in text
+    assert text.count("lab_narrow(") == 2
