@@ -43,7 +43,8 @@ class GraphCompiler:
     """Compiles one captured graph; AOTAutograd calls its methods as partitioner and compilers.
 
     With `keep`, every station is kept as data for `result()`; without, only running code is made.
-    `number` is the graph's place among those of one call.
+    `number` is the graph's place among those of one call; `parameters` are the places of parameters
+    that are trained among its inputs.
     """
 
     options: Options
@@ -52,6 +53,7 @@ class GraphCompiler:
     number: int = 0
     captured: FxGraph | None = None
     inputs: tuple[Any, ...] = ()
+    parameters: frozenset[int] = frozenset()
     joint: JointGraph | None = None
     split: Partition | None = None
     parts: dict[str, CompiledPart] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class GraphCompiler:
         if self.keep:
             self.captured = self._phase("captured", lambda: fx_graph(module, name))
             self.inputs = tuple(_kept(given) for given in inputs)
+        self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
         return torch_aot.aot_autograd(
             module,
             inputs,
@@ -98,14 +101,19 @@ class GraphCompiler:
         def phase(step: str, run: Callable[[], T]) -> T:
             return self._phase(f"{name}.{step}", run, work)
 
-        rewrites = phase("rewrite", lambda: rewrite(module, name, options, record=self.keep))
+        trained = self.split is not None
+        kept = torch_api.inputs_among(module.graph, self.parameters)
+        kept = frozenset() if trained or not options.pack_weights else kept
+        rewrites = phase(
+            "rewrite",
+            lambda: rewrite(module, name, options, record=self.keep, parameters=kept),
+        )
         work = rewrites.module
         loops = phase("lower", lambda: lower_graph(work, name, options, writes=writes))
         if options.target is not None:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
         schedule = phase("schedule", lambda: schedule_program(loops, fusion))
-        trained = self.split is not None
         schedule, libraries = phase(
             "libraries", lambda: choose_libraries(schedule, options, trained=trained)
         )
@@ -177,6 +185,10 @@ def _defect(phase: str, error: Exception, module: torch.fx.GraphModule | None) -
     ops = ", ".join(dict.fromkeys(str(node.target) for node in nodes))
     lines = dict.fromkeys(filter(None, map(source_line, nodes)))
     return CompilerDefect(phase, error.__cause__ or error, ops, "\n  ".join(lines))
+
+
+def _is_trained(given: Any) -> bool:
+    return isinstance(given, torch.nn.Parameter) and given.requires_grad
 
 
 def _kept(given: Any) -> Any:

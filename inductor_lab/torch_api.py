@@ -29,6 +29,7 @@ from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._functorch import partitioners as _partitioners
 from torch._functorch._aot_autograd.descriptors import (
     InputMutationAOTOutput,
+    PlainAOTInput,
     SavedForBackwardsAOTOutput,
 )
 from torch._functorch.aot_autograd import make_boxed_func
@@ -84,41 +85,6 @@ lazy_clone: Callable[[torch.Tensor], torch.Tensor] = torch._lazy_clone  # type: 
 
 RuntimeError if torch did not allocate that memory.
 """
-
-
-def _perhaps(namespace: Any, name: str) -> Any:
-    """An operator that not every build of torch has; None where it is missing."""
-    return getattr(namespace, name, None)
-
-
-onednn_linear = _perhaps(torch.ops.mkldnn, "_linear_pointwise")
-"""`onednn_linear(x, weight, bias, activation, scalars, algorithm)`; the weight may be packed."""
-
-pack_for_onednn = _perhaps(torch.ops.mkldnn, "_reorder_linear_weight")
-"""`pack_for_onednn(weight, rows)`: in oneDNN's order, for that many rows of the other matrix."""
-
-mkl_linear = _perhaps(torch.ops.mkl, "_mkl_linear")
-"""`mkl_linear(x, packed, weight, bias, rows)`, float32 only."""
-
-pack_for_mkl = _perhaps(torch.ops.mkl, "_mkl_reorder_linear_weight")
-"""`pack_for_mkl(weight, rows)`: the same for MKL."""
-
-
-def onednn_knows(dtype: torch.dtype) -> bool:
-    """Does oneDNN multiply in this precision on this CPU?"""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False
-    half = {
-        torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
-        torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,
-    }
-    return dtype is torch.float32 or (dtype in half and half[dtype]())
-
-
-def mkl_knows(dtype: torch.dtype) -> bool:
-    """Does this torch have MKL, and does that multiply by packed weights in this precision?"""
-    has_mkl = mkl_linear is not None and torch.backends.mkl.is_available()
-    return dtype is torch.float32 and has_mkl
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -342,6 +308,13 @@ def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
     written = {r.mutated_input for r in results if isinstance(r, InputMutationAOTOutput)}
     inputs = graph.find_nodes(op="placeholder")
     return frozenset(node.name for node in inputs if node.meta.get("desc") in written)
+
+
+def inputs_among(graph: torch.fx.Graph, positions: frozenset[int]) -> frozenset[str]:
+    """The names of the inputs that are the arguments at some positions of the captured graph."""
+    known = ((n.name, n.meta.get("desc")) for n in graph.find_nodes(op="placeholder"))
+    plain = ((name, what) for name, what in known if isinstance(what, PlainAOTInput))
+    return frozenset(name for name, what in plain if what.idx in positions)
 
 
 def given_back(output: torch.fx.Node) -> tuple[Any, ...]:

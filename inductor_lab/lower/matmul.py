@@ -22,6 +22,7 @@ import torch
 from inductor_lab.ir.expr import Expr, Masked
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.program import Pointwise, read_by
+from inductor_lab.library_ops import OWN_CONVOLUTION
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.extern import call
 from inductor_lab.lower.reduce import accumulator
@@ -50,8 +51,7 @@ LIBRARY = """
 """.split()
 """Operators that a library does better than generated loops."""
 
-for _name in LIBRARY:
-    _op = getattr(aten, _name).default
+for _op in (*(getattr(aten, name).default for name in LIBRARY), OWN_CONVOLUTION):
     lowers(_op)(partial(_library, _op))
 
 

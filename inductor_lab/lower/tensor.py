@@ -260,7 +260,10 @@ def unflatten(flat: Index, sizes: Sequence[Size]) -> list[Index]:
 
 
 def layout_of(value: TensorValue, buffer: Buffer) -> Layout | None:
-    """The strides of the view in the storage of its buffer; None if no strides describe it."""
+    """The strides of the view in the storage of its buffer; None if no strides describe it.
+
+    A dimension of length 1 has the buffer's own stride where that makes it the whole buffer.
+    """
     offset = buffer.layout.offset
     flat = ZERO
     for index, stride in zip(value.index, buffer.layout.stride, strict=True):
@@ -268,7 +271,9 @@ def layout_of(value: TensorValue, buffer: Buffer) -> Layout | None:
     if not flat.is_affine:
         return None
     strides = tuple(flat.coefficient(axis) for axis in axes_of(value.shape))
-    return Layout(value.shape, strides, add_sizes(flat.constant, offset))
+    layout = Layout(value.shape, strides, add_sizes(flat.constant, offset))
+    whole = layout.offset == offset and same_strides(layout, buffer.layout)
+    return buffer.layout if whole else layout
 
 
 def view_of(value: TensorValue, layout: Layout) -> BufferView:

@@ -6,9 +6,10 @@ folded into the weights (on the CPU).
     y = conv(x, w)                               w' = w * (r * gamma);  b' = beta - mean * r * gamma
     ((y - mean) * r) * gamma + beta      →       conv(x, w', b')
 
-New weights are computed in each call, from the weights and statistics of that call, in one pass of
-ours that also lays them out as the library wants them; so they are right whatever was changed, and
-the rewrite pays where images are larger than weights.
+A parameter goes to an operator of ours that keeps it, times the factors, as the library wants it
+(`runtime/packing.py`).  Other weights, and those of graphs with a backward, are computed in each
+call, in one pass of ours that also lays them out; there the rewrite pays where images are larger
+than weights.  Both are right whatever was changed.
 
 Inductor: `freezing_patterns.py`, `binary_folding.py` (for frozen weights only) and `compile_fx.py`,
 layout_optimization.
@@ -24,6 +25,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from inductor_lab.library_ops import OWN_CONVOLUTION, onednn_knows
 from inductor_lab.rewrite.aliases import facts, same_sizes
 from inductor_lab.torch_api import size_hint
 
@@ -61,15 +63,17 @@ class ChannelsLast:
     """Lays the images of a graph out with the channels next to each other, or leaves all as it was.
 
     Every node gets the facts that follow; results of the graph keep their strides.  Training
-    returns nearly all images, for the backward, so there it does not pay.
+    returns nearly all images, for the backward, so there it does not pay.  Weights that are `kept`
+    packed stay as they are.
     """
 
-    def __init__(self, module: GraphModule, convolutions: list[Node]) -> None:
-        self.graph, self.convolutions = module.graph, convolutions
+    def __init__(self, module: GraphModule, convolutions: list[Node], kept: set[Node]) -> None:
+        self.graph, self.convolutions, self.kept = module.graph, convolutions, kept
         self.before = {node: node.meta["val"] for node in self.graph.nodes if "val" in node.meta}
         self.added: list[Node] = []
         self.images = sum(n.meta["val"].numel() + _numel(n.args[0]) for n in convolutions)
-        self.weights = sum(_numel(node.args[1]) for node in convolutions)
+        weights = (node.args[1] for node in convolutions)
+        self.weights = sum(_numel(weight) for weight in weights if weight not in kept)
 
     def apply(self) -> bool:
         """Did it pay, and work?"""
@@ -94,7 +98,9 @@ class ChannelsLast:
         changed: set[Node] = set()
         for node in list(self.graph.nodes):
             if node in self.convolutions:
-                node.args = (*map(self._last, [node] * 2, node.args[:2]), *node.args[2:])
+                x, weight, *rest = node.args
+                weight = weight if weight in self.kept else self._last(node, weight)
+                node.args = (self._last(node, x), weight, *rest)
             elif node.op != "call_function" or changed.isdisjoint(node.all_input_nodes):
                 continue
             try:
@@ -179,7 +185,7 @@ def _strides(value: Any) -> list[tuple[Any, ...]]:
 # ---- batch norm ------------------------------------------------------------------------------
 
 
-def folded_norm(convolution: Node) -> tuple[Node, Node] | None:
+def folded_norm(convolution: Node, kept: set[Node]) -> tuple[Node, Node] | None:
     """The last of the sums and products with one number for each channel that follow a convolution,
     and a convolution that gives the same; None if nothing can be folded."""
     x, weight, bias, *rest = convolution.args
@@ -200,6 +206,8 @@ def folded_norm(convolution: Node) -> tuple[Node, Node] | None:
             shift = number if is_sum else add(aten.neg.default, number)
         else:
             shift = add(step.target, shift, number)
+    if weight in kept:
+        return last, _packed(add, convolution, scale, shift)
     column = add(aten.view.default, scale, [-1, 1, 1, 1])
     weight = add(aten.mul.Tensor, weight, column)
     return last, add(aten.convolution.default, x, weight, shift, *rest)
@@ -228,6 +236,28 @@ def _is_per_channel(given: Node, channels: int) -> bool:
     value = given.meta["val"]
     shape = (1,) * (4 - value.dim()) + tuple(value.shape)
     return value.dtype is torch.float32 and same_sizes(shape, (1, channels, 1, 1))
+
+
+# ---- packed weights --------------------------------------------------------------------------
+
+
+def weights_to_keep(convolutions: list[Node]) -> set[Node]:
+    """Those weights of convolutions that are parameters and that nothing else reads."""
+    weights = {w for node in convolutions if (w := node.args[1]).meta.get("lab_parameter")}
+    target = aten.convolution.default
+    if not onednn_knows(torch.float32):
+        return set()
+    return {w for w in weights if all(user.target is target for user in w.users)}
+
+
+def packed_convolution(convolution: Node) -> Node:
+    """The same by the operator that keeps the weight packed."""
+    return _packed(_Adder(convolution, [convolution]), convolution, None, convolution.args[2])
+
+
+def _packed(add: _Adder, convolution: Node, scale: Node | None, bias: Node | None) -> Node:
+    x, weight, _, stride, padding, dilation, _, _, groups = convolution.args
+    return add(OWN_CONVOLUTION, x, weight, scale, bias, stride, padding, dilation, groups)
 
 
 # ---- adding nodes ----------------------------------------------------------------------------

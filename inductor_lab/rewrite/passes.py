@@ -29,7 +29,13 @@ from inductor_lab.errors import BadOption, working_on
 from inductor_lab.options import Options
 from inductor_lab.rewrite.aliases import Aliases
 from inductor_lab.rewrite.attention import fused_attention
-from inductor_lab.rewrite.convolutions import ChannelsLast, convolutions_of, folded_norm
+from inductor_lab.rewrite.convolutions import (
+    ChannelsLast,
+    convolutions_of,
+    folded_norm,
+    packed_convolution,
+    weights_to_keep,
+)
 from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
@@ -40,12 +46,20 @@ SpanOf = Callable[[Node], Span | None]
 Pass = Callable[[GraphModule, frozenset[str], SpanOf], Iterable[Fired]]
 
 
-def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = True) -> Rewrites:
+def rewrite(
+    module: GraphModule,
+    name: str,
+    options: Options,
+    *,
+    record: bool = True,
+    parameters: frozenset[str] = frozenset(),
+) -> Rewrites:
     """Run all passes on a copy of `module` (an ATen graph whose nodes have `meta["val"]`).
 
     Count, order, aliasing and strides of the outputs stay.  Every node of the result says in
     `meta["lab_from"]` which nodes of `module` it stands for.  With `record`, each step keeps the
-    graph before and after.  Raises BadOption if `options.rewrites_off` names no pass and no rule.
+    graph before and after.  `parameters` are inputs that are kept packed.  Raises BadOption if
+    `options.rewrites_off` names no pass and no rule.
     """
     span_of = _span if record else _not_asked
     off = _switched_off(options)
@@ -54,6 +68,7 @@ def rewrite(module: GraphModule, name: str, options: Options, *, record: bool = 
     work = _copy(module)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
+        node.meta["lab_parameter"] = node.name in parameters
     before = fx_graph(module, name) if record else None
     steps = []
     for pass_name, run in PASSES.items():
@@ -182,14 +197,17 @@ def convolutions(
         return
     yield from dead_code(module, off, span_of)
     nodes = convolutions_of(module)
+    kept = weights_to_keep(nodes)
     with working_on(tuple(node.name for node in nodes)):
-        if "channels_last" in off or not ChannelsLast(module, nodes).apply():
+        if "channels_last" in off or not ChannelsLast(module, nodes, kept).apply():
             return
     for node in nodes:
         yield Fired("channels_last", node.name, node.name, span_of(node))
-        found = None if "batch_norm" in off else folded_norm(node)
+        found = None if "batch_norm" in off else folded_norm(node, kept)
         if found is not None:
             yield _replace("batch_norm", *found, span_of)
+        elif node.args[1] in kept:
+            yield _replace("packed_weight", node, packed_convolution(node), span_of)
 
 
 def _erase_after(latest: Node, node: Node) -> None:

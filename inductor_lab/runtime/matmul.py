@@ -29,13 +29,14 @@ from inductor_lab.ir.program import (
     Layout,
     LoopProgram,
 )
+from inductor_lab.library_ops import onednn_knows
 from inductor_lab.options import Options
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.packing import LIBRARIES, LINEAR, aten, onednn
 from inductor_lab.runtime.toolchain import cpu_identity
 from inductor_lab.schedule.memory import needed_by
 from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_api import onednn_knows, without_modes
+from inductor_lab.torch_api import without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
 PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}

@@ -1,8 +1,11 @@
 """Weights in the order in which a library wants to read them, kept from call to call.
 
 A library that multiplies by a weight first copies it into blocks; done once, a call takes 10 to
-35 % less.  The packed copy must never be older than the weight, and a version counter does not
-tell: `p.data.add_(1)`, NumPy and DLPack leave it as it is.  So a weight that is packed is made
+35 % less.  A convolution does so too; what is folded into its weights (by
+`rewrite/convolutions.py`) is a number for each row, which is compared in each call.
+
+The packed copy must never be older than the weight, and a version counter does not tell:
+`p.data.add_(1)`, NumPy and DLPack leave it as it is.  So a weight that is packed is made
 *copy-on-write*.  We hold a twin that shares its memory; whoever asks torch for a pointer to write
 through gives the weight memory of its own first.  Hence, as long as the weight lies where its twin
 lies, nobody has written to it, and where it lies is all that a call has to ask.
@@ -28,17 +31,18 @@ from typing import Any
 
 import torch
 
-from inductor_lab.torch_api import (
-    data_address,
-    lazy_clone,
+from inductor_lab.library_ops import (
+    OWN,
     mkl_knows,
     mkl_linear,
+    onednn_convolution,
     onednn_knows,
     onednn_linear,
+    pack_for_convolution,
     pack_for_mkl,
     pack_for_onednn,
-    storage_references,
 )
+from inductor_lab.torch_api import data_address, lazy_clone, storage_references
 
 TRIES = 3
 """Packings of one weight after which it must have paid before the next one."""
@@ -48,8 +52,9 @@ NOTHING = torch.empty(0)
 
 State = tuple[Any, ...]
 """Where a weight lies, and how."""
-Form = tuple[str, int, bool]
-"""A library, the rows of the other matrix, and whether the weight is given transposed."""
+Form = tuple[Any, ...]
+"""What a packing depends on beside the weight: a library, the sizes of the other operand."""
+Pack = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -90,29 +95,36 @@ LIBRARIES = {
 class Packed:
     """A parameter as it is now: its copy-on-write twin, and what was packed from it.
 
-    `times` counts how often its forms have been made since it was first seen, `uses` the calls.
+    Each form comes with the factors, one for each row, that the weight was multiplied by.  `uses`
+    counts calls and packings since the weight was first seen.
     """
 
     weight: weakref.ref[torch.Tensor]
     state: State
     twin: torch.Tensor
-    forms: dict[Form, torch.Tensor]
+    forms: dict[Form, tuple[torch.Tensor, torch.Tensor | None]]
     uses: Counter[str]
 
     def is_of(self, weight: torch.Tensor) -> bool:
         return self.weight() is weight and self.state == state_of(weight)
 
-    def form(self, form: Form) -> torch.Tensor:
+    def form(self, form: Form, pack: Pack, scale: torch.Tensor | None) -> torch.Tensor | None:
         """Its form for a library; packed from a copy, for libraries ask for pointers that they
-        could write through."""
+        could write through.  None where the factors change all the time."""
         self.uses["calls"] += 1
-        if form not in self.forms:
-            library, rows, transposed = form
-            weight = self.twin.t() if transposed else self.twin
-            copy = torch.empty(weight.shape, dtype=weight.dtype).copy_(weight)
-            self.forms[form] = LIBRARIES[library].pack(copy, rows)
-            self.uses["packings"] += 1
-        return self.forms[form]
+        made = self.forms.get(form)
+        if made is not None and _equal(made[1], scale):
+            return made[0]
+        if made is not None and not pays(self.uses):
+            return None
+        copy = torch.empty(self.twin.shape, dtype=self.twin.dtype).copy_(self.twin)
+        if scale is not None:
+            scale = scale.clone()
+            copy *= _column(scale)
+        self.uses["packings"] += 1
+        packed = pack(copy)
+        self.forms[form] = packed, scale
+        return packed
 
 
 class PackedWeights:
@@ -131,12 +143,15 @@ class PackedWeights:
         """How much memory the packed copies take: each has the size of its weight."""
         return sum(packed.twin.nbytes * len(packed.forms) for packed in list(self._packed.values()))
 
-    def get(self, weight: torch.Tensor, form: Form) -> torch.Tensor | None:
-        """The weight in a library's form; None if it may not, or need not, be packed."""
+    def get(
+        self, weight: torch.Tensor, form: Form, pack: Pack, scale: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
+        """The weight, each of its rows times a number of `scale`, in a library's form, which `pack`
+        makes; None if it may not, or need not, be packed."""
         packed = self._packed.get(id(weight))
         if packed is None or not packed.is_of(weight):
             packed = self._renewed(weight, packed)
-        return None if packed is None else packed.form(form)
+        return None if packed is None else packed.form(form, pack, scale)
 
     def release(self) -> int:
         """Forget all packed weights; returns the bytes."""
@@ -167,6 +182,14 @@ def pays(uses: Counter[str]) -> bool:
     return uses["packings"] < TRIES or uses["calls"] >= PAYS * uses["packings"]
 
 
+def _equal(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    return a is b if a is None or b is None else torch.equal(a, b)
+
+
+def _column(scale: torch.Tensor) -> torch.Tensor:
+    return scale.view(-1, 1, 1, 1)
+
+
 def state_of(weight: torch.Tensor) -> State:
     """Where and how a tensor lies; without a right to write there."""
     where = data_address(weight), weight.storage_offset()
@@ -177,7 +200,8 @@ def unfit(weight: torch.Tensor) -> str | None:
     """Why a tensor may not be made copy-on-write; None if nothing speaks against it."""
     if type(weight) is not torch.nn.Parameter or not weight.requires_grad:
         return "it is no parameter that is trained: NumPy may write to it"
-    if not weight.is_contiguous() or weight.storage_offset():
+    last = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
+    if not (weight.is_contiguous() or last) or weight.storage_offset():
         return "it is a part of something"
     storage = weight.untyped_storage()
     if storage.is_shared():
@@ -203,17 +227,46 @@ def linear(
 
     A transposed weight is `x @ weight + bias`.
     """
-    packed = WEIGHTS.get(weight, (library, x.shape[0], transposed))
+    rows = x.shape[0]
+
+    def pack(copy: torch.Tensor) -> torch.Tensor:
+        return LIBRARIES[library].pack(copy.t().contiguous() if transposed else copy, rows)
+
+    packed = WEIGHTS.get(weight, (library, rows, transposed), pack)
     plain = weight.t() if transposed else weight
     if packed is not None:
         return LIBRARIES[library].multiply(x, packed, plain, bias)
     return onednn(x, plain, plain, bias) if otherwise == "oneDNN" else aten(x, plain, bias)
 
 
+def convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    scale: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> torch.Tensor:
+    """The convolution of images whose channels are last with `weight`, of which each row is
+    multiplied by a number of `scale`; packed for oneDNN where that may be."""
+    geometry = padding, stride, dilation, groups
+
+    def pack(copy: torch.Tensor) -> torch.Tensor:
+        last = copy.contiguous(memory_format=torch.channels_last)
+        return pack_for_convolution(last, *geometry, x.shape)
+
+    form = ("convolution", x.shape, *map(tuple, geometry[:3]), groups)
+    packed = WEIGHTS.get(weight, form, pack, scale)
+    if packed is not None:
+        return onednn_convolution(x, packed, bias, *geometry, "none", [], "")
+    last = torch.empty_like(weight, memory_format=torch.channels_last).copy_(weight)
+    if scale is not None:
+        last *= _column(scale)
+    return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
+
+
 LINEAR = "inductor_lab.linear.default"
-_LIBRARY = torch.library.Library("inductor_lab", "FRAGMENT")
-_LIBRARY.define(
-    "linear(Tensor x, Tensor weight, Tensor? bias, bool transposed, str library, str otherwise)"
-    " -> Tensor"
-)
-_LIBRARY.impl("linear", linear, "CPU")
+OWN.impl("linear", linear, "CPU")
+OWN.impl("convolution", convolution, "CPU")

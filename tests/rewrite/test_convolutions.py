@@ -87,7 +87,7 @@ def test_a_net_is_laid_out_and_its_norms_are_folded() -> None:
     assert fired(c) == {"channels_last": 4, "batch_norm": 4}
     right(module, c, x)
     host = str(c.graphs[0].forward.host)
-    assert host.count("aten.convolution") == 4
+    assert host.count("inductor_lab.convolution") == 4
     changed = [n.name for n in c.graphs[0].forward.rewrites.module.graph.nodes if _is_copy(n)]
     assert len(changed) <= 4 + 2, "weights, the image, and one for the flat view"
 
@@ -104,6 +104,16 @@ def test_it_can_be_switched_off() -> None:
         assert not fired(c)
         right(module, c, x)
     assert not fired(inspected(module, x, target="cuda:90"))
+
+
+@pytest.mark.parametrize("kept", ["pack_weights", "requires_grad", "a copy"])
+def test_weights_that_may_not_be_kept_are_computed_in_each_call(kept: str) -> None:
+    module, x = net().requires_grad_(kept != "requires_grad"), images()
+    c = inspected(module, x, pack_weights=kept != "pack_weights")
+    host = str(c.graphs[0].forward.host)
+    assert ("inductor_lab.convolution" in host) == (kept == "a copy")
+    assert fired(c) == {"channels_last": 4, "batch_norm": 4}
+    right(module, c, x)
 
 
 def test_images_that_are_returned_keep_their_strides() -> None:

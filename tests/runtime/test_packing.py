@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
+from inductor_lab.library_ops import mkl_knows, onednn_knows
 from inductor_lab.runtime import matmul
 from inductor_lab.runtime.packing import LIBRARIES as LIBRARY
 from inductor_lab.runtime.packing import LINEAR, PAYS, TRIES, WEIGHTS, unfit
-from inductor_lab.torch_api import mkl_knows, onednn_knows
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"
