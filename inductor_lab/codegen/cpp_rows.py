@@ -83,10 +83,13 @@ class Rows(Statements):
         self.tiles = 0
         self.staged: dict[str, str] = {}
         """Elements of blocks that are streamed afterwards, by the buffer they belong to."""
-        self.tiled = tiled_axes(point_loops(tree)) if plan.simd is Simd.POINTS else ()
+        self.tiled: tuple[Axis, ...] = ()
+        """The loops that are cut in tiles, from the outer one on, while that is printed."""
         writer.buffers.update((row.name, row.name) for row in rows)
 
     def point_loop(self, loop: Loop) -> None:
+        outside = self.tiled
+        self.tiled = outside or self.tiles_of(loop)
         threads = self.plan.threads if self.level == 0 else 0
         words = ["parallel for"] if threads else []
         innermost = loop.kind is LoopKind.VECTOR
@@ -116,6 +119,15 @@ class Rows(Statements):
                     self.declare_rows()
                 self.body(loop.body)
         self.level -= 1
+        self.tiled = outside
+
+    def tiles_of(self, loop: Loop) -> tuple[Axis, ...]:
+        """This loop and the innermost one, if they are to be cut in tiles.
+
+        A loop may come in pieces, and each has tiles of its own.
+        """
+        tiled = tiled_axes(point_loops((loop,))) if self.plan.simd is Simd.POINTS else ()
+        return tiled if loop.axis in tiled[:1] else ()
 
     def whole(self) -> None:
         if not point_loops(self.tree):

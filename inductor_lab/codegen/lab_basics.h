@@ -46,8 +46,14 @@ template <class T> static inline T lab_highest() {
 static inline int64_t lab_outside(int64_t index, int64_t size) {
     return (uint64_t)index >= (uint64_t)size;
 }
+// A number that GCC cannot know: an index that is a bool it would make -1 of, in vector lanes.
+#if defined(__GNUC__)
+__attribute__((used)) static int64_t lab_zero = 0;
+#else
+static const int64_t lab_zero = 0;
+#endif
 static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
-    return (uint64_t)index < (uint64_t)size ? index : 0;
+    return ((uint64_t)index < (uint64_t)size ? index : 0) | lab_zero;
 }
 
 //@ lab_stream

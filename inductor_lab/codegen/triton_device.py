@@ -34,6 +34,12 @@ def minimum(a, b):
 
 
 @triton.jit
+def relu(a):
+    """The larger of `a` and 0, in the dtype of `a`; NaN stays NaN."""
+    return maximum(a, tl.full([], 0, a.dtype))
+
+
+@triton.jit
 def later_max(value_a, at_a, value_b, at_b):
     """Of two (value, position) pairs the larger; NaN beats all, the lower position breaks ties."""
     nan_a = value_a != value_a

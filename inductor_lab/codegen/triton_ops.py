@@ -92,7 +92,7 @@ TRITON_OPS: Mapping[str, str] = {
     "signbit.int": "{0} < 0",
     "round": "libdevice.nearbyint({0})",
     "square": "{0} * {0}",
-    "relu": "lab.maximum({0}, 0)",
+    "relu": "lab.relu({0})",
     "floordiv": "lab.floordiv_float({0}, {1})",
     "floordiv.int": "lab.floordiv({0}, {1})",
     "remainder": "lab.modulo_float({0}, {1})",
@@ -116,8 +116,9 @@ TRITON_OPS: Mapping[str, str] = {
 
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 
-LITERALS_ALLOWED = frozenset([*_INFIX, "maximum", "minimum"])
-"""Operations in which Triton gives a bare number the dtype of the other operand."""
+LITERALS_ALLOWED = frozenset(_INFIX)
+"""Operations in which Triton gives a bare number the dtype of the other operand; a function of
+`tl` makes an int32 or a float32 of it."""
 
 COMBINE: Mapping[str, str] = {
     "sum": "{0} + {1}",

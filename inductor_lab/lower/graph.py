@@ -24,6 +24,7 @@ from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab.errors import LabError, MayBeEmpty, working_on
 from inductor_lab.ir.higher_order import PREFIX
+from inductor_lab.ir.index import is_int
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import (
@@ -58,7 +59,7 @@ from inductor_lab.lower import (
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
-from inductor_lab.lower.extern import argument, call, fallback, needs_extern, to_device
+from inductor_lab.lower.extern import VIEWS, argument, call, fallback, needs_extern, to_device
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
@@ -204,7 +205,7 @@ class _Walk:
     def _lowered(self, node: torch.fx.Node, lowering: Lowering, args: Any, kwargs: Any) -> Any:
         result = node.meta.get("val")
         if isinstance(result, torch.Tensor):
-            if _is_empty(result) and _needs_no_check(node):
+            if _is_empty(result) and _needs_no_check(node) and not _leads_to_storage(node):
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         try:
@@ -294,13 +295,16 @@ class _Walk:
         for write, new in zip(self.writes, updates, strict=True):
             same = self.values[new].buffer == value.buffer != write.input
             if same and symbols_in(output.layout.size):
-                layout = self.build.buffers[write.input].layout
-                given = (output, BufferView(write.input, layout), output.layout.offset)
-                facts = Facts(output.layout.size, output.layout.stride, value.dtype, value.device)
+                layout, whole = self.build.buffers[write.input].layout, output.layout
+                pairs = zip(whole.size, whole.stride, strict=True)
+                once = tuple(1 if is_int(stride, 0) else size for size, stride in pairs)
+                facts = Facts(once, whole.stride, value.dtype, value.device)
+                view = replace(output, layout=replace(whole, size=once))
+                given = (view, BufferView(write.input, layout), whole.offset)
                 op = str(OPERATORS.placed.default)
                 (moved,) = self.build.extern(op, given, None, [facts], "place in storage")
                 assert moved is not None, "it returns a tensor"
-                return BufferView(moved.buffer, Layout(facts.shape, facts.stride))
+                return BufferView(moved.buffer, replace(whole, offset=0))
         return output
 
     def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
@@ -366,6 +370,14 @@ def _needs_no_check(node: torch.fx.Node) -> bool:
 def _is_empty(fake: torch.Tensor) -> bool:
     """Is it sure that there are no elements?  Then nothing needs to be read."""
     return any(isinstance(size, int) and size == 0 for size in fake.shape)
+
+
+def _leads_to_storage(view: torch.fx.Node) -> bool:
+    """Does `as_strided` reach through this view into the storage that it lies in?"""
+    if view.target not in VIEWS:
+        return False
+    users = view.users
+    return any(user.target is aten.as_strided.default or _leads_to_storage(user) for user in users)
 
 
 def _needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:

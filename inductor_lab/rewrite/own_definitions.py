@@ -176,6 +176,14 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
     return reduced.to(x.dtype)
 
 
+@defines(aten.binary_cross_entropy_with_logits.default)
+def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *more: Any) -> Tensor:
+    """torch's definition, in the dtype of the target: eager computes `(1 - target).mul_(x)`."""
+    known = known_decompositions()[aten.binary_cross_entropy_with_logits.default]
+    result: Tensor = known(x, target, *more)
+    return result.to(target.dtype)
+
+
 # ---- neighbours ------------------------------------------------------------------------------
 
 

@@ -1,10 +1,11 @@
 """Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
 
-Five things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
+Six things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
 operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round
 (its own cut off the low bits); Triton 3.6 gets constants of bfloat16, and all ones of unsigned
-integers; and an index that was loaded from memory is checked, so that a wrong one raises instead of
-reading what is not ours.
+integers; comparisons give bools (its own call them what was compared, and later make that of them);
+and an index that was loaded from memory is checked, so that a wrong one raises instead of reading
+what is not ours.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Interpreted:
 @contextlib.contextmanager
 def _repaired() -> Iterator[None]:
     """While a kernel runs, the interpreter converts from and to bfloat16 as torch does."""
-    own = interpreter_builder.cast_impl
+    own, own_binary = interpreter_builder.cast_impl, interpreter_builder.binary_op
 
     def cast_impl(source: Any, wanted: Any) -> Any:
         before, after = source.dtype.scalar, wanted.scalar
@@ -76,7 +77,13 @@ def _repaired() -> Iterator[None]:
     def get_all_ones_value(wanted: Any) -> Any:
         return TensorHandle(~interpreter_builder.get_null_value(wanted).data, wanted.scalar)
 
-    repairs = (cast_impl, get_bf16, get_all_ones_value)
+    def binary_op(left: Any, right: Any, operation: Callable[..., Any]) -> Any:
+        if left.dtype.scalar == tl.bfloat16:
+            left, right = cast_impl(left, tl.float32), cast_impl(right, tl.float32)
+        made = own_binary(left, right, operation)
+        return TensorHandle(made.data, tl.int1) if made.data.dtype == np.bool_ else made
+
+    repairs = (cast_impl, get_bf16, get_all_ones_value, binary_op)
     for function in repairs:
         setattr(interpreter_builder, function.__name__, function)
     try:

@@ -123,7 +123,20 @@ def half_precision(x, y):
 
 @case(floats(40, 50, dtype=torch.float64))
 def double_constants(x):
-    return x * 0.1, torch.where(x > 0, 0.1, 1 / 3), (x * 0.1).sum()
+    return x * 0.1, torch.where(x > 0, 0.1, 1 / 3), (x * 0.1).sum(), x.clamp(-0.1, 1 / 3)
+
+
+@case(ints(0, 256, 40, dtype=torch.uint8), ints(-128, 128, 40, dtype=torch.int8))
+def narrow_integers(x, y):
+    low, high = x.clamp(min=1) + 1, (y.relu() + y.clamp(max=3)) * 3
+    return low, -low, low.sign() % 7, torch.fmod(low, -3), high, high.relu() // -2
+
+
+@case(lambda: torch.randn(()), lambda: torch.tensor([-0.0, 0.0, 1.0, float("nan")]))
+def truths(a, b):
+    low, same = b.bfloat16(), a * 0
+    either = a.logical_xor(b), same.bfloat16().logical_xor(low), (a > 0) & (b != 0)
+    return *either, (a > 0).float() + b.isnan(), low.bool()
 
 
 @case(floats(6, 7))

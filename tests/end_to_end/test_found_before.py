@@ -31,8 +31,11 @@ def summed_in_three_parts(x: torch.Tensor) -> torch.Tensor:
 
 
 def losses_of_two_dtypes(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
-    huber = torch.nn.functional.huber_loss
-    return [huber(x, y, reduction=kind) for kind in ("none", "mean", "sum")]
+    functions = (
+        torch.nn.functional.huber_loss,
+        torch.nn.functional.binary_cross_entropy_with_logits,
+    )
+    return [loss(x, y, reduction=kind) for loss in functions for kind in ("none", "mean", "sum")]
 
 
 CASES: dict[str, Case] = {
@@ -40,7 +43,7 @@ CASES: dict[str, Case] = {
         summed_in_three_parts,
         lambda: (floats(5, 5),),
     ),
-    "a loss has the dtype of its input": (
+    "a loss has the dtype of one of its inputs": (
         losses_of_two_dtypes,
         lambda: (floats(5, 5), floats(5, 5, dtype=torch.float64).exp()),
     ),
@@ -92,6 +95,18 @@ CASES: dict[str, Case] = {
         lambda x: x.sum().flip(0) + x.median(-1).values.flip(-1),
         lambda: (torch.arange(9),),
     ),
+    "a truth value as an index": (
+        lambda x, i: (x[(i > 0).long()], x.bfloat16()[torch.where(i > 4, 1, 0) % 700]),
+        lambda: (floats(700), torch.arange(700) % 9),
+    ),
+    "two pieces of a transposed matrix": (
+        lambda x: (torch.cat([x.mT[1:], x.mT.double()]) * 2, torch.cat([x.mT, x.mT[:-3]], -2)),
+        lambda: (floats(33, 20),),
+    ),
+    "storage that an empty view lies in": (
+        lambda x: x[:0].mT.as_strided((2, 2), (1, 1)) + 1,
+        lambda: (floats(5, 6),),
+    ),
     "the absolute value of a byte's negative": (
         lambda x: (-x).abs().to(torch.float64),
         lambda: (torch.arange(0, 250, 7, dtype=torch.uint8),),
@@ -118,6 +133,17 @@ def test_a_returned_view_of_a_written_view_of_any_size() -> None:
         assert_close((found, given), (expected, copy))
         assert found.data_ptr() == given.data_ptr()
         assert found.storage_offset() == expected.storage_offset()
+
+
+def test_a_returned_view_of_a_written_view_that_overlaps() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x[1:].mul_(2)
+        return x[..., None].expand(*x.shape, 3)
+
+    compiled = lab.compile(function, dynamic=True)
+    for size in (5, 8):
+        given, copy = floats(size + 1)[1:], floats(size + 1)[1:]
+        assert_close((compiled(given), given), (function(copy), copy))
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 3, 4), (3, 5, 700, 7), (1100, 2, 1100)])

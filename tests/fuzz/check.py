@@ -14,7 +14,9 @@ from torch.overrides import TorchFunctionMode
 
 import inductor_lab as lab
 from inductor_lab.codegen import cpp_combo, cpp_statements, cpu_plan
+from inductor_lab.errors import DividedByZero
 from tests.fuzz.program import Program
+from tests.fuzz.values import GRID
 
 ROUNDING = {
     torch.float64: 1e-9,
@@ -55,7 +57,8 @@ def check(
     out then, and where the program reshaped its inputs (`x.t_()`): those cannot run again.  With
     `threads` so many share what little work there is.
     Programs with which torch.compile fails even before our compiler (`aot_eager`) pass, and with
-    `gradients` those that eager mode cannot differentiate.
+    `gradients` those that eager mode cannot differentiate, or whose gradients jump where values
+    differ by a rounding.
     """
     if gradients:
         program = program.with_copies()
@@ -80,6 +83,8 @@ def check(
                 check_against(calls[0], gradients, options)
     except Exception:
         torch.compiler.reset()
+        if gradients and jumps(calls[0]):
+            return
         eager = torch.compile(program.function(), backend="aot_eager", dynamic=sizes or dynamic)
         try:
             check_calls("aot_eager", eager, calls, gradients)
@@ -111,6 +116,28 @@ def others(program: Program, first: Call) -> list[Call]:
         return [known(program.resized(LENGTHS), False), first]
     except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
         return []
+
+
+class Noise(TorchFunctionMode):
+    """Changes what is not exact by about a rounding of float32, as other orders of sums would."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        fresh = isinstance(result, torch.Tensor) and not result._is_view()
+        if not fresh or not result.is_floating_point() or any(result is x for x in args):
+            return result
+        rounding = 1e-7 * torch.arange(result.numel()).mul(17).sin().reshape(result.shape)
+        exact = result * GRID == (result * GRID).round()
+        return torch.where(exact, result, result * (1 + rounding))
+
+
+def jumps(call: Call) -> bool:
+    """Are the gradients others if values change by a rounding?  So it is where a maximum is taken
+    of what is equal but for that."""
+    with Noise():
+        found = outcome(call.program, True, True)
+    pairs = list(zip(found, call.ideal, strict=True))
+    return not all(torch.allclose(a, b, 1e-3, 1e-4) for a, b in pairs if b.is_floating_point())
 
 
 def is_comparable(call: Call, gradients: bool) -> bool:
@@ -183,7 +210,10 @@ def check_stages(program: Program, graph: Any) -> None:
     given = [x.detach() if isinstance(x, torch.Tensor) else x for x in graph.inputs]
     if len(given) != len(part.loops.inputs):
         return
-    running = part.executable.run(*copy.deepcopy(given))
+    try:
+        running = part.executable.run(*copy.deepcopy(given))
+    except DividedByZero:  # the call wrote to its inputs, and this is another one
+        return
     for stage in ("loops", "schedule"):
         found = getattr(part, stage).run(*copy.deepcopy(given))
         compare(stage, Call(program, running, running), found)

@@ -115,7 +115,8 @@ class Program:
         text = str(self)
         if precise:
             low = r"torch\.(bfloat16|float16|float32)"
-            text = re.sub(rf"\.to\({low}\)", ".to(torch.float64, copy=True)", text)
+            made = r"\.to\(torch\.(bfloat16|float16|float32|float64)\)"
+            text = re.sub(made, ".to(torch.float64, copy=True)", text)
             text = re.sub(f"={low}", "=torch.float64", text)
         file = f"<random program {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)

@@ -71,8 +71,13 @@ class Values:
         return True
 
     def write(self, text: str, target: str, sources: tuple[str, ...]) -> bool:
-        """Append a statement that writes to `target`, if it runs and does no harm."""
+        """Append a statement that writes to `target`, if it runs and does no harm.
+
+        What is left where elements share memory, torch does not say.
+        """
         tensor = self[target]
+        if _overlaps(tensor):
+            return False
         storage, before = tensor.untyped_storage(), tensor.untyped_storage().clone()
         place = (tensor.storage_offset(), tensor.shape, tensor.stride())
         try:
@@ -94,6 +99,13 @@ class Values:
 def _place(tensor: torch.Tensor) -> int:
     """The storage itself: its address changes where a statement resizes it, and is used again."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    """Do two elements share memory?"""
+    places = torch.arange(len(tensor.untyped_storage()) // tensor.itemsize)
+    seen = places.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+    return len(seen.unique()) < tensor.numel()
 
 
 def _tame(tensor: torch.Tensor) -> bool:
