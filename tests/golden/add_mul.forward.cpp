@@ -1,9 +1,9 @@
 // add, add_1, add_2, mul
 extern "C" LAB_EXPORT int cpp_fused_add_mul_0(const float* in0, const float* in1, const float* in2, const float* in3, const float* in4, float* out0) {
     #pragma omp parallel for
-    for (int64_t i0_block = 0; i0_block < 8388608; i0_block += 256) {
-        const int64_t i0_end = i0_block + 256 < 8388608 ? i0_block + 256 : 8388608;
-        float block_out0[256];
+    for (int64_t i0_block = 0; i0_block < 8388608; i0_block += 128) {
+        const int64_t i0_end = i0_block + 128 < 8388608 ? i0_block + 128 : 8388608;
+        float block_out0[128];
         #pragma omp simd
         for (int64_t i0 = i0_block; i0 < i0_end; i0++) {
             float t0 = in0[i0];
