@@ -9,9 +9,10 @@ Each lane of a vector register sums its own elements (`#pragma omp simd reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeGuard
 
 import torch
 
@@ -152,26 +153,26 @@ class Rows(Statements):
             self.stretch(loop, first, end, TILE[1])
 
     def turned(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The body with its transposed loads from local arrays, which loops before it fill.
+        """The body with its transposed loads from local arrays, which are filled before it.
 
-        They read whole cache lines, in the direction in which memory goes on.
+        That reads whole cache lines, in the direction in which memory goes on.
         """
         outer, inner = self.tiled
-        width = TILE[0] + 1  # no two rows start in the same set of the cache
-        row, column = (f"{axis.name} - {axis.name}_tile" for axis in (inner, outer))
+        width = TILE[1] + LINE  # rows start in different sets of the cache
+        row, column = (f"{axis.name} - {axis.name}_tile" for axis in (outer, inner))
+        tile = {axis: f"{axis.name}_tile" for axis in self.tiled}
+        lengths = ", ".join(f"{axis.name}_end - {tile[axis]}" for axis in (inner, outer))
         new: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Let) and is_transposed(stmt.value, outer, inner):
                 name, dtype = f"tile{self.tiles}", stmt.value.dtype
                 self.tiles += 1
-                place = f"{name}[{width} * ({row}) + {column}]"
-                self.line(f"{CTYPES[dtype]} {name}[{width * TILE[1]}];", stmt.origins)
-                with self.loop(inner.name, f"{inner.name}_tile", f"{inner.name}_end"):
-                    self.pragma("simd")
-                    with self.loop(outer.name, f"{outer.name}_tile", f"{outer.name}_end"):
-                        text = self.writer.expr(stmt.value)
-                        self.line(f"{place} = {text};", stmt.origins, statement=True)
-                self.writer.places[name] = place
+                stride = self.writer.size(stmt.value.index[0].coefficient(inner))
+                start = self.block_start(stmt.value, tile)
+                self.line(f"{CTYPES[dtype]} {name}[{width * TILE[0]}];", stmt.origins)
+                call = f"lab_turn({name}, {width}, {start}, {stride}, {lengths});"
+                self.line(call, stmt.origins, statement=True)
+                self.writer.places[name] = f"{name}[{width} * ({row}) + {column}]"
                 stmt = replace(stmt, value=Temp(name, dtype))
             new.append(stmt)
         return tuple(new)
@@ -236,7 +237,8 @@ class Rows(Statements):
             self.line(f"const int64_t {end} = {stop} < {size} ? {stop} : {size};")
             widened, narrowed = widened_loads(loop), narrowed_stores(loop)
             for let in widened:
-                block, start = f"block_{let.temp.name}", self.block_start(let.value, loop, first)
+                block = f"block_{let.temp.name}"
+                start = self.block_start(let.value, {loop.axis: first})
                 self.line(f"float {block}[{most}];", let.origins)
                 call = f"lab_widen({block}, {start}, {end} - {first});"
                 self.line(call, let.origins, statement=True)
@@ -266,16 +268,18 @@ class Rows(Statements):
             self.body(in_floats(loop.body, widened, narrowed))
         for store in (*narrowed, *streams):
             del self.staged[store.buffer]
-            name, start = self.writer.buffers[store.buffer], self.block_start(store, loop, first)
+            name = self.writer.buffers[store.buffer]
+            start = self.block_start(store, {axis: first})
             function = "lab_narrow" if store in narrowed else "lab_stream"
             call = f"{function}({start}, block_{name}, {end} - {first});"
             self.line(call, store.origins, statement=True)
 
-    def block_start(self, access: Expr | Store, loop: Loop, first: str) -> str:
-        """The address of what the first turn of a block loads or stores."""
+    def block_start(self, access: Expr | Store, first: Mapping[Axis, str]) -> str:
+        """The address of what is loaded or stored where these axes are at their first places."""
         assert isinstance(access, Load | Store)
         index = access.index if isinstance(access, Store) else access.index[0]
-        start = index.substitute({loop.axis: Index.of(Axis(first, loop.axis.size))})
+        places = {axis: Index.of(Axis(name, axis.size)) for axis, name in first.items()}
+        start = index.substitute(places)
         return f"{self.writer.buffers[access.buffer]} + {self.writer.index(start)}"
 
     def place(self, stmt: Store) -> str:
@@ -453,7 +457,7 @@ class Rows(Statements):
             self.writer.places[name] = place
 
 
-def is_transposed(value: Expr, outer: Axis, inner: Axis) -> bool:
+def is_transposed(value: Expr, outer: Axis, inner: Axis) -> TypeGuard[Load]:
     """Is it a load that goes on along `outer` and leaps along `inner`?"""
     if not isinstance(value, Load) or value.dtype is torch.bool or not value.index[0].is_affine:
         return False

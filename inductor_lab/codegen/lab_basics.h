@@ -98,6 +98,72 @@ template <class T> static inline void lab_stream(T* result, const T* block, int6
     memcpy(to + head + 64 * lines, from + head + 64 * lines, (size_t)(bytes - head - 64 * lines));
 }
 
+//@ lab_turn
+// to[width * column + row] = from[stride * row + column], in squares of whole registers where elements
+// have four bytes.  Interleaving the first half of a square's rows with the second turns it in as many
+// rounds as its side has bits.  The next rows are fetched ahead: they are far apart.
+#include <string.h>
+#if defined(__AVX512F__)
+#define LAB_SIDE 16
+#define LAB_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LAB_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX__)
+#define LAB_SIDE 8
+#define LAB_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define LAB_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LAB_SIDE 4
+#define LAB_LOW 0, 4, 1, 5
+#define LAB_HIGH 2, 6, 3, 7
+#endif
+#if defined(__clang__)
+#define LAB_INTERLEAVED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define LAB_INTERLEAVED(a, b, ...) __builtin_shuffle(a, b, row{__VA_ARGS__})
+#endif
+#if defined(__GNUC__)
+template <class T>
+static inline void lab_turn_square(T* to, int64_t width, const T* from, int64_t stride) {
+    typedef int row __attribute__((vector_size(4 * LAB_SIDE)));
+    row rows[LAB_SIDE], turned[LAB_SIDE];
+    for (int k = 0; k < LAB_SIDE; k++) {
+        memcpy(&rows[k], from + stride * k, sizeof(row));
+        __builtin_prefetch(from + stride * (k + LAB_SIDE));
+    }
+    for (int round = 1; round < LAB_SIDE; round *= 2) {
+        for (int k = 0; k < LAB_SIDE / 2; k++) {
+            turned[2 * k] = LAB_INTERLEAVED(rows[k], rows[k + LAB_SIDE / 2], LAB_LOW);
+            turned[2 * k + 1] = LAB_INTERLEAVED(rows[k], rows[k + LAB_SIDE / 2], LAB_HIGH);
+        }
+        for (int k = 0; k < LAB_SIDE; k++) rows[k] = turned[k];
+    }
+    for (int k = 0; k < LAB_SIDE; k++) memcpy(to + width * k, &rows[k], sizeof(row));
+}
+#endif
+template <class T>
+static inline void lab_turn(T* to, int64_t width, const T* from, int64_t stride, int64_t rows,
+                            int64_t columns) {
+    int64_t row = 0;
+#if defined(__GNUC__)
+    for (; sizeof(T) == 4 && row + LAB_SIDE <= rows; row += LAB_SIDE) {
+        int64_t column = 0;
+        for (; column + LAB_SIDE <= columns; column += LAB_SIDE) {
+            lab_turn_square(to + width * column + row, width, from + stride * row + column, stride);
+        }
+        for (; column < columns; column++) {
+            for (int64_t k = row; k < row + LAB_SIDE; k++) {
+                to[width * column + k] = from[stride * k + column];
+            }
+        }
+    }
+#endif
+    for (; row < rows; row++) {
+        for (int64_t column = 0; column < columns; column++) {
+            to[width * column + row] = from[stride * row + column];
+        }
+    }
+}
+
 //@ lab_maximum lab_minimum
 // Two choices of one test each: GCC does not vectorize a chain of these with both tests in one.
 template <class T> static inline T lab_maximum(T a, T b) {
