@@ -16,6 +16,7 @@ import inductor_lab as lab
 from inductor_lab.codegen import cpp_combo, cpp_statements, cpu_plan
 from inductor_lab.errors import DividedByZero
 from tests.fuzz.program import Program
+from tests.fuzz.shrink import said
 from tests.fuzz.values import GRID
 
 ROUNDING = {
@@ -56,9 +57,9 @@ def check(
     With `sizes` the compiled program is called again with inputs of other sizes.  Stages are left
     out then, and where the program reshaped its inputs (`x.t_()`): those cannot run again.  With
     `threads` so many share what little work there is.
-    Programs with which torch.compile fails even before our compiler (`aot_eager`) pass, and with
-    `gradients` those that eager mode cannot differentiate, or whose gradients jump where values
-    differ by a rounding.
+    Programs with which torch.compile fails even before our compiler (`aot_eager`), or in the same
+    words with torch's own compiler, pass, and with `gradients` those that eager mode cannot
+    differentiate, or whose gradients jump where values differ by a rounding.
     """
     if gradients:
         program = program.with_copies()
@@ -68,11 +69,11 @@ def check(
         if gradients:
             return
         raise
+    dynamic = sizes or options.get("dynamic")
     if sizes:
         calls += others(program, calls[0])
     if not all(is_comparable(call, gradients) for call in calls):
         return
-    dynamic = options.get("dynamic")
     try:
         if sizes:
             torch.compiler.reset()
@@ -81,16 +82,23 @@ def check(
         else:
             with shared_among(threads) if threads else nullcontext():
                 check_against(calls[0], gradients, options)
-    except Exception:
-        torch.compiler.reset()
+    except Exception as wrong:
         if gradients and jumps(calls[0]):
             return
-        eager = torch.compile(program.function(), backend="aot_eager", dynamic=sizes or dynamic)
-        try:
-            check_calls("aot_eager", eager, calls, gradients)
-        except Exception:
-            return
-        raise
+        again = [found_with(name, calls, gradients, dynamic) for name in ("aot_eager", "inductor")]
+        if again[0] is None and again[1] != said(wrong):
+            raise
+
+
+def found_with(backend: str, calls: Sequence[Call], gradients: bool, dynamic: Any) -> str | None:
+    """What goes wrong with another backend, if anything."""
+    torch.compiler.reset()
+    compiled = torch.compile(calls[0].program.function(), backend=backend, dynamic=dynamic)
+    try:
+        check_calls(backend, compiled, calls, gradients)
+    except Exception as wrong:
+        return said(wrong)
+    return None
 
 
 @contextmanager

@@ -18,8 +18,8 @@ SECONDS = 120.0
 
 def said(wrong: BaseException) -> str:
     """One line about a failure: what was first raised."""
-    while wrong.__cause__ is not None:
-        wrong = wrong.__cause__
+    while (first := wrong.__cause__ or getattr(wrong, "inner_exception", None)) is not None:
+        wrong = first
     lines = str(wrong).strip().splitlines() or [""]
     return f"{type(wrong).__name__}: {lines[0][:160]}"
 

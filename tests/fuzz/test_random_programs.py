@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.fuzz.check import Call, Wrong, check, compare
+from tests.fuzz.check import Call, Wrong, check, compare, jumps, known
 from tests.fuzz.program import Input, Program
 from tests.fuzz.run import fuzz
+from tests.fuzz.values import Values
 
 RUNS = {
     "default": (302, 60),
@@ -62,6 +63,33 @@ REGRESSIONS = {
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_found_before(name: str, dynamic: bool) -> None:
     check(REGRESSIONS[name], dynamic=dynamic)
+
+
+def test_a_minimum_of_what_is_equal_but_for_rounding_has_a_gradient_that_jumps() -> None:
+    given = (Input("float32", (33, 20), 1),)
+    lowest = Program(("v0 = F.group_norm(x0,1)", "v1 = v0.cummin(0).values"), ("v1",), given)
+    smooth = Program(("v0 = F.group_norm(x0,1)", "v1 = v0.sin()"), ("v1",), given)
+    assert jumps(known(lowest.with_copies(), True))
+    assert not jumps(known(smooth.with_copies(), True))
+
+
+def test_what_torch_refuses_in_the_same_words_passes() -> None:
+    lines = (
+        "v0 = x1.pow(3)",
+        "v1 = v0.select(-1,0)",
+        "v2 = x1.unique()",  # capture starts again, with two views of one tensor
+        "v1[...,1:].copy_(v1[...,:-1].clone())",
+        "v3 = v0[None,:,None]",
+    )
+    given = (Input("uint8", (17,), 0), Input("int32", (4, 6), 1, "x[1:]"))
+    check(Program(lines, ("v3",), given), sizes=True)
+
+
+def test_nothing_that_overlaps_itself_is_written_to() -> None:
+    values = Values()
+    values.env.update(a=torch.zeros(3).as_strided((2, 2), (1, 1)), b=torch.zeros(4)[::2])
+    assert not values.write("a.copy_(a.flip(0))", "a", ("a",))
+    assert values.write("b.copy_(b.flip(0))", "b", ("b",))
 
 
 def test_a_wrong_result_is_found() -> None:
