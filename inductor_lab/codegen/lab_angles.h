@@ -52,25 +52,24 @@ template <int lanes> struct lab_register {
     }
 #endif
 
-//@ lab_less_half_turns lab_rest
-// x - n * pi for |x| < 2**17, where n is x / pi rounded to a multiple of 1/2.  It is r + low, two
-// floats.  -0 stays what it is.
-struct lab_rest { float r, low; };
-static inline lab_rest lab_less_half_turns(float x, float n) {
+//@ lab_less_half_turns
+// x - n * pi * unit for |x| < 2**17, where n is x / (pi * unit) rounded to a multiple of 1/2, and
+// the unit is 1 or 1/2.  -0 stays what it is.
+static inline float lab_less_half_turns(float x, float n, float unit) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     // Three parts of pi with 24 bits each; the first difference is exact.
-    float r = lab_fused(n, -1.5099579e-7f, lab_fused(n, -3.1415925f, x));
-    return lab_rest{r, n * -1.0780605e-14f};
+    float r = lab_fused(n, -1.5099579e-7f * unit, lab_fused(n, -3.1415925f * unit, x));
+    return lab_fused(n, -1.0780605e-14f * unit, r);
 #else
-    double r = (x - n * 3.1415926534682512) - n * 1.2154201013012384e-10;
-    return lab_rest{(float)r, (float)(r - (float)r)};
+    double turns = n * unit;
+    return (float)((x - turns * 3.1415926534682512) - turns * 1.2154201013012384e-10);
 #endif
 }
 
 //@ lab_half_wave
-// sin(r + low) for |r| <= pi/2, turned over if the last bit of t is set.
-static inline float lab_half_wave(lab_rest rest, float t) {
-    float r = rest.r + rest.low, z = r * r, q = lab_fused(2.597958e-6f, z, -1.9805777e-4f);
+// sin(r) for |r| <= pi/2, turned over if the last bit of t is set.
+static inline float lab_half_wave(float r, float t) {
+    float z = r * r, q = lab_fused(2.597958e-6f, z, -1.9805777e-4f);
     q = lab_fused(lab_fused(q, z, 8.332995e-3f), z, -0.16666654f);
     uint32_t y = lab_bitcast<uint32_t>(lab_fused(q, z * r, r));
     y |= lab_bitcast<uint32_t>(r) & 0x80000000u;  // -0 stays what it is
@@ -81,7 +80,7 @@ static inline float lab_half_wave(lab_rest rest, float t) {
 // x / pi is rounded by adding a number so large that no fraction fits.
 static inline float lab_near_sin(float x) {
     float t = lab_fused(x, 0.318309886f, 12582912.0f);
-    return lab_half_wave(lab_less_half_turns(x, t - 12582912.0f), t);
+    return lab_half_wave(lab_less_half_turns(x, t - 12582912.0f, 1.0f), t);
 }
 lab_angle_function(sin, lab_near_sin)
 template <class T> static inline T lab_sin(T x);
@@ -91,7 +90,7 @@ template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
 //@ lab_near_cos
 static inline float lab_near_cos(float x) {
     float t = lab_fused(x, 0.318309886f, 0.5f) + 12582912.0f;
-    return lab_half_wave(lab_less_half_turns(x, (t - 12582912.0f) - 0.5f), t);
+    return lab_half_wave(lab_less_half_turns(x, (t - 12582912.0f) - 0.5f, 1.0f), t);
 }
 
 //@ lab_cos
@@ -104,19 +103,16 @@ template <> inline float lab_cos<float>(float x) {
 template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
 
 //@ lab_tan
+// r / q, where q = r / tan(r) is nearly a polynomial; -q / r an odd number of right angles away.
 static inline float lab_near_tan(float x) {
     float t = lab_fused(x, 0.636619772f, 12582912.0f);
-    lab_rest rest = lab_less_half_turns(x, 0.5f * (t - 12582912.0f));
-    float z = rest.r * rest.r, q = lab_fused(4.7193933e-3f, z, -6.0788234e-4f);
-    q = lab_fused(q, z, 1.1386615e-2f);
-    q = lab_fused(q, z, 2.1069793e-2f);
-    q = lab_fused(q, z, 5.410095e-2f);
-    q = lab_fused(q, z, 0.13332303f);
-    q = lab_fused(q, z, 0.3333336f);
-    // y + low is tan(r), and -1 / (y + low) the tangent an odd number of right angles away.
-    float more = lab_fused(q, z * rest.r, rest.low), y = rest.r + more, low = (rest.r - y) + more;
-    float inverse = -1.0f / y, error = lab_fused(inverse, low, lab_fused(inverse, y, 1.0f));
-    return lab_bitcast<uint32_t>(t) & 1 ? lab_fused(error, inverse, inverse) : y;
+    float r = lab_less_half_turns(x, t - 12582912.0f, 0.5f), z = r * r;
+    float q = lab_fused(-2.4819534e-4f, z, -2.0962798e-3f);
+    q = lab_fused(q, z, -2.2226537e-2f);
+    q = lab_fused(q, z, -0.33333305f);
+    q = lab_fused(q, z, 1.0f);
+    bool odd = lab_bitcast<uint32_t>(t) & 1;
+    return (odd ? -q : r) / (odd ? r : q);
 }
 lab_angle_function(tan, lab_near_tan)
 template <class T> static inline T lab_tan(T x);

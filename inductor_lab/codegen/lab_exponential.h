@@ -65,6 +65,16 @@ template <> inline double lab_exp<double>(double x) {
     return vanishes ? 0.0 : y;
 }
 
+//@ lab_exp2_slope
+// (2**r - 1) / r for |r| <= 1/2
+static inline float lab_exp2_slope(float r) {
+    float q = lab_fused(1.5218767e-4f, r, 1.3391003e-3f);
+    q = lab_fused(q, r, 9.618955e-3f);
+    q = lab_fused(q, r, 5.5503596e-2f);
+    q = lab_fused(q, r, 0.24022643f);
+    return lab_fused(q, r, 0.6931472f);
+}
+
 //@ lab_exp2
 template <class T> static inline T lab_exp2(T x);
 template <> inline float lab_exp2<float>(float x) {
@@ -72,13 +82,8 @@ template <> inline float lab_exp2<float>(float x) {
     int32_t bits = lab_bitcast<int32_t>(x + 12583166.0f);
     bits = bits < 0x4b400180 ? bits : 0x4b400180;
     float r = x - (lab_bitcast<float>(bits) - 12583166.0f);
-    float q = lab_fused(1.5474816e-4f, r, 1.3400307e-3f);
-    q = lab_fused(q, r, 9.618009e-3f);
-    q = lab_fused(q, r, 5.5503275e-2f);
-    q = lab_fused(q, r, 0.2402265f);
-    q = lab_fused(q, r, 0.6931472f);
     uint32_t biased = (uint32_t)bits, half = biased >> 1;
-    return lab_fused(q, r, 1.0f) * lab_power_of_two(half) * lab_power_of_two(biased - half);
+    return lab_fused(lab_exp2_slope(r), r, 1.0f) * lab_power_of_two(half) * lab_power_of_two(biased - half);
 }
 template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
 
@@ -110,19 +115,20 @@ template <> inline float lab_sigmoid<float>(float x) {
 }
 
 //@ lab_tanh
+// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; from 10 on it is 1.  The last bits of t are n + 127,
+// where exp(2 * r) = 1 + 2 * part and exp(2 * |x|) is 2**n times that.
 template <class T> static inline T lab_tanh(T x);
 template <> inline float lab_tanh<float>(float x) {
-    float a = lab_abs<float>(x), z = x * x;
-    float q = lab_fused(-5.717086e-3f, z, 2.0650616e-2f);
-    q = lab_fused(q, z, -5.3743504e-2f);
-    q = lab_fused(q, z, 0.13331491f);
-    q = lab_fused(q, z, -0.33333284f);
-    float small = lab_fused(q * z, x, x);
-    // 1 - 2 / (exp(2a) + 1), both sides of the fraction by 2**-24 as in a sigmoid
-    lab_reduced_exp e = lab_exp_of(2.0f * a);
-    float scale = lab_power_of_two(e.biased - 151);
-    float part = lab_fused(lab_exp_factor(e.r), scale, 5.9604645e-8f);
-    return lab_copysign<float>(a >= 0.625f ? 1.0f - 1.1920929e-7f / part : small, x);
+    float a = lab_abs<float>(x), b = a > 10.0f ? 10.0f : a;
+    float t = lab_fused(b, 2.88539008f, 12583039.0f);
+    float r = lab_fused(t - 12583039.0f, -0.34657359f, b);
+    float q = lab_fused(4.4386227e-2f, r, 0.13386035f);
+    q = lab_fused(q, r, 0.33333948f);
+    q = lab_fused(q, r, 0.66666186f);
+    q = lab_fused(q, r, 0.99999994f);
+    float part = lab_fused(q, r * r, r), scale = lab_power_of_two(lab_bitcast<uint32_t>(t));
+    float h = lab_fused(scale, part, lab_fused(scale, 0.5f, -0.5f));
+    return lab_copysign<float>(h / (h + 1.0f), x);
 }
 template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
 

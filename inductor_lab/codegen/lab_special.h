@@ -9,29 +9,23 @@ template <> inline float lab_hypot<float>(float x, float y) {
 }
 template <> inline double lab_hypot<double>(double x, double y) { return lab_libm(hypot)(x, y); }
 
-//@ lab_erf lab_exp_less_one
-// exp(r) - 1 for |r| <= ln(2) / 2
-static inline float lab_exp_less_one(float r) {
-    float q = lab_fused(1.3814804e-3f, r, 8.368773e-3f);
-    q = lab_fused(q, r, 4.166839e-2f);
-    q = lab_fused(q, r, 0.1666652f);
-    return lab_fused(lab_fused(q, r, 0.49999994f), r * r, r);
-}
+//@ lab_erf
+// 1 - 2**-p, where p = -log2(1 - erf |x|) = b * q is nearly a polynomial; from 4 on the result is 1.
+// n is -p rounded, and the last bits of t are n + 127.
 template <class T> static inline T lab_erf(T x);
 template <> inline float lab_erf<float>(float x) {
-    // 1 - exp(-p), where p = -log(1 - erf |x|) is nearly a polynomial; from 4 on the result is 1
     float a = lab_abs<float>(x), b = a > 4.0f ? 4.0f : a;
-    float p = lab_fused(-9.2563087e-6f, b, 1.176416e-4f);
-    p = lab_fused(p, b, -6.328378e-4f);
-    p = lab_fused(p, b, 1.6670288e-3f);
-    p = lab_fused(p, b, -1.6039693e-4f);
-    p = lab_fused(p, b, -1.9153064e-2f);
-    p = lab_fused(p, b, 0.10277783f);
-    p = lab_fused(p, b, 0.6366194f);
-    p = lab_fused(p, b, 0.12837917f);
-    lab_reduced_exp e = lab_exp_of(-lab_fused(p, b, b));
-    float scale = lab_power_of_two(e.biased - 127);
-    return lab_copysign<float>(lab_fused(scale, lab_exp_less_one(e.r), scale - 1.0f), x);
+    float q = lab_fused(-1.2571523e-5f, b, 1.6350906e-4f);
+    q = lab_fused(q, b, -8.9354045e-4f);
+    q = lab_fused(q, b, 2.3742747e-3f);
+    q = lab_fused(q, b, -2.0536961e-4f);
+    q = lab_fused(q, b, -2.7643595e-2f);
+    q = lab_fused(q, b, 0.1482795f);
+    q = lab_fused(q, b, 0.9184474f);
+    q = lab_fused(q, b, 1.627907f);
+    float t = lab_fused(-q, b, 12583039.0f), n = t - 12583039.0f, r = lab_fused(-q, b, -n);
+    float scale = lab_power_of_two(lab_bitcast<uint32_t>(t));
+    return lab_copysign<float>(lab_fused(scale, lab_exp2_slope(r) * r, scale - 1.0f), x);
 }
 template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
 
