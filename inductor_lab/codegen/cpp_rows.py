@@ -36,6 +36,7 @@ from inductor_lab.codegen.cpu_plan import (
     point_loops,
     tiled_axes,
 )
+from inductor_lab.codegen.next_row import next_row
 from inductor_lab.codegen.row_cache import Row
 from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store
@@ -347,7 +348,7 @@ class Rows(Statements):
     def wide_sums(self, loop: Loop) -> int:
         """How many lanes pay for an innermost loop; 0: as many as a register has."""
         size, stmts, fed = loop.axis.size, list(walk(loop.body)), self.fed_by(loop)
-        plain = all(isinstance(stmt, Let | Accumulate) for stmt in stmts)
+        plain = all(isinstance(stmt, Let | Accumulate) or is_plain_store(stmt) for stmt in stmts)
         sums = 1 <= len(fed) <= 2 and all(acc.sums_floats for acc in fed)
         if not plain or not sums or len(stmts) > len(fed) + CHEAP:
             return 0
@@ -362,6 +363,9 @@ class Rows(Statements):
             self.line(f"{acc.ctype} lanes_{acc.name}[{width}] = {{}};", acc.origins)
             self.writer.places[acc.name] = f"lanes_{acc.name}[{axis} - {axis}_wide]"
         with self.loop(f"{axis}_wide", begin, end, str(width)):
+            for load in [] if self.inside_threads else next_row(self.tree, loop):
+                start = self.block_start(load, {loop.axis: f"{axis}_wide"})
+                self.line(f"lab_fetch({start}, {width});", load.origins)
             self.pragma("simd" + self.clauses(loop.body))
             with self.loop(axis, f"{axis}_wide", f"{axis}_wide + {width}"):
                 self.body(loop.body)
@@ -463,6 +467,10 @@ def is_transposed(value: Expr, outer: Axis, inner: Axis) -> TypeGuard[Load]:
         return False
     index = value.index[0]
     return is_int(index.coefficient(outer), 1) and hint(index.coefficient(inner)) > 1
+
+
+def is_plain_store(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and stmt.kind == "store"
 
 
 def part_count(loop: Loop) -> int:

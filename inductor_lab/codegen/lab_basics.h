@@ -98,6 +98,19 @@ template <class T> static inline void lab_stream(T* result, const T* block, int6
     memcpy(to + head + 64 * lines, from + head + 64 * lines, (size_t)(bytes - head - 64 * lines));
 }
 
+//@ lab_fetch
+// Asks for what is read soon; nothing happens if it is not there.
+template <class T> static inline void lab_fetch(const T* from, int64_t count) {
+#if defined(__GNUC__)
+    const char* start = (const char*)from;
+    for (int64_t k = 0; k < count * (int64_t)sizeof(T); k += 64) {
+        __builtin_prefetch(start + k, 0, 2);
+    }
+#else
+    (void)from, (void)count;
+#endif
+}
+
 //@ lab_turn
 // to[width * column + row] = from[stride * row + column], in squares of whole registers where elements
 // have four bytes.  Interleaving the first half of a square's rows with the second turns it in as many

@@ -1,0 +1,47 @@
+"""The next row is fetched while this one is computed.
+
+    for (int64_t j0_wide = 0; j0_wide < 4096; j0_wide += 64) {
+        lab_fetch(in0 + 4096 * (i0 + 1) + j0_wide, 64);
+        for (j0 = j0_wide; j0 < j0_wide + 64; j0++) sum += lab_exp(in0[4096 * i0 + j0] - acc0);
+    }
+
+The first loop over a row waits for memory.  A later one finds the row in the cache, and where it
+computes much, memory would be idle meanwhile.  Inductor has no counterpart.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from inductor_lab.codegen.cpp_halves import side_by_side
+from inductor_lab.codegen.cpu_plan import point_loops
+from inductor_lab.codegen.parameters import tree_loads
+from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.tree import Loop, Stmt
+from inductor_lab.ir.expr import Load, Op
+from inductor_lab.ir.index import Index
+from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+
+
+def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
+    """What a loop reads that one before it has read, at the next point; nothing if it is cheap."""
+    points = point_loops(tree)
+    if not points or not _is_expensive(loop):
+        return []
+    point = points[-1]
+    earlier = tuple(takewhile(lambda stmt: stmt is not loop, point.body))
+    seen = {(load.buffer, load.index[0]) for load in tree_loads(earlier)}
+    following = {point.axis: Index.of(point.axis) + Index.constant_of(1)}
+    found: dict[tuple[str, Index], Load] = {}
+    for load in tree_loads((loop,)):
+        index = load.index[0]
+        moves = point.axis in index.axes() and side_by_side(index, loop.axis)
+        if moves and (load.buffer, index) in seen:
+            after = (index.substitute(following),)
+            found[load.buffer, index] = Load(load.buffer, after, load.dtype, load.origins)
+    return list(found.values())
+
+
+def _is_expensive(loop: Loop) -> bool:
+    nodes = (n for stmt in walk(loop.body) for e in expressions(stmt) for n in e.walk())
+    return any(isinstance(n, Op) and OPS[n.name].flops >= EXPENSIVE_FLOPS for n in nodes)
