@@ -176,12 +176,25 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
     return reduced.to(x.dtype)
 
 
-@defines(aten.binary_cross_entropy_with_logits.default)
-def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *more: Any) -> Tensor:
-    """torch's definition, in the dtype of the target: eager computes `(1 - target).mul_(x)`."""
-    known = known_decompositions()[aten.binary_cross_entropy_with_logits.default]
-    result: Tensor = known(x, target, *more)
-    return result.to(target.dtype)
+KEPT_DTYPES = {
+    aten.binary_cross_entropy_with_logits.default: 1,
+    aten.soft_margin_loss.default: 0,
+    aten.normal.Tensor_Tensor: 0,
+}
+"""Overload → the argument whose dtype the result has; torch's definitions promote."""
+
+
+def _keeping(operator: Any, position: int) -> Callable[..., Tensor]:
+    """torch's definition, in the dtype of the argument that eager makes the result of."""
+
+    def definition(*given: Any, **more: Any) -> Tensor:
+        result: Tensor = known_decompositions()[operator](*given, **more)
+        return result.to(given[position].dtype)
+
+    return definition
+
+
+DEFINITIONS.update({op: _keeping(op, position) for op, position in KEPT_DTYPES.items()})
 
 
 # ---- neighbours ------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def losses_of_two_dtypes(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]
     functions = (
         torch.nn.functional.huber_loss,
         torch.nn.functional.binary_cross_entropy_with_logits,
+        torch.nn.functional.soft_margin_loss,
     )
     return [loss(x, y, reduction=kind) for loss in functions for kind in ("none", "mean", "sum")]
 
