@@ -57,7 +57,7 @@ def cpp_kernel(
     tree = tidy(full)
     parameters = kernel_parameters(tree, buffers)
     plan = replace(plan_of(tree), streamed=_streamed(tree, buffers, results))
-    printer = _printer(full, Writer(parameters, table), plan)
+    printer = _printer(full, tree, Writer(parameters, table), plan)
     arguments = ", ".join(map(declared, parameters))
     if group.origins:
         printer.line(f"// {', '.join(sorted(group.origins))}")
@@ -94,13 +94,15 @@ def by_name(kernels: Iterable[Kernel]) -> dict[str, list[Kernel]]:
     return found
 
 
-def _printer(full: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> Statements:
+def _printer(
+    full: tuple[Stmt, ...], tree: tuple[Stmt, ...], writer: Writer, plan: CpuPlan
+) -> Statements:
+    """`tree` is the full one, tidy."""
     if plan.simd is Simd.COLUMNS:
-        return Columns(rounded_as_floats(tidy(full)), writer, plan)
+        return Columns(rounded_as_floats(tree), writer, plan)
     if plan.simd is Simd.INNER and not plan.inner_threads:
         kept, rows = _with_rows(full)
         return RowScans(rounded_as_floats(tidy(kept)), writer, plan, rows)
-    tree = tidy(full)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
         tree = tidy(split_loops(full, plan.threads))
     return RowScans(rounded_as_floats(tree), writer, plan)

@@ -3,7 +3,7 @@
     static int part0(const float* in0, float* out0) {       // 2,359,296 elements, in each thread
         #pragma omp for simd nowait                         // its share of them
         ...
-    extern "C" int cpp_fused_mul_0(...) {
+    extern "C" lab_only_calls int cpp_fused_mul_0(...) {
         #pragma omp parallel
         {
             part0(in0, out0);
@@ -42,8 +42,8 @@ from inductor_lab.ir.index import Size
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
-Printer = Callable[[tuple[Stmt, ...], Writer, CpuPlan], Statements]
-"""How the statements of a tree are printed: `cpp.printer_of`."""
+Printer = Callable[[tuple[Stmt, ...], tuple[Stmt, ...], Writer, CpuPlan], Statements]
+"""How the statements of a tree, which is given in full and tidy, are printed."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,13 @@ def combo_kernel(
     printer_of: Printer,
 ) -> Kernel:
     """The C++ function of a combo, after the functions of its parts."""
-    trees = [full_tree(part, buffers) for part in group.combined]
-    tree = tuple(stmt for full in trees for stmt in tidy(full))
+    fulls = [full_tree(part, buffers) for part in group.combined]
+    trees = [tidy(full) for full in fulls]
+    tree = tuple(stmt for tree in trees for stmt in tree)
     parameters = kernel_parameters(tree, buffers)
     parts = [
-        _part(full, buffers, table, printer_of, part.origins)
-        for full, part in zip(trees, group.combined, strict=True)
+        _part(full, tree, buffers, table, printer_of, part.origins)
+        for full, tree, part in zip(fulls, trees, group.combined, strict=True)
     ]
     names: dict[tuple[str, ...], str] = {}
     lines: list[Line] = []
@@ -92,15 +93,15 @@ def combo_kernel(
 
 def _part(
     full: tuple[Stmt, ...],
+    tree: tuple[Stmt, ...],
     buffers: Mapping[str, Buffer],
     table: Mapping[str, str],
     printer_of: Printer,
     origins: Origins,
 ) -> Part:
-    tree = tidy(full)
     parameters = kernel_parameters(tree, buffers)
     plan = team_plan_of(tree)
-    printer = printer_of(full, Writer(parameters, table), plan)
+    printer = printer_of(full, tree, Writer(parameters, table), plan)
     printer.depth = 1
     printer.whole()
     shared = plan.threads > 0
@@ -137,7 +138,8 @@ class _Calls:
         arguments = ", ".join(map(declared, self.parameters))
         checked = any(part.checked for part in self.parts)
         start = [Line(f"// {', '.join(sorted(self.origins))}", statement=False)]
-        start += [Line(f'extern "C" LAB_EXPORT int {self.name}({arguments}) {{', statement=False)]
+        head = f'extern "C" lab_only_calls LAB_EXPORT int {self.name}({arguments}) {{'
+        start += [Line(head, statement=False)]
         if checked:
             start += [Line(f"    int64_t {STATUS} = 0;", statement=False)]
         end = [Line(f"    return (int){STATUS};" if checked else "    return 0;", statement=False)]

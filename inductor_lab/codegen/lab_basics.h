@@ -7,6 +7,14 @@
 #define LAB_EXPORT __attribute__((visibility("default")))
 #endif
 
+//@ lab_only_calls
+// A function that only calls others: GCC would spend seconds on moving its hundreds of pointers.
+#if defined(__GNUC__) && !defined(__clang__)
+#define lab_only_calls __attribute__((optimize("O0")))
+#else
+#define lab_only_calls
+#endif
+
 //@ lab_libm
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <math.h>

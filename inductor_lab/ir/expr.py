@@ -31,23 +31,11 @@ class _Tree:
     __slots__ = ()
 
     def children(self) -> tuple[Expr, ...]:
-        match self:
-            case Op(_, args):
-                return args
-            case Masked(mask, body, other):
-                return (mask, body, other)
-            case _:
-                return ()
+        return ()
 
     def indices(self) -> tuple[Index, ...]:
         """The indices of this very node, not of those below it."""
-        match self:
-            case Load(_, index):
-                return index
-            case IndexValue(index):
-                return (index,)
-            case _:
-                return ()
+        return ()
 
     def walk(self) -> Iterator[Expr]:
         """This node and all below it, values inside gathered indices included.
@@ -62,10 +50,9 @@ class _Tree:
                 continue
             seen.add(id(node))
             yield node
-            below = list(node.children())
-            for index in node.indices():
-                below.extend(values_in(index))
-            waiting.extend(reversed(below))
+            waiting.extend(reversed(node.children()))
+            gathered = [value for index in node.indices() for value in values_in(index)]
+            waiting.extend(reversed(gathered))
 
     def loads(self) -> Iterator[Load]:
         return (node for node in self.walk() if isinstance(node, Load))
@@ -103,6 +90,9 @@ class Load(_Tree):
     def __hash__(self) -> int:
         return self.hashed
 
+    def indices(self) -> tuple[Index, ...]:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True)
 class Const(_Tree):
@@ -139,6 +129,9 @@ class IndexValue(_Tree):
     index: Index
     dtype: torch.dtype
 
+    def indices(self) -> tuple[Index, ...]:
+        return (self.index,)
+
 
 @dataclass(frozen=True, slots=True)
 class Op(_Tree):
@@ -160,6 +153,9 @@ class Op(_Tree):
     def __hash__(self) -> int:
         return self.hashed
 
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
 
 @dataclass(frozen=True, slots=True)
 class Masked(_Tree):
@@ -177,6 +173,9 @@ class Masked(_Tree):
 
     def __hash__(self) -> int:
         return self.hashed
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.mask, self.body, self.other
 
     @property
     def dtype(self) -> torch.dtype:

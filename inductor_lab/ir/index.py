@@ -168,6 +168,8 @@ class Index:
 
         Without `value` they get the same replacement of axes.
         """
+        if (axis := self.as_axis()) is not None:
+            return axes.get(axis) or self
         total: list[tuple[Atom, Size]] = []
         constant = self.constant
         for atom, c in self.terms:

@@ -41,7 +41,7 @@ static int part2_0(const float* in0, const float* in1, const float* in2, float* 
 }
 
 // add, add_1, add_2, add_3, addcmul, addcmul_1, addcmul_2, addcmul_3, full_like, full_like_1, full_like_2, full_like_3, sub, sub_1, sub_2, sub_3
-extern "C" LAB_EXPORT int cpp_fused_add_addcmul_full_like_sub_0(const float* in0, const float* in1, const float* in2, const float* in3, const float* in4, const float* in5, const float* in6, const float* in7, const float* in8, const float* in9, const float* in10, const float* in11, float* out0, float* out1, float* out2, float* out3, float* out4, float* out5, float* out6, float* out7) {
+extern "C" lab_only_calls LAB_EXPORT int cpp_fused_add_addcmul_full_like_sub_0(const float* in0, const float* in1, const float* in2, const float* in3, const float* in4, const float* in5, const float* in6, const float* in7, const float* in8, const float* in9, const float* in10, const float* in11, float* out0, float* out1, float* out2, float* out3, float* out4, float* out5, float* out6, float* out7) {
     #pragma omp parallel
     {
         part0_0(in0, in1, in2, out0, out1);
