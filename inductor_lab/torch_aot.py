@@ -136,14 +136,15 @@ class _Around:
 
     def backward(self, graph: GraphModule, compiled: Compiled) -> None:
         """Its backward is compiled, ahead or after the first call."""
-        self.compiled_backward = graph, compiled
-        self.settle()
+        if self.trained is not None:
+            self.compiled_backward = graph, compiled
+            self.settle()
 
     def settle(self) -> None:
         """With gradients, the call has to wait for the backward and for the first results."""
         if self.trained and self.compiled_backward and self.function:
             self.direct = self.trained.call(*self.compiled_backward, self.function)
-            self.trained = None
+            self.trained = self.compiled_backward = None
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo's code calls."""

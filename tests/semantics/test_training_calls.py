@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import inductor_lab as lab
+from inductor_lab.pipeline import GraphCompiler
 from tests.semantics.compare import assert_same, wave
 from tests.test_calls import files_entered
 
@@ -380,3 +383,20 @@ def test_compiled_autograd() -> None:
         for _ in range(2):
             assert_same(backwards(fast, X), expected)
     assert_same(backwards(fast, X), expected)
+
+
+def test_the_backward_graph_is_let_go() -> None:
+    graphs: list[weakref.ref[Any]] = []
+    compile_part = GraphCompiler.compile_part
+
+    def watched(self: GraphCompiler, module: torch.fx.GraphModule, name: str) -> Any:
+        if name == "backward":
+            graphs.append(weakref.ref(module))
+        return compile_part(self, module, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GraphCompiler, "compile_part", watched)
+        fast = trained(trig, X)
+    backwards(fast, X)
+    gc.collect()
+    assert len(graphs) == 1 and graphs[0]() is None
