@@ -255,7 +255,7 @@ class _Trained:
         if len(wanted) != len(metas) or not all(isinstance(w, PlainAOTOutput) for w in wanted):
             return None
         tangents = [
-            _Tangent(output.idx, getattr(meta.memory_format, "stride", None), meta)
+            _Tangent(output.idx, meta.memory_format, meta)
             for output, meta in zip(wanted, metas, strict=True)
         ]
         apply = _bare_function(self, backward, tangents, function).apply
@@ -277,19 +277,25 @@ def _detached(apply: Callable[..., Any], ends: Sequence[int], *args: Any) -> Any
 class _Tangent(NamedTuple):
     """The gradient of one result: the result's place, and how it was laid out when it was traced.
 
-    `stride` is None where not only one will do; `meta` is what AOTAutograd knows.
+    That is told by strides, or (with symbolic sizes, and in torch 2.11) by a memory format alone.
+    `meta` is what AOTAutograd knows.
     """
 
     result: int
-    stride: tuple[int, ...] | None
+    layout: Any
     meta: Any
 
     def of(self, gradients: Sequence[Any]) -> Any:
         """Among the gradients of all results, and laid out as it was traced."""
         given = gradients[self.result]
-        if type(given) is torch.Tensor and given.stride() == self.stride:
+        if type(given) is torch.Tensor and self._fits(given):
             return given
         return AOTDispatchAutograd.process_runtime_tangent(given, self.meta)[0]
+
+    def _fits(self, given: torch.Tensor) -> bool:
+        if self.layout is None or self.layout.memory_format is None:
+            return self.layout is not None and given.stride() == self.layout.stride
+        return given.is_contiguous(memory_format=self.layout.memory_format)
 
 
 def _bare_function(

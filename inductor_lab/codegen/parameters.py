@@ -5,7 +5,7 @@ Inductor: `KernelArgs` in `codegen/common.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import sympy
 
@@ -28,12 +28,15 @@ def kernel_parameters(
     read = {load.buffer: None for load in tree_loads(tree) if load.buffer not in written}
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
-    symbols = sorted(
-        {part for size in _sizes(tree) if isinstance(size, sympy.Expr) for part in given_of(size)},
-        key=str,
-    )
-    sizes = [Parameter(f"ks{k}", "symbol", symbol=s) for k, s in enumerate(symbols)]
-    return (*ins, *outs, *sizes)
+    return with_symbols((*ins, *outs), _sizes(tree))
+
+
+def with_symbols(parameters: tuple[Parameter, ...], sizes: Iterable[Size]) -> tuple[Parameter, ...]:
+    """The parameters, and after them those symbols of some sizes that are not there yet."""
+    known = {p.symbol for p in parameters if p.symbol is not None}
+    parts = {part for s in sizes if isinstance(s, sympy.Expr) for part in given_of(s)}
+    new = enumerate(sorted(parts - known, key=str), start=len(known))
+    return (*parameters, *(Parameter(f"ks{k}", "symbol", symbol=part) for k, part in new))
 
 
 def tree_loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:

@@ -31,7 +31,7 @@ from typing import Any
 from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.codegen.triton_accumulate import Accumulations
@@ -69,6 +69,7 @@ def triton_kernel(
     parameters = kernel_parameters(tree, buffers)
     blocks = blocks_of(tree)
     reached = reach(parameters, buffers, blocks)
+    parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)
     code = Printer(name, parameters, blocks, ops, counted_in).code()
     launch: dict[str, Any] = {

@@ -19,7 +19,7 @@ from typing import Any
 
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
-from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.triton import Printer
 from inductor_lab.codegen.triton_blocks import Blocks, blocks_of, index_type, reach
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
@@ -53,6 +53,7 @@ def combo_kernel(
     parameters = kernel_parameters(tree, buffers)
     blocks = [blocks_of(part, tiles=False) for part in trees]
     reached = tuple(dict.fromkeys(s for cut in blocks for s in reach(parameters, buffers, cut)))
+    parameters = with_symbols(parameters, reached)
     index = index_type(reached)
     parts = []
     for own, cut, part in zip(trees, blocks, group.combined, strict=True):

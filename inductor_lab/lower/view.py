@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import sympy
 import torch
 
 from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
@@ -114,7 +115,7 @@ def slice_dim(
     dim %= x.ndim
     size, length = x.shape[dim], build.result.shape[dim]
     first = begin_of_slice(build, size, start)
-    if build.node is not None and length in build.node.meta.get("unbacked_bindings", ()):
+    if isinstance(length, sympy.Symbol) and length not in build.symbols:
         bounds = (None if bound is None else size_of(bound) for bound in (start, end))
         build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step), length)
     return came_by(build, tensor.slice_dim(x, dim, first, step, length))

@@ -47,13 +47,20 @@ class Interpreted:
         def launch(*arguments: Any, **constants: Any) -> None:
             try:
                 with np.errstate(all="ignore"), _repaired():
-                    self.function[grid](*arguments, **constants)
+                    self.function[grid](*map(_scalar, arguments), **constants)
             except InterpreterError as wrapped:
                 if isinstance(wrapped.__cause__, IndexOutOfRange):
                     raise wrapped.__cause__ from None
                 raise
 
         return launch
+
+
+def _scalar(argument: Any) -> Any:
+    """A truth value as the interpreter knows them; before Triton 3.7 it takes them for numbers."""
+    if not isinstance(argument, bool):
+        return argument
+    return tl.tensor(TensorHandle(np.array([argument]), tl.int1), tl.int1)
 
 
 @contextlib.contextmanager

@@ -207,6 +207,14 @@ def test_symbolic_sizes(shape: tuple[int, int]) -> None:
         torch.testing.assert_close(compiled(x), several(x), rtol=1e-5, atol=1e-5)
 
 
+def test_a_size_that_is_only_reached() -> None:
+    """No loop has as many turns, but whether 32 bits are enough for an index depends on it."""
+    compiled = InTriton()(lambda x: x[:5] * 2, dynamic=True)
+    for size in (9, 30):
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x), x[:5] * 2)
+
+
 def test_gradients() -> None:
     def network(x, w, b):
         return F.gelu(F.layer_norm(x, (6,), w, b)).softmax(-1)

@@ -34,12 +34,13 @@ WAYS: dict[str, dict[str, Any]] = {
     "dynamic": {"dynamic": True},
     "unfused": {"fusion": False},
     "triton": {"language": "triton"},
+    "symbolic triton": {"language": "triton", "dynamic": True},
     "gradients": {"gradients": True},
     "sizes": {"sizes": True},
     "threads": {"threads": 3},
 }
 TURNS = ("default", "gradients", "sizes", "unfused", "threads", "dynamic", "triton", "gradients",
-         "default", "sizes")  # fmt: skip
+         "default", "sizes", "symbolic triton")  # fmt: skip
 """The ways of the batches, one after the other."""
 BATCH = 25
 

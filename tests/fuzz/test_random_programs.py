@@ -16,6 +16,7 @@ RUNS = {
     "gradients": (305, 40),
     "threads": (304, 40),
     "triton": (303, 25),
+    "symbolic triton": (8200000, 10),
     "dynamic": (306, 10),
     "unfused": (307, 10),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._dynamo.exc import TorchRuntimeError
 
 import inductor_lab as lab
 from tests.semantics.compare import assert_same, check_call, wave
@@ -34,7 +35,7 @@ def test_a_place_out_of_range_is_refused(name: str, rows: int) -> None:
         pytest.skip("eager adds nothing to nothing, wherever it is")
     with pytest.raises((IndexError, RuntimeError)) as eager:
         function(x, places)
-    with pytest.raises(eager.type):
+    with pytest.raises((eager.type, TorchRuntimeError)):  # Dynamo may see it while it captures
         lab.compile(function)(x, places)
 
 
