@@ -34,6 +34,9 @@ CHANNELS_LAST = {"memory_format": torch.channels_last}
 ROW_MAJOR = {"memory_format": torch.contiguous_format}
 SMALLEST = 2**18
 """Elements of images below which all of it is over before a layout matters."""
+SMALLEST_KEPT = 2**15
+"""Elements of a weight below which computing it in each call takes less than asking whether it is
+still the one that was packed (about 30 us)."""
 WEIGHT = 1.5
 """How much larger than the weights, which are copied in each call, the images must be.  A MB of
 images saves about 0.15 ms of one thread in the library, a MB of weights costs 0.17 ms."""
@@ -242,11 +245,12 @@ def _is_per_channel(given: Node, channels: int) -> bool:
 
 
 def weights_to_keep(convolutions: list[Node]) -> set[Node]:
-    """Those weights of convolutions that are parameters and that nothing else reads."""
+    """Those weights of convolutions that are parameters, not small, and that nothing else reads."""
     weights = {w for node in convolutions if (w := node.args[1]).meta.get("lab_parameter")}
     target = aten.convolution.default
     if not onednn_knows(torch.float32):
         return set()
+    weights = {w for w in weights if _numel(w) >= SMALLEST_KEPT}
     return {w for w in weights if all(user.target is target for user in w.users)}
 
 

@@ -19,6 +19,7 @@ SIZE = 32
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     torch_api.reset()
     monkeypatch.setattr(convolutions, "SMALLEST", 1)
+    monkeypatch.setattr(convolutions, "SMALLEST_KEPT", 1)
 
 
 class Residual(nn.Module):

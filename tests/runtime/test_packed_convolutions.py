@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def nothing_packed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(convolutions, "SMALLEST", 1)
+    monkeypatch.setattr(convolutions, "SMALLEST_KEPT", 1)
     torch._dynamo.reset()
     lab.release_memory()
     yield
@@ -64,6 +65,13 @@ def test_weights_are_packed_once() -> None:
         assert_follows(fast, module)
     assert packings(module) == 1
     assert WEIGHTS.nbytes == module[0].weight.nbytes + module[3].weight.nbytes
+
+
+def test_small_weights_are_computed_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = net()
+    monkeypatch.setattr(convolutions, "SMALLEST_KEPT", module[0].weight.numel())
+    assert_follows(lab.compile(module), module)
+    assert WEIGHTS.nbytes == module[0].weight.nbytes
 
 
 WRITES: dict[str, Callable[[nn.Sequential], object]] = {
