@@ -159,9 +159,9 @@ class Printer(Accumulations):
         self._check_gathered(load.index[0], masks)
         if wanted != place.dims:
             shape = self._shape(wanted)
-            spread = f"tl.broadcast_to({place.text}, {shape})"
-            number = f"tl.full({shape}, {place.text}, tl.int32)"
-            place = Value(number if place.number else spread, wanted)
+            blocks = f"tl.broadcast_to({place.text}, {shape})"
+            number = f"tl.full({shape}, 0, tl.int32) + {place.inside()}"  # or a loop's, an int or not
+            place = Value(blocks if place.dims else number, wanted)
         arguments = [f"{self.buffer[load.buffer]} + {place.inside()}"]
         if masks:
             arguments.append(" & ".join(m.inside() for m in masks))

@@ -295,13 +295,14 @@ class _Walk:
     def _beside(self, output: BufferView, value: TensorValue) -> BufferView:
         """A view of what an input becomes, placed in its storage as it will be in the input's.
 
-        Where sizes are symbolic, AOTAutograd makes the result from the input and that place.
+        Where there are symbolic sizes, AOTAutograd makes the result from the input and that place.
         """
+        if not any(isinstance(given, sympy.Symbol) for given in self.inputs):
+            return output
         results = self.module.graph.output_node().args[0]
-        updates = results[-len(self.writes) :] if self.writes else ()
+        updates = results[len(results) - len(self.writes) :]
         for write, new in zip(self.writes, updates, strict=True):
-            same = self.values[new].buffer == value.buffer != write.input
-            if same and symbols_in(output.layout.size):
+            if self.values[new].buffer == value.buffer != write.input:
                 layout, whole = self.build.buffers[write.input].layout, output.layout
                 pairs = zip(whole.size, whole.stride, strict=True)
                 once = tuple(1 if is_int(stride, 0) else size for size, stride in pairs)

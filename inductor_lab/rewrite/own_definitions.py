@@ -197,6 +197,14 @@ def _keeping(operator: Any, position: int) -> Callable[..., Tensor]:
 DEFINITIONS.update({op: _keeping(op, position) for op, position in KEPT_DTYPES.items()})
 
 
+@defines(aten.log_sigmoid_forward.default)
+def log_sigmoid_forward(x: Tensor) -> tuple[Tensor, Tensor]:
+    """torch's definition; on a CPU the result is contiguous, as eager's is, whatever x is."""
+    whole = x.contiguous() if x.device.type == "cpu" else x
+    results: tuple[Tensor, Tensor] = known_decompositions()[aten.log_sigmoid_forward.default](whole)
+    return results
+
+
 # ---- neighbours ------------------------------------------------------------------------------
 
 

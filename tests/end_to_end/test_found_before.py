@@ -264,3 +264,26 @@ def test_an_executable_runs_on_a_copy_laid_out_like_the_written_input(
     for stage in (part.loops, part.schedule, part.executable):
         assert_close(stage.run(given), (result, expected))
     assert_close(given, make(floats(3, 4)))
+
+
+def test_log_sigmoid_is_contiguous_on_a_cpu() -> None:
+    """Whatever its argument is; `as_strided` shows it."""
+
+    def function(x):
+        return torch.nn.functional.logsigmoid(x).as_strided((2, 2), (1, 1))
+
+    x = torch.linspace(-3, 3, 24).reshape(4, 6).mT
+    assert_close(lab.compile(function)(x), function(x))
+
+
+def test_a_turn_of_a_loop_tells_a_place_in_triton() -> None:
+    """The same element for a whole block: its place has no dimension of the block."""
+
+    def function(x):
+        columns, rows = torch.stack([x, x], -1).unfold(-1, 2, 1), x.long() % 16
+        places = rows.reshape(-1, 1, 1).expand(-1, 1, 2)
+        return torch.zeros_like(columns).scatter_reduce(0, places, columns[rows], "sum")
+
+    x = torch.arange(17, dtype=torch.uint8)[1:]
+    fast = lab.compile(function, options={"language": "triton"})
+    assert_close(fast(x), function(x))

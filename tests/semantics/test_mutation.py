@@ -207,6 +207,21 @@ def returns_a_view_of_the_input_it_wrote(x):
     return x.view(-1), x
 
 
+@case(lambda: (wave(9)[1:],))
+def returns_a_part_of_the_input_that_it_wrote(x):
+    part, twice = x.chunk(2, 0)[0], x * 2
+    part.detach().add_(1)
+    return part, twice
+
+
+@case(lambda: (wave(3)[1:],))
+def returns_one_element_of_the_input_that_it_wrote(x):
+    """Its size is 1 whatever the input's symbol is."""
+    part = x.chunk(2, 0)[0]
+    part.detach().add_(1)
+    return part
+
+
 @case(one)
 def keeps_strides(x):
     return torch.empty_strided((4, 3), (1, 4)).copy_(x), x.t().contiguous().t()
