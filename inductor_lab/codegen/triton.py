@@ -160,7 +160,7 @@ class Printer(Accumulations):
         if wanted != place.dims:
             shape = self._shape(wanted)
             blocks = f"tl.broadcast_to({place.text}, {shape})"
-            number = f"tl.full({shape}, 0, tl.int32) + {place.inside()}"  # or a loop's, an int or not
+            number = f"tl.full({shape}, 0, tl.int32) + {place.inside()}"
             place = Value(blocks if place.dims else number, wanted)
         arguments = [f"{self.buffer[load.buffer]} + {place.inside()}"]
         if masks:
