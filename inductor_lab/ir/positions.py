@@ -1,4 +1,4 @@
-"""Operators of ours, for what is known only at run time: where a slice begins, how long it is.
+"""Operators of ours, for what is known only at run time: where a slice begins, where a result lies.
 
     i = t.item(); x[:, i:]        u1 = inductor_lab.first_of_slice.default(5, u0)
                                   u2 = inductor_lab.length_of_slice.default(5, u0, None, 1)
@@ -43,6 +43,12 @@ def placed(x: torch.Tensor, beside: torch.Tensor, more: int) -> torch.Tensor:
     return storage.as_strided(x.shape, x.stride(), offset).copy_(x)
 
 
+def again(x: torch.Tensor) -> torch.Tensor:
+    """Another tensor in the memory of `x`, which is no view of `x` to autograd."""
+    storage = x.untyped_storage()
+    return x.new_empty(0).set_(storage, x.storage_offset(), x.shape, x.stride())
+
+
 for _function, _signature in (
     (first_of_slice, "(SymInt size, SymInt? start) -> SymInt"),
     (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt"),
@@ -53,5 +59,8 @@ for _function, _signature in (
     _LIBRARY.impl(  # type: ignore[no-untyped-call]
         _function.__name__, _function, "CompositeExplicitAutograd"
     )
+
+_LIBRARY.define("again(Tensor(a) x) -> Tensor(a)")  # type: ignore[no-untyped-call]
+_LIBRARY.impl("again", again, "CompositeImplicitAutograd")  # type: ignore[no-untyped-call]
 
 OPERATORS = torch.ops.inductor_lab

@@ -288,8 +288,9 @@ class _Walk:
         output = self._output(result)
         if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output
-        (again,) = self.build.extern("aten.alias.default", (output,), reason="alias")
-        assert again is not None, "alias returns a tensor"
+        op = str(OPERATORS.again.default)
+        (again,) = self.build.extern(op, (output,), reason="alias")
+        assert again is not None, "it returns a tensor"
         return self._strided_output(again, self.build.result)
 
     def _beside(self, output: BufferView, value: TensorValue) -> BufferView:

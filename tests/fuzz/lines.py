@@ -263,7 +263,7 @@ ORDERS = ["argmax({d})", "argmin({d})", "max({d}).indices", "sort({d}).values", 
           "argsort({d},stable=True)", "flip({d}).cummax({d}).indices.flip({d})", "argmin()",
           "median()",
           "kthvalue(1,{d}).values", "sort({d},descending=True,stable=True).indices", "unique()",
-          "max({d},keepdim=True).indices", "mode({d}).values", "median({d}).values"]  # fmt: skip
+          "max({d},keepdim=True).indices", "mode({d}).values", "contiguous().median({d}).values"]  # fmt: skip
 KEEP = ("sum", "amax", "amin", "max", "min", "cummax", "cummin", "nansum", "diff", "count")
 
 

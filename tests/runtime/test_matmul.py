@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import torch_api
+from inductor_lab import library_ops
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.runtime import matmul
 
@@ -49,7 +49,7 @@ PRODUCTS: dict[str, Callable[[dict[str, torch.Tensor]], torch.Tensor]] = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_onednn_computes_the_same(name: str, dtype: torch.dtype, onednn_wins: None) -> None:
-    if not torch_api.onednn_knows(dtype):
+    if not library_ops.onednn_knows(dtype):
         pytest.skip("not on this CPU")
     given = operands(dtype)
     c = lab.inspect(PRODUCTS[name], given)

@@ -77,3 +77,18 @@ def test_marked_dimension(name: str) -> None:
 
     calls = [partial(marked, size) for size in (7, 64, 100, 1000, 2)]
     assert graphs_of(case.function, calls, inductor_lab) == 1
+
+
+def test_two_results_in_one_memory_go_into_the_next_graph() -> None:
+    """Neither is a view of the other: Dynamo could not tell where the base's sizes come from."""
+
+    def function(x):
+        half = x.to(torch.bfloat16)
+        same = half.detach()
+        torch._dynamo.graph_break()
+        return half.reshape(-1)[:9] * 2, same.tan()
+
+    compiled = lab.compile(function, dynamic=True)
+    for rows in (4, 5):
+        x = torch.arange(rows * 6).reshape(rows, 6).mT
+        assert_same(compiled(x), function(x))
