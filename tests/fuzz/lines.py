@@ -261,9 +261,9 @@ REDUCTIONS = [
 ORDERS = ["argmax({d})", "argmin({d})", "max({d}).indices", "sort({d}).values", "argmax()",
           "cummax({d}).indices", "cummin({d}).indices", "topk(1,{d}).values",
           "argsort({d},stable=True)", "flip({d}).cummax({d}).indices.flip({d})", "argmin()",
-          "median()",
-          "kthvalue(1,{d}).values", "sort({d},descending=True,stable=True).indices", "unique()",
-          "max({d},keepdim=True).indices", "mode({d}).values", "contiguous().median({d}).values"]  # fmt: skip
+          "median()", "contiguous().median({d}).values", "mode({d}).values", "unique()",
+          "kthvalue(1,{d}).values", "sort({d},descending=True,stable=True).indices",
+          "max({d},keepdim=True).indices"]  # fmt: skip
 KEEP = ("sum", "amax", "amin", "max", "min", "cummax", "cummin", "nansum", "diff", "count")
 
 
