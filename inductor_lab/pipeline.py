@@ -102,8 +102,8 @@ class GraphCompiler:
             return self._phase(f"{name}.{step}", run, work)
 
         trained = self.split is not None
-        kept = torch_api.inputs_among(module.graph, self.parameters)
-        kept = frozenset() if trained or not options.pack_weights else kept
+        packs = options.pack_weights and not trained
+        kept = torch_api.inputs_among(module.graph, self.parameters) if packs else frozenset()
         rewrites = phase(
             "rewrite",
             lambda: rewrite(module, name, options, record=self.keep, parameters=kept),

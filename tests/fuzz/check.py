@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -85,8 +86,8 @@ def check(
     except Exception as wrong:
         if gradients and jumps(calls[0]):
             return
-        again = [found_with(name, calls, gradients, dynamic) for name in ("aot_eager", "inductor")]
-        if again[0] is None and again[1] != said(wrong):
+        found = partial(found_with, calls=calls, gradients=gradients, dynamic=dynamic)
+        if found("aot_eager") is None and found("inductor") != said(wrong):
             raise
 
 
