@@ -30,8 +30,10 @@ from inductor_lab.codegen.cpu_plan import (
     CHUNKS,
     LINE,
     TILE,
+    WHOLE_BLOCK,
     CpuPlan,
     Simd,
+    in_lines,
     innermost_loops,
     point_loops,
     tiled_axes,
@@ -231,6 +233,11 @@ class Rows(Statements):
         """The loop a block at a time, with some of what it reads and writes in local arrays."""
         name, size = loop.axis.name, self.writer.size(loop.axis.size)
         first, end = f"{name}_block", f"{name}_end"
+        halves = widened_loads(loop) or narrowed_stores(loop)
+        if not halves and in_lines(loop, self.streams(loop)):
+            with self.threaded(), self.loop(first, "0", size, str(WHOLE_BLOCK)):
+                self.stretch(loop, first, "", WHOLE_BLOCK)
+            return
         long = any(store.value.dtype.itemsize > 2 for store in self.streams(loop))
         most = STREAM_BLOCK if long else SHORT_BLOCK
         with self.threaded(), self.loop(first, "0", size, str(most)):
@@ -257,7 +264,10 @@ class Rows(Statements):
         widened: Sequence[Let] = (),
         narrowed: Sequence[Store] = (),
     ) -> None:
-        """A SIMD loop over so many turns at most; then what it made is narrowed or streamed."""
+        """A SIMD loop over so many turns at most; then what it made is narrowed or streamed.
+
+        Without an `end` there are exactly so many, and whole lines are streamed.
+        """
         axis, streams = loop.axis, [s for s in self.streams(loop) if s not in narrowed]
         for store in (*narrowed, *streams):
             name = self.writer.buffers[store.buffer]
@@ -265,14 +275,17 @@ class Rows(Statements):
             self.line(f"{ctype} block_{name}[{most}];", store.origins)
             self.staged[store.buffer] = f"block_{name}[{axis.name} - {first}]"
         self.pragma("simd" + self.clauses(loop.body))
-        with self.loop(axis.name, first, end):
+        with self.loop(*((axis.name, first, end) if end else ("lane", "0", str(most)))):
+            if not end:
+                self.line(f"const int64_t {axis.name} = {first} + lane;")
             self.body(in_floats(loop.body, widened, narrowed))
         for store in (*narrowed, *streams):
             del self.staged[store.buffer]
             name = self.writer.buffers[store.buffer]
             start = self.block_start(store, {axis: first})
-            function = "lab_narrow" if store in narrowed else "lab_stream"
-            call = f"{function}({start}, block_{name}, {end} - {first});"
+            streaming = f"lab_stream{'' if end else '_lines'}"
+            function = "lab_narrow" if store in narrowed else streaming
+            call = f"{function}({start}, block_{name}, {f'{end} - {first}' if end else most});"
             self.line(call, store.origins, statement=True)
 
     def block_start(self, access: Expr | Store, first: Mapping[Axis, str]) -> str:

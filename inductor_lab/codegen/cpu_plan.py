@@ -5,7 +5,7 @@ Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `code
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -27,6 +27,9 @@ CHUNKS = 32
 
 LINE = 16
 """Floats of a cache line: a part starts at a whole one, so that no vector crosses two."""
+
+WHOLE_BLOCK = 64
+"""Elements of a block that is whole cache lines: so few that they need not leave the registers."""
 
 BLOCK = 4096
 """Floats that are summed straight; a longer sum is a sum of such blocks, so it stays accurate."""
@@ -170,6 +173,16 @@ def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
                 if strided and is_int(index.coefficient(loop.axis), 1):
                     return loop.axis, last
     return ()
+
+
+def in_lines(loop: Loop, stores: Sequence[Store]) -> bool:
+    """Does every block of what these store, of four bytes or more, fill whole cache lines?"""
+    indices = [store.index - Index.of(loop.axis) for store in stores]
+    steps = [loop.axis.size, *(i.constant for i in indices)]
+    steps += [factor for index in indices for _, factor in index.terms]
+    whole = all(isinstance(step, int) and step % LINE == 0 for step in steps)
+    wide = all(store.value.dtype.itemsize >= 4 for store in stores)
+    return whole and wide and hint(loop.axis.size) % WHOLE_BLOCK == 0
 
 
 def innermost_loops(body: tuple[Stmt, ...]) -> Iterator[Loop]:

@@ -64,8 +64,8 @@ static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
     return ((uint64_t)index < (uint64_t)size ? index : 0) | lab_zero;
 }
 
-//@ lab_stream
-// Copies a block past the caches: a large result would first be read into them, line by line, and push
+//@ lab_stream_line
+// Copies a line past the caches: a large result would first be read into them, line by line, and push
 // out what is still needed.  Other threads see it once this one has done a locked instruction, such
 // as the one in a barrier of OpenMP.
 #include <string.h>
@@ -92,6 +92,9 @@ static inline void lab_stream_line(char* to, const char* from) {
     memcpy(to, from, 64);
 }
 #endif
+
+//@ lab_stream
+// Copies a block of any length past the caches.
 template <class T> static inline void lab_stream(T* result, const T* block, int64_t count) {
     char* to = (char*)result;
     const char* from = (const char*)block;
@@ -104,6 +107,17 @@ template <class T> static inline void lab_stream(T* result, const T* block, int6
         lab_stream_line(to + head + 64 * k, from + head + 64 * k);
     }
     memcpy(to + head + 64 * lines, from + head + 64 * lines, (size_t)(bytes - head - 64 * lines));
+}
+
+//@ lab_stream_lines
+// The same for whole lines that need not be in memory; a result that does not begin with one is written as it comes.
+template <class T> static inline void lab_stream_lines(T* to, const T* from, int64_t count) {
+    int64_t bytes = count * (int64_t)sizeof(T);
+    if ((uintptr_t)to % 64) {
+        memcpy(to, from, (size_t)bytes);
+        return;
+    }
+    for (int64_t k = 0; k < bytes; k += 64) lab_stream_line((char*)to + k, (const char*)from + k);
 }
 
 //@ lab_fetch

@@ -57,13 +57,14 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.parametrize("columns", [777, 768])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(everything_streams: None, name: str, threads: int) -> None:
+def test_programs(everything_streams: None, name: str, threads: int, columns: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        ours, theirs = numbers(37, 777), numbers(37, 777)
+        ours, theirs = numbers(37, columns), numbers(37, columns)
         assert_close(lab.compile(PROGRAMS[name])(ours), PROGRAMS[name](theirs))
         assert_close(ours, theirs)
     finally:
@@ -72,12 +73,12 @@ def test_programs(everything_streams: None, name: str, threads: int) -> None:
 
 def test_only_large_results_that_nobody_reads() -> None:
     large, small = torch.zeros(4_000_000), torch.zeros(3_999_000)
-    assert "lab_stream(" in code_of(lambda x: x + 1, large)
-    assert "lab_stream(" not in code_of(lambda x: x + 1, small)
-    assert "lab_stream(" not in code_of(lambda x: x.add_(1), large.clone())
+    assert "lab_stream" in code_of(lambda x: x + 1, large)
+    assert "lab_stream" not in code_of(lambda x: x + 1, small)
+    assert "lab_stream" not in code_of(lambda x: x.add_(1), large.clone())
     square = torch.zeros(2000, 2000)
-    assert "lab_stream(" not in code_of(lambda x: (x + 1) @ x, square)
-    assert "lab_stream(" not in code_of(lambda x: ((y := x + 1), y @ x), square)
+    assert "lab_stream" not in code_of(lambda x: (x + 1) @ x, square)
+    assert "lab_stream" not in code_of(lambda x: ((y := x + 1), y @ x), square)
 
 
 def test_a_streaming_loop_is_vectorized_and_threaded() -> None:
@@ -86,3 +87,14 @@ def test_a_streaming_loop_is_vectorized_and_threaded() -> None:
     assert lines.count("#pragma omp parallel for") == 1
     assert lines.count("#pragma omp simd") == 1
     assert "parallel for simd" not in text
+
+
+@pytest.mark.parametrize("start, size, whole", [(0, 640, True), (1, 639, False), (0, 650, False)])
+def test_whole_lines(everything_streams: None, start: int, size: int, whole: bool) -> None:
+    """A block of whole lines has a constant length, so that it stays in registers."""
+    x = numbers(5, 650)
+    text = code_of(lambda x: x[:, start : start + size].clone(), x)
+    assert ("lab_stream_lines(" in text) == whole
+    assert ("lab_stream(" in text) != whole
+    rows = code_of(lambda x: torch.cat([x[:, :320], x[:, :330] * 2], 1), x)
+    assert "lab_stream_lines(" not in rows, "rows of 650 floats begin within a line"
