@@ -345,11 +345,8 @@ template <class T> static inline T lab_sqrt(T x);
 template <> inline float lab_sqrt<float>(float x) { return lab_libm(sqrtf)(x); }
 template <> inline double lab_sqrt<double>(double x) { return lab_libm(sqrt)(x); }
 
-//@ lab_erfc
-// In double for floats too: C libraries are up to 5 ULP off in their erfcf and lgammaf.
-template <class T> static inline T lab_erfc(T x) { return (T)lab_libm(erfc)(x); }
-
 //@ lab_lgamma
+// In double for floats too: C libraries are up to 5 ULP off in their lgammaf.
 template <class T> static inline T lab_lgamma(T x) { return (T)lab_libm(lgamma)(x); }
 
 //@ lab_round

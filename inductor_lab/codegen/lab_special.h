@@ -29,7 +29,45 @@ template <> inline float lab_erf<float>(float x) {
 }
 template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
 
-//@ lab_pow lab_log2_for_pow lab_exp2_for_pow
+//@ lab_exp2_for_pow
+// 2**x in double, with just the digits that a float needs.
+static inline double lab_exp2_for_pow(double x) {
+    x = x > 200.0 ? 200.0 : x;
+    x = x < -200.0 ? -200.0 : x;
+    double t = x + 6755399441055744.0, r = x - (t - 6755399441055744.0);
+    double q = lab_fused(1.5345807510209293e-4, r, 1.3399931180555422e-3);
+    q = lab_fused(q, r, 9.618488973803234e-3);
+    q = lab_fused(q, r, 5.550328777086136e-2);
+    q = lab_fused(q, r, 0.24022646890480212);
+    q = lab_fused(q, r, 0.6931472057371917);
+    q = lab_fused(q, r, 1.0000000005541896);
+    uint64_t n = lab_bitcast<uint64_t>(t) - 0x4338000000000000u;
+    return q * lab_bitcast<double>((n + 1023) << 52);
+}
+
+//@ lab_erfc
+// exp(-x * x) times a function that is t times nearly a polynomial, in double for floats too.
+template <class T> static inline T lab_erfc(T x);
+template <> inline float lab_erfc<float>(float x) {
+    double a = lab_abs<float>(x);
+    a = a > 10.5 ? 10.5 : a;
+    double t = 1.0 / (1.0 + 0.35 * a);
+    double q = lab_fused(-0.019833723337, t, 0.157481897194);
+    q = lab_fused(q, t, -0.473215607695);
+    q = lab_fused(q, t, 0.660894932061);
+    q = lab_fused(q, t, -0.495093413434);
+    q = lab_fused(q, t, 0.390810268875);
+    q = lab_fused(q, t, 0.012909555574);
+    q = lab_fused(q, t, 0.18997872926);
+    q = lab_fused(q, t, 0.180717152934);
+    q = lab_fused(q, t, 0.197901750435);
+    q = lab_fused(q, t, 0.197448459566);
+    double tail = q * t * lab_exp2_for_pow(a * a * -1.4426950408889634);
+    return (float)(x < 0 ? 2.0 - tail : tail);
+}
+template <> inline double lab_erfc<double>(double x) { return lab_libm(erfc)(x); }
+
+//@ lab_pow lab_log2_for_pow
 // |x|**y = 2**(y * log2 |x|) in double, with just the digits that a float needs.
 static inline double lab_log2_for_pow(double a) {
     uint64_t bits = lab_bitcast<uint64_t>(a) - 0x3fe6a09e667f3bcdu;
@@ -51,19 +89,6 @@ static inline double lab_log2_for_pow(double a) {
     result = a <= 1.7976931348623157e308 ? result : a;
     return a == 0 ? -lab_inf : result;
 }
-static inline float lab_exp2_for_pow(double x) {
-    x = x > 200.0 ? 200.0 : x;
-    x = x < -200.0 ? -200.0 : x;
-    double t = x + 6755399441055744.0, r = x - (t - 6755399441055744.0);
-    double q = lab_fused(1.5345807510209293e-4, r, 1.3399931180555422e-3);
-    q = lab_fused(q, r, 9.618488973803234e-3);
-    q = lab_fused(q, r, 5.550328777086136e-2);
-    q = lab_fused(q, r, 0.24022646890480212);
-    q = lab_fused(q, r, 0.6931472057371917);
-    q = lab_fused(q, r, 1.0000000005541896);
-    uint64_t n = lab_bitcast<uint64_t>(t) - 0x4338000000000000u;
-    return (float)(q * lab_bitcast<double>((n + 1023) << 52));
-}
 // Integers: repeated squaring, which wraps; a negative exponent leaves only 1 and -1.
 template <class T> static inline T lab_pow(T x, T y) {
     if (y < 0) return x == 1 ? 1 : x == (T)-1 ? (T)(y % 2 ? -1 : 1) : 0;
@@ -75,7 +100,7 @@ template <class T> static inline T lab_pow(T x, T y) {
     return (T)result;
 }
 template <> inline float lab_pow<float>(float x, float y) {
-    float result = lab_exp2_for_pow(y * lab_log2_for_pow(lab_abs<float>(x)));
+    float result = (float)lab_exp2_for_pow(y * lab_log2_for_pow(lab_abs<float>(x)));
     bool whole = lab_trunc<float>(y) == y, odd = whole & (lab_trunc<float>(0.5f * y) * 2.0f != y);
     odd = odd & (lab_abs<float>(y) < 16777216.0f);
     bool negative = lab_bitcast<int32_t>(x) < 0;
