@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_rows import Rows, part_count, running_of
+from inductor_lab.codegen.cpp_rows import part_count, running_of
+from inductor_lab.codegen.cpp_search import RowSearches
 from inductor_lab.codegen.cpp_statements import Accumulator
 from inductor_lab.codegen.tidy import expressions, temps_read, walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
@@ -25,7 +26,7 @@ SCAN_BLOCK = 256
 """Elements of a block: what goes from one of its loops to the next stays in the first cache."""
 
 
-class RowScans(Rows):
+class RowScans(RowSearches):
     """Rows, and the scans along them."""
 
     def scan(self, loop: Loop, size: str, threads: bool) -> None:

@@ -26,7 +26,7 @@ from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
 def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
     """What a loop reads that one before it has read, at the next point; nothing if it is cheap."""
     points = point_loops(tree)
-    if not points or not _is_expensive(loop):
+    if not points or not is_expensive(loop):
         return []
     point = points[-1]
     earlier = tuple(takewhile(lambda stmt: stmt is not loop, point.body))
@@ -42,6 +42,6 @@ def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
     return list(found.values())
 
 
-def _is_expensive(loop: Loop) -> bool:
+def is_expensive(loop: Loop) -> bool:
     nodes = (n for stmt in walk(loop.body) for e in expressions(stmt) for n in e.walk())
     return any(isinstance(n, Op) and OPS[n.name].flops >= EXPENSIVE_FLOPS for n in nodes)

@@ -25,6 +25,8 @@ Z = _floats(16, 32, 20)
 U8, V8 = _ints(0, 256, 1, 8, dtype=torch.uint8), _ints(0, 256, 90, 8, dtype=torch.uint8)
 I8 = _ints(-128, 128, 500, dtype=torch.int8)
 NANS = torch.where(_floats(30, 40) > 1.7, float("nan"), _floats(30, 40))
+ROWS = torch.cat([torch.full((3, 530), -float("inf")), _floats(6, 530).mul(3).round()])
+ROWS[1, 70], ROWS[2, 529], ROWS[4, 17], ROWS[5, 400:] = 1.0, float("nan"), float("nan"), 1e9
 POSITIVE = _floats(1000).abs() * 0.4 + 0.05
 
 POINTWISE: dict[str, Case] = {
@@ -111,6 +113,14 @@ REDUCTIONS: dict[str, Case] = {
     "positions": (lambda x: (x.argmax(1), x.argmin(0), x.argmax()), (X,)),
     "positions_tied": (lambda x: (x.argmax(1), x.argmin(0), x.argmin()), (X.round(),)),
     "nan": (lambda x: (x.amax(1), x.amin(0), x.amax(), x.argmax(1), x.argmin(0)), (NANS,)),
+    "positions_of_rows": (
+        lambda x: (x.max(1), x.argmin(1), x.double().argmax(1), (-x).min(1), (x * 2 + 1).argmax(1)),
+        (ROWS,),
+    ),
+    "positions_of_integers": (
+        lambda x: (x.max(1), x.argmin(1), x.int().argmax(1), x.to(torch.uint8).argmin(1)),
+        (_ints(-9, 9, 7, 530),),
+    ),
     "prod_any_all": (lambda x: ((1 + x * 0.01).prod(1), (x > 2).any(1), (x < 2).all(0)), (X,)),
     "integers": (lambda x: (x.sum(), x.sum(0), x.amax(1), x.prod(1)), (_ints(-3, 3, 50, 30),)),
     "half": (lambda x: (x * 2 + 1).sum(1), (X.half(),)),
@@ -120,5 +130,6 @@ REDUCTIONS: dict[str, Case] = {
     "threaded_columns": (lambda x: (x.abs().sum(0), x.amax(0)), (_floats(20000, 12),)),
     "threaded_softmax": (lambda x: x.softmax(0), (_floats(20000, 12),)),
     "threaded_positions": (lambda x: (x.argmax(), x.argmin(0)), (_floats(5000, 30).round(),)),
+    "threaded_position_of_nan": (lambda x: (x.argmax(), x.argmin()), (NANS.repeat(100, 1),)),
     "empty": (lambda x: (x.sum(0), x.sum(1)), (torch.randn(0, 4),)),
 }

@@ -143,6 +143,14 @@ def timed(function: Callable[..., Any], *args: Any) -> float:
     return time.perf_counter() - start
 
 
+def test_the_place_of_an_extreme_is_found_in_vector_lanes() -> None:
+    compiled = compare(*ALL["reductions.positions_of_rows"], dynamic=False)
+    text = "".join(str(kernel.code) for kernel in compiled.kernels)
+    assert text.count("#pragma omp simd reduction(min : first_") == 5
+    expensive = compare(lambda x: x.exp().argmax(1), (torch.randn(5, 300),), dynamic=False)
+    assert "lab_argmax_beats<" in str(expensive.kernels[0].code), "computed twice"
+
+
 def test_bools_are_read_as_bytes() -> None:
     compiled = compare(lambda x, m: torch.where(m, x, -x), (torch.randn(99), torch.randn(99) > 0),
                        dynamic=False)  # fmt: skip
