@@ -5,7 +5,9 @@ Inductor: `compile_fx.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -38,6 +40,19 @@ from inductor_lab.schedule.precision import keep_precision
 T = TypeVar("T")
 
 
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Python's search for cycles waits: it would go through growing graphs again and again, and
+    find nothing to free."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
+
+
 @dataclass
 class GraphCompiler:
     """Compiles one captured graph; AOTAutograd calls its methods as partitioner and compilers.
@@ -58,6 +73,7 @@ class GraphCompiler:
     split: Partition | None = None
     parts: dict[str, CompiledPart] = field(default_factory=dict)
 
+    @no_collection()
     def compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], name: str) -> Any:
         """The whole way from a captured graph to code that runs, with the graph's signature."""
         if self.keep:
@@ -92,6 +108,7 @@ class GraphCompiler:
         )
         return forward, backward
 
+    @no_collection()
     def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
         options, uncompiled = self.options, module

@@ -7,6 +7,7 @@ Written against torch 2.11 to 2.13; what differs between them is looked up by na
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import logging
 import operator
@@ -38,6 +39,7 @@ from torch._logging import structured as _structured
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.graph import magic_methods as _infix
@@ -299,6 +301,13 @@ def extract_modules(
         num_fwd_outputs=num_fwd_outputs,
         **{name: value for name, value in optional.items() if name in accepted},
     )
+
+
+def copy_of(module: GraphModule) -> GraphModule:
+    """The module with a graph of its own, which becomes Python text only if somebody reads it."""
+    copied = _LazyGraphModule(module, copy.deepcopy(module.graph))
+    copied.meta = dict(module.meta)
+    return copied
 
 
 def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:

@@ -104,7 +104,8 @@ def _printer(
         kept, rows = _with_rows(full)
         return RowScans(rounded_as_floats(tidy(kept)), writer, plan, rows)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
-        tree = tidy(split_loops(full, plan.threads))
+        split = split_loops(full, plan.threads)
+        tree = tree if split == full else tidy(split)
     return RowScans(rounded_as_floats(tree), writer, plan)
 
 

@@ -93,9 +93,12 @@ def _join(body: tuple[Stmt, ...], uses: Counter[str]) -> tuple[Stmt, ...]:
             if not isinstance(node, Temp):
                 return map_expr(node, inline, lambda index: index)
             let = lets.get(node.name)
-            if let is None or not let.origins <= origins or _operations(let.value) > room:
+            if let is None or not let.origins <= origins:
                 return node
-            room -= _operations(let.value)
+            taken = _operations(let.value)
+            if taken > room:
+                return node
+            room -= taken
             joined.add(node.name)
             return let.value
 

@@ -50,9 +50,11 @@ class _Tree:
                 continue
             seen.add(id(node))
             yield node
-            waiting.extend(reversed(node.children()))
-            gathered = [value for index in node.indices() for value in values_in(index)]
-            waiting.extend(reversed(gathered))
+            if below := node.children():
+                waiting.extend(reversed(below))
+            if places := node.indices():
+                gathered = [value for index in places for value in values_in(index)]
+                waiting.extend(reversed(gathered))
 
     def loads(self) -> Iterator[Load]:
         return (node for node in self.walk() if isinstance(node, Load))

@@ -11,13 +11,13 @@ Inductor: `fx_passes/reinplace.py`, and `copy_` as a lowering (`MutationLayoutSH
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from inductor_lab.ir.program import Write
+from inductor_lab.torch_api import copy_of
 
 aten = torch.ops.aten
 METHODS = {aten.copy_.default: "copy_", aten.set_.source_Tensor: "set_"}
@@ -42,7 +42,7 @@ def written_apart(
     """
     if not any(_is_write(node) for node in module.graph.nodes):
         return module, ()
-    module = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    module = copy_of(module)
     found = [node for node in module.graph.nodes if _is_write(node)]
     writes, values = [], []
     for node in found:

@@ -14,7 +14,6 @@ Inductor: `compile_fx.py` (post_grad_passes), `fx_passes/`.
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -39,7 +38,7 @@ from inductor_lab.rewrite.convolutions import (
 from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
-from inductor_lab.torch_api import without_modes
+from inductor_lab.torch_api import copy_of, without_modes
 
 aten = torch.ops.aten
 SpanOf = Callable[[Node], Span | None]
@@ -65,7 +64,7 @@ def rewrite(
     off = _switched_off(options)
     if options.target is not None:
         off |= {"attention", "convolutions"}  # they are made for CPUs
-    work = _copy(module)
+    work = copy_of(module)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
         node.meta["lab_parameter"] = node.name in parameters
@@ -75,7 +74,7 @@ def rewrite(
         fired = () if pass_name in off else tuple(run(work, off, span_of))
         after = before
         if fired and record:
-            after = fx_graph(_copy(work), name, earlier=before)
+            after = fx_graph(copy_of(work), name, earlier=before)
         steps.append(Step(pass_name, before, after, fired))
         before = after
     work.recompile()
@@ -88,12 +87,6 @@ def _switched_off(options: Options) -> frozenset[str]:
         if name not in known:
             raise BadOption("rewrites_off", name, f"names of {', '.join(known)}")
     return frozenset(options.rewrites_off)
-
-
-def _copy(module: GraphModule) -> GraphModule:
-    copied = GraphModule(module, copy.deepcopy(module.graph))
-    copied.meta = dict(module.meta)
-    return copied
 
 
 def constant_folding(

@@ -7,7 +7,7 @@ already expanded, each different place once; so long chains of cheap operations 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -96,6 +96,10 @@ class Cluster:
     def accumulates(self) -> bool:
         return any(member.accumulates for member in self.members)
 
+    @cached_property
+    def scans(self) -> bool:
+        return any(member.scanned for member in self.members)
+
     @property
     def scatter(self) -> Scatter | None:
         """The scatter that it is, if it is one: that shares its kernel with no other nest."""
@@ -144,15 +148,21 @@ class Cluster:
     def operations(self) -> int:
         """Operations of the text that it becomes: each inlined body once for each place."""
         total = sum(member.facts.ops for member in self.members)
-        for member in self.members:
-            for name, facts in self.inlined.items():
-                total += facts.ops * len(member.loads.get(name, ()))
-        return total
+        return total + sum(facts.ops * len(places) for facts, places in self._evaluated())
 
     @cached_property
     def flops(self) -> int:
         total = sum(member.facts.flops * member.facts.volume for member in self.members)
-        return total + sum(self.flops_of(facts) for facts in self.inlined.values())
+        for facts, places in self._evaluated():
+            total += facts.flops * sum(a.evaluations for a in places.values())
+        return total
+
+    def _evaluated(self) -> Iterator[tuple[NestFacts, dict[Place, Access]]]:
+        """Each inlined producer with its places in each member."""
+        for member in self.members:
+            for name, places in member.loads.items():
+                if name in self.inlined:
+                    yield self.inlined[name], places
 
     def flops_of(self, facts: NestFacts) -> int:
         """Arithmetic spent on one inlined producer."""

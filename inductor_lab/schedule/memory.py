@@ -13,7 +13,6 @@ Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from inductor_lab.ir.expr import Masked
 from inductor_lab.ir.index import Index, Size, add_sizes, hint, is_int, mul_sizes
@@ -31,12 +30,9 @@ from inductor_lab.ir.program import (
     read_by,
     written_by,
 )
-from inductor_lab.schedule.demand import demand
+from inductor_lab.schedule.demand import Demand, demand
 from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
-
-Readers: TypeAlias = Mapping[str, Sequence[Group]]
-"""Buffer → the parts of a group that read it from memory."""
 
 
 def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPlan:
@@ -46,8 +42,9 @@ def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPl
     `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer
     whose storage is taken over later is not in `freed`: it ends with the one that took it.
     """
-    lifetimes = buffer_lifetimes(program, steps)
-    plan = _Plan(program, steps, lifetimes)
+    last = last_uses(program, steps)
+    lifetimes = buffer_lifetimes(program, steps, last)
+    plan = _Plan(program, steps, lifetimes, last)
     for position, step in enumerate(steps):
         if isinstance(step, Group):
             plan.reuse_in(position, step)
@@ -66,12 +63,13 @@ def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPl
     )
 
 
-def buffer_lifetimes(program: LoopProgram, steps: Sequence[ScheduleStep]) -> tuple[Lifetime, ...]:
+def buffer_lifetimes(
+    program: LoopProgram, steps: Sequence[ScheduleStep], last: Mapping[str, int]
+) -> tuple[Lifetime, ...]:
     """When each buffer that a step makes is made and last read.
 
     What a library call returns may lie in its arguments' storage (a view), so these live as long.
     """
-    last = last_uses(program, steps)
     made = ((name, position) for position, step in enumerate(steps) for name in made_by(step))
     return tuple(
         Lifetime(name, storage_bytes(program.buffers[name]), position, last[name])
@@ -160,6 +158,7 @@ class _Plan:
         program: LoopProgram,
         steps: Sequence[ScheduleStep],
         lifetimes: Sequence[Lifetime],
+        last: Mapping[str, int],
     ) -> None:
         self.buffers = program.buffers
         self.count = len(steps)
@@ -170,7 +169,7 @@ class _Plan:
                 self.live[position] += life.nbytes
         self.peak = max(self.live, default=0)
         self.inputs = new_values(program)
-        self.last = last_uses(program, steps)
+        self.last = last
         self.reuse: dict[str, str] = {}
         self.in_place: set[str] = set()
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
@@ -186,7 +185,7 @@ class _Plan:
         if isinstance(nest, Scatter):
             self.continued(position, nest)
             return
-        readers = readers_in(group)
+        readers = Readers(group)
         for name in made_by(group):
             if self.made_in_input(position, group, name, readers):
                 continue
@@ -251,13 +250,21 @@ def _all(call: ExternCall) -> set[str]:
     return {*written_by(call), *read_by(call)}
 
 
-def readers_in(group: Group) -> Readers:
-    """Who reads a buffer from memory: a combo has many parts, each asks for its own."""
-    readers: dict[str, list[Group]] = {}
-    for part in group.parts:
-        for name in needed_by(part):
-            readers.setdefault(name, []).append(part)
-    return readers
+class Readers:
+    """Who reads a buffer from memory in a group: a combo has many parts, each asks for its own."""
+
+    def __init__(self, group: Group) -> None:
+        self.parts: dict[str, list[Group]] = {}
+        for part in group.parts:
+            for name in needed_by(part):
+                self.parts.setdefault(name, []).append(part)
+        self._demands: dict[str, Demand] = {}
+
+    def demand(self, nest: Nest, producers: Mapping[str, Pointwise]) -> Demand:
+        """What a nest asks for; worked out once, for a nest has its place in one part alone."""
+        if nest.buffer not in self._demands:
+            self._demands[nest.buffer] = demand(nest, producers)
+        return self._demands[nest.buffer]
 
 
 def runs_in_place(
@@ -271,7 +278,7 @@ def runs_in_place(
     `new` waits for).  The other parts of a
     combo run at the same time.
     """
-    if any(new not in part.stored for part in readers.get(old, ())):
+    if any(new not in part.stored for part in readers.parts.get(old, ())):
         return False
     group = next(part for part in group.parts if new in part.stored)
     nests = {nest.buffer: nest for nest in group.nests}
@@ -282,9 +289,9 @@ def runs_in_place(
         return False
     recomputed = {n.buffer: n for n in group.nests if isinstance(n, Pointwise)}
     producers = {**group.inlined, **recomputed}
+    asked = {name: readers.demand(nest, producers) for name, nest in nests.items()}
     reading = {
-        name: [place for buffer, place in demand(nest, producers) if buffer == old]
-        for name, nest in nests.items()
+        name: [place for buffer, place in places if buffer == old] for name, places in asked.items()
     }
     own = reading.pop(new)
     store = tuple(Index.of(axis) for axis in writer.axes)
@@ -296,7 +303,7 @@ def runs_in_place(
     if _one_body(group):
         same = all(_flat(p, here) == _flat(store, there) for ps in reading.values() for p in ps)
         later = list(nests)[list(nests).index(new) :]
-        again = any(reading.get(name) for name in later) and _guarded(writer, producers)
+        again = any(reading.get(name) for name in later) and _guarded(writer, asked[new])
         return same and not again
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
@@ -324,9 +331,9 @@ def _one_body(group: Group) -> bool:
     return all(isinstance(n, Pointwise) and set(real_axes(n.axes)) == axes for n in group.nests)
 
 
-def _guarded(nest: Nest, producers: Mapping[str, Pointwise]) -> bool:
+def _guarded(nest: Nest, asked: Demand) -> bool:
     """Does a nest load anything under a mask only?"""
-    bodies = (nest.body, *(body for body in demand(nest, producers).values() if body is not None))
+    bodies = (nest.body, *(body for body in asked.values() if body is not None))
     return any(isinstance(node, Masked) for body in bodies for node in body.walk())
 
 

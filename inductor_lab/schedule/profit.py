@@ -88,9 +88,11 @@ def window_work(pair: Pair) -> str | None:
     unless it is next to nothing."""
     if pair.merged is None or not pair.evaluated_on_demand:
         return None
+    if pair.merged.places(pair.merged.inlined[pair.producer]) < WINDOW:
+        return None
     windows = [f for f in pair.merged.inlined.values() if pair.merged.places(f) >= WINDOW]
     repeated = sum(pair.merged.places(facts) * facts.ops for facts in windows)
-    if repeated <= WINDOW_OPERATIONS or pair.producer not in {f.buffer for f in windows}:
+    if repeated <= WINDOW_OPERATIONS:
         return None
     return f"{repeated} operations would be written out for each element of {pair.consumer}"
 
@@ -151,8 +153,7 @@ def parallelism(pair: Pair) -> str | None:
 def memory_walk(pair: Pair) -> str | None:
     """The innermost loop of a stored nest should run along its contiguous axis; the loop of a scan
     has to run along the scanned one."""
-    scans = pair.merged is not None and any(m.scanned for m in pair.merged.members)
-    if pair.merged is None or pair.evaluated_on_demand or scans:
+    if pair.merged is None or pair.evaluated_on_demand or pair.merged.scans:
         return None
     contiguous: dict[Axis, str] = {}
     for member in pair.merged.members:

@@ -26,6 +26,8 @@ def mirrored(axis: Axis) -> Index:
 
 def scans_read(cluster: Cluster, member: Member) -> Iterator[tuple[Member, Place]]:
     """The scans of the cluster that a member reads, and where, through pointwise members too."""
+    if not cluster.scans:
+        return
     waiting = [(name, place) for name, places in member.loads.items() for place in places]
     seen = set(waiting)
     while waiting:

@@ -17,11 +17,11 @@ from inductor_lab.ir.program import (
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.memory import (
+    Readers,
     last_uses,
     made_by,
     needed_by,
     new_values,
-    readers_in,
     runs_in_place,
 )
 from inductor_lab.schedule.result import Group, Schedule
@@ -117,7 +117,7 @@ def _verify_memory(schedule: Schedule) -> None:
         if new in plan.in_place:
             group = schedule.steps[there.first]
             assert not isinstance(group, ExternCall), f"{new} is no result of a group"
-            safe = runs_in_place(group, old, new, schedule.program.buffers, readers_in(group))
+            safe = runs_in_place(group, old, new, schedule.program.buffers, Readers(group))
             assert safe and here.last == there.first, f"{new} must not overwrite {old}"
         else:
             assert here.last < there.first, f"{new} takes {old} while it is alive"
@@ -129,5 +129,5 @@ def _verify_new_value(schedule: Schedule, given: str, new: str, made: int) -> No
     assert new_values(program).get(new) == given, f"{new} is not the new value of {given}"
     last = last_uses(program, schedule.steps).get(given, -1)
     assert isinstance(step, Group) and last <= made, f"{given} is read after {new} is made in it"
-    safe = last < made or runs_in_place(step, given, new, program.buffers, readers_in(step))
+    safe = last < made or runs_in_place(step, given, new, program.buffers, Readers(step))
     assert safe, f"{new} must not overwrite {given}"
