@@ -245,13 +245,16 @@ def _is_per_channel(given: Node, channels: int) -> bool:
 
 
 def weights_to_keep(convolutions: list[Node]) -> set[Node]:
-    """Those weights of convolutions that are parameters, not small, and that nothing else reads."""
-    weights = {w for node in convolutions if (w := node.args[1]).meta.get("lab_parameter")}
-    target = aten.convolution.default
-    if not onednn_knows(torch.float32):
-        return set()
-    weights = {w for w in weights if _numel(w) >= SMALLEST_KEPT}
-    return {w for w in weights if all(user.target is target for user in w.users)}
+    """The weights of convolutions that are worth keeping packed, if oneDNN is there."""
+    weights = {node.args[1] for node in convolutions} if onednn_knows(torch.float32) else set()
+    return set(filter(_is_kept, weights))
+
+
+def _is_kept(weight: Node) -> bool:
+    """Is it a parameter, not small, and does nothing but convolutions read it?"""
+    only = all(user.target is aten.convolution.default for user in weight.users)
+    is_parameter = weight.meta.get("lab_parameter", False)
+    return is_parameter and only and _numel(weight) >= SMALLEST_KEPT
 
 
 def packed_convolution(convolution: Node) -> Node:

@@ -54,7 +54,9 @@ State = tuple[Any, ...]
 """Where a weight lies, and how."""
 Form = tuple[Any, ...]
 """What a packing depends on beside the weight: a library, the sizes of the other operand."""
-Pack = Callable[[torch.Tensor], torch.Tensor]
+Pack = Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
+"""`pack(weight, scale)`: the form.  It works on a copy, for libraries ask for pointers that they
+could write through."""
 
 
 @dataclass(frozen=True)
@@ -109,20 +111,16 @@ class Packed:
         return self.weight() is weight and self.state == state_of(weight)
 
     def form(self, form: Form, pack: Pack, scale: torch.Tensor | None) -> torch.Tensor | None:
-        """Its form for a library; packed from a copy, for libraries ask for pointers that they
-        could write through.  None where the factors change all the time."""
+        """Its form for a library; None where the factors change all the time."""
         self.uses["calls"] += 1
         made = self.forms.get(form)
         if made is not None and _equal(made[1], scale):
             return made[0]
         if made is not None and not pays(self.uses):
             return None
-        copy = torch.empty(self.twin.shape, dtype=self.twin.dtype).copy_(self.twin)
-        if scale is not None:
-            scale = scale.clone()
-            copy *= _column(scale)
         self.uses["packings"] += 1
-        packed = pack(copy)
+        scale = None if scale is None else scale.clone()
+        packed = pack(self.twin, scale)
         self.forms[form] = packed, scale
         return packed
 
@@ -186,8 +184,10 @@ def _equal(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     return a is b if a is None or b is None else torch.equal(a, b)
 
 
-def _column(scale: torch.Tensor) -> torch.Tensor:
-    return scale.view(-1, 1, 1, 1)
+def _laid_out(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+    """A copy of a convolution's weight whose channels are last, each row times its factor."""
+    copy = torch.empty_like(weight, memory_format=torch.channels_last).copy_(weight)
+    return copy if scale is None else copy.mul_(scale.view(-1, 1, 1, 1))
 
 
 def state_of(weight: torch.Tensor) -> State:
@@ -229,8 +229,10 @@ def linear(
     """
     rows = x.shape[0]
 
-    def pack(copy: torch.Tensor) -> torch.Tensor:
-        return LIBRARIES[library].pack(copy.t().contiguous() if transposed else copy, rows)
+    def pack(weight: torch.Tensor, _: torch.Tensor | None) -> torch.Tensor:
+        given = weight.t() if transposed else weight
+        copy = torch.empty(given.shape, dtype=given.dtype).copy_(given)
+        return LIBRARIES[library].pack(copy, rows)
 
     packed = WEIGHTS.get(weight, (library, rows, transposed), pack)
     plain = weight.t() if transposed else weight
@@ -253,17 +255,14 @@ def convolution(
     multiplied by a number of `scale`; packed for oneDNN where that may be."""
     geometry = padding, stride, dilation, groups
 
-    def pack(copy: torch.Tensor) -> torch.Tensor:
-        last = copy.contiguous(memory_format=torch.channels_last)
-        return pack_for_convolution(last, *geometry, x.shape)
+    def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+        return pack_for_convolution(_laid_out(weight, scale), *geometry, x.shape)
 
     form = ("convolution", x.shape, *map(tuple, geometry[:3]), groups)
     packed = WEIGHTS.get(weight, form, pack, scale)
     if packed is not None:
         return onednn_convolution(x, packed, bias, *geometry, "none", [], "")
-    last = torch.empty_like(weight, memory_format=torch.channels_last).copy_(weight)
-    if scale is not None:
-        last *= _column(scale)
+    last = _laid_out(weight, scale)
     return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
 
 
