@@ -90,7 +90,8 @@ def needs_extern(node: torch.fx.Node) -> bool:
     """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
 
     A view of a complex tensor needs no nest.  What is written through a view of a tensor that
-    overlaps itself shows at all places that share the memory.
+    overlaps itself shows at all places that share the memory, and `as_strided` reaches through what
+    was written into gaps that are no elements of it.
     """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
@@ -98,8 +99,19 @@ def needs_extern(node: torch.fx.Node) -> bool:
     return (
         any(map(_is_unusual, tensors))
         or (node.target not in VIEWS and any(t.dtype not in ELEMENTS for t in tensors))
-        or (node.target in _WRITES_OF_VIEWS and _may_overlap(tensors[0]))
+        or (
+            node.target in _WRITES_OF_VIEWS
+            and (_may_overlap(tensors[0]) or leads_to_storage(node))
+        )
     )
+
+
+def leads_to_storage(node: torch.fx.Node) -> bool:
+    """Does `as_strided` reach through this view (or write) into the storage that it lies in?"""
+    if node.target not in VIEWS and node.target not in _WRITES_OF_VIEWS:
+        return False
+    users = node.users
+    return any(user.target is aten.as_strided.default or leads_to_storage(user) for user in users)
 
 
 def _is_unusual(fake: torch.Tensor) -> bool:
@@ -109,7 +121,7 @@ def _is_unusual(fake: torch.Tensor) -> bool:
 _WRITES_OF_VIEWS = frozenset(
     {
         aten.select_scatter.default, aten.slice_scatter.default, aten.diagonal_scatter.default,
-        aten.as_strided_scatter.default,
+        aten.as_strided_scatter.default, aten.copy.default,
     }
 )  # fmt: skip
 

@@ -59,10 +59,18 @@ from inductor_lab.lower import (
     view,
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
-from inductor_lab.lower.extern import VIEWS, argument, call, fallback, needs_extern, to_device
+from inductor_lab.lower.extern import (
+    VIEWS,
+    argument,
+    call,
+    fallback,
+    leads_to_storage,
+    needs_extern,
+    to_device,
+)
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
-from inductor_lab.lower.tensor import TensorValue, layout_of, same_strides
+from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
 from inductor_lab.torch_api import given_back
 
@@ -212,7 +220,7 @@ class _Walk:
     def _lowered(self, node: torch.fx.Node, lowering: Lowering, args: Any, kwargs: Any) -> Any:
         result = node.meta.get("val")
         if isinstance(result, torch.Tensor):
-            if _is_empty(result) and _needs_no_check(node) and not _leads_to_storage(node):
+            if _is_empty(result) and _needs_no_check(node) and not leads_to_storage(node):
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         try:
@@ -265,7 +273,7 @@ class _Walk:
         own = min(first, len(given_back(node)))
         returned: dict[Output, Any] = {}
         self.outputs = (
-            *(self._result(result, returned) for result in results[:own]),
+            *(self._result(result, returned, saves=own < first) for result in results[:own]),
             *(self._output(result) for result in results[own:first]),
             *map(self._new_value, results[first:], self.writes),
         )
@@ -282,14 +290,22 @@ class _Walk:
         output = self._strided_output(value, Facts.of(result.meta["val"]))
         return self._beside(output, value)
 
-    def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
+    def _result(self, result: Any, returned: dict[Output, Any], saves: bool) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
-        autograd is told that one of `x, x.detach()` has no gradient."""
+        autograd is told that one of `x, x.detach()` has no gradient.
+
+        It is a view as in eager, unless the graph `saves` values for its backward: autograd sees
+        writes to those through views as well.
+        """
         output = self._output(result)
-        if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
+        if not isinstance(output, BufferView):
             return output
-        op = str(OPERATORS.again.default)
-        (again,) = self.build.extern(op, (output,), reason="alias")
+        first = returned.setdefault(output, result)
+        if first is result:
+            return output
+        viewed = not saves and _is_view_of(result, first)
+        op = aten.alias.default if viewed else OPERATORS.again.default
+        (again,) = self.build.extern(str(op), (output,), reason="alias")
         assert again is not None, "it returns a tensor"
         return self._strided_output(again, self.build.result)
 
@@ -304,11 +320,15 @@ class _Walk:
         updates = results[len(results) - len(self.writes) :]
         for write, new in zip(self.writes, updates, strict=True):
             if self.values[new].buffer == value.buffer != write.input:
-                layout, whole = self.build.buffers[write.input].layout, output.layout
+                layout = self.build.buffers[write.input].layout
+                buffer = self.build.buffers[value.buffer]
+                if self.values[new].index == identity(layout.size):
+                    buffer = replace(buffer, layout=layout)  # as it lies in the input
+                whole = layout_of(value, buffer) or output.layout
                 pairs = zip(whole.size, whole.stride, strict=True)
                 once = tuple(1 if is_int(stride, 0) else size for size, stride in pairs)
                 facts = Facts(once, whole.stride, value.dtype, value.device)
-                view = replace(output, layout=replace(whole, size=once))
+                view = replace(output, layout=replace(output.layout, size=once))
                 given = (view, BufferView(write.input, layout), whole.offset)
                 op = str(OPERATORS.placed.default)
                 (moved,) = self.build.extern(op, given, None, [facts], "place in storage")
@@ -381,12 +401,13 @@ def _is_empty(fake: torch.Tensor) -> bool:
     return any(isinstance(size, int) and size == 0 for size in fake.shape)
 
 
-def _leads_to_storage(view: torch.fx.Node) -> bool:
-    """Does `as_strided` reach through this view into the storage that it lies in?"""
-    if view.target not in VIEWS:
-        return False
-    users = view.users
-    return any(user.target is aten.as_strided.default or _leads_to_storage(user) for user in users)
+def _is_view_of(node: torch.fx.Node, base: torch.fx.Node) -> bool:
+    """Is it one to autograd, too?  What `detach` gives has no base."""
+    while node is not base:
+        if node.target not in VIEWS or node.target is aten.detach.default:
+            return False
+        node = node.all_input_nodes[0]
+    return True
 
 
 def _needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:

@@ -221,13 +221,18 @@ register(
 )
 
 
-def _logical(name: str, build: Builder, *args: Any) -> TensorValue:
-    at = identity(build.result.shape)
-    return build.pointwise(build.op(name, *(operand(build, a, at, torch.bool) for a in args)))
+def _logical(name: str) -> Compute:
+    """Asked in the common dtype: beside bytes, 256 without dimensions is false."""
+    return lambda build, *of: build.op(name, *(build.convert(x, torch.bool) for x in of))
 
 
-for _name in ("logical_and", "logical_or", "logical_xor", "logical_not"):
-    lowers(getattr(aten, _name).default)(partial(_logical, _name))
+register(
+    TO_BOOL,
+    {
+        getattr(aten, name).default: _logical(name)
+        for name in ("logical_and", "logical_or", "logical_xor", "logical_not")
+    },
+)
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)

@@ -180,7 +180,7 @@ def as_strided(
     target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), start)
     found = tensor.restrided(value, buffer, target)
     if found is None:
-        args = (value, size, stride, fake.storage_offset() if offset is None else offset)
+        args = (value, size, stride, offset)
         return fallback(build, aten.as_strided.default, args, {}, reason="unknown storage")
     return came_by(build, found)
 

@@ -287,3 +287,31 @@ def test_a_turn_of_a_loop_tells_a_place_in_triton() -> None:
     x = torch.arange(17, dtype=torch.uint8)[1:]
     fast = lab.compile(function, options={"language": "triton"})
     assert_close(fast(x), function(x))
+
+
+@pytest.mark.parametrize("make", [lambda: floats(5, 8)[:, ::2], lambda: floats(5, 8)[2:, 3:]])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.diagonal().add_(1),
+        lambda x: x[1].mul_(2),
+        lambda x: x[:2].fill_(7),
+        lambda x: x.copy_(x + 1),
+        lambda x: x.as_strided((3,), (2,)).add_(5),
+    ],
+)
+def test_as_strided_reads_the_gaps_of_a_written_input(make, write) -> None:
+    def function(x):
+        write(x)
+        return x.as_strided((2, 2), (1, 1)) + 1, x.sum()
+
+    given, expected = make(), make()
+    assert_close((lab.compile(function)(given), given), (function(expected), expected))
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_logic_asks_in_the_common_dtype(name: str) -> None:
+    """A number without dimensions among bytes is a byte: 256 is false."""
+    x, one = torch.tensor([0, 1, 2], dtype=torch.uint8), torch.tensor(256)
+    function = getattr(torch, name)
+    assert_close(lab.compile(function)(one, x), function(one, x))

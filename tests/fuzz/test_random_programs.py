@@ -70,8 +70,22 @@ def test_a_minimum_of_what_is_equal_but_for_rounding_has_a_gradient_that_jumps()
     given = (Input("float32", (33, 20), 1),)
     lowest = Program(("v0 = F.group_norm(x0,1)", "v1 = v0.cummin(0).values"), ("v1",), given)
     smooth = Program(("v0 = F.group_norm(x0,1)", "v1 = v0.sin()"), ("v1",), given)
-    assert jumps(known(lowest.with_copies(), True))
-    assert not jumps(known(smooth.with_copies(), True))
+    assert jumps(known(lowest.with_copies(), True), True)
+    assert not jumps(known(smooth.with_copies(), True), True)
+
+
+def test_how_much_is_not_zero_jumps_where_a_mean_was_taken_away() -> None:
+    given = (Input("int8", (4, 10, 5, 5), 1),)
+    lines = ("v0 = torch.xlogy(x0,x0.abs()+1)", "v1 = F.instance_norm(v0)", "v2 = v1.sin()")
+    for last, expected in (("v3 = v1.count_nonzero(3)", True), ("v3 = v2.sum(3)", False)):
+        assert jumps(known(Program((*lines, last), ("v3",), given), False), False) is expected
+
+
+def test_a_second_call_that_divides_by_zero_is_no_failure() -> None:
+    """Its input is what the first call left; the interpreter of the loops notices, Triton not."""
+    lines = ("v0 = x0%(x0+1)", "x0.neg_()")
+    given = (Input("int32", (5,), 0, "x.clamp(min=1)"),)
+    check(Program(lines, ("v0",), given), language="triton")
 
 
 def test_what_torch_refuses_in_the_same_words_passes() -> None:

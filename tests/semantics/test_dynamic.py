@@ -92,3 +92,40 @@ def test_two_results_in_one_memory_go_into_the_next_graph() -> None:
     for rows in (4, 5):
         x = torch.arange(rows * 6).reshape(rows, 6).mT
         assert_same(compiled(x), function(x))
+
+
+def test_a_result_that_is_a_view_of_another_stays_one() -> None:
+    """Dynamo asks for the base where the next graph writes to one of the two."""
+
+    def function(x):
+        table = x * 3
+        same = table.expand_as(table)
+        torch._dynamo.graph_break()
+        twice = table * 2
+        same.chunk(2)[-1].fill_(2)
+        return twice, table
+
+    compiled = lab.compile(function, dynamic=True)
+    for columns in (4, 7):
+        x = torch.ones(6, columns)
+        assert_same(compiled(x), function(x))
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x.expand_as(x), lambda x: x[1:], lambda x: x.mT, lambda x: x[..., 1:, :1]]
+)
+@pytest.mark.parametrize("write", [lambda x: x.add_(1), lambda x: x[..., ::2].mul_(2)])
+def test_a_view_of_a_written_input_has_the_gaps_of_the_input(view, write) -> None:
+    """`aot_eager` gives it the strides of what was computed."""
+
+    def function(x):
+        write(x)
+        return view(x)
+
+    compiled = lab.compile(function, dynamic=True)
+    for rows, columns in ((3, 8), (5, 10)):
+        given, expected = (torch.arange(2.0 * rows * columns) for _ in range(2))
+        given, expected = (x.reshape(2, rows, columns)[..., ::2] for x in (given, expected))
+        result = compiled(given)
+        assert_same((result, given), (function(expected), expected))
+        assert result.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
