@@ -83,8 +83,11 @@ class IndexOutOfRange(LabError, IndexError, RuntimeError):
     """
 
 
-class MayBeEmpty(Exception):
-    """A lowering needs an element of a dimension that may have none: ATen tells and raises."""
+class LeftToATen(Exception):
+    """What a lowering raises where ATen does it, or refuses it, better; `c.coverage` tells why."""
+
+    def __init__(self, reason: str = "no lowering") -> None:
+        self.reason = reason
 
 
 class CompilerDefect(LabError):

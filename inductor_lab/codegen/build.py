@@ -17,7 +17,7 @@ import torch
 
 from inductor_lab.codegen.axes import Space, loop_space
 from inductor_lab.codegen.elaborate import Elaborator
-from inductor_lab.codegen.flat import Access, accesses, flat_index, stored_at
+from inductor_lab.codegen.flat import Access, accesses, stored_at
 from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
@@ -204,7 +204,7 @@ class _Builder:
         if nest.buffer in self.group.stored:
             mapping = self._mapping(placed)
             own = tuple(index.substitute(mapping) for index in stored_at(nest))
-            flat = flat_index(self.buffers[nest.buffer].layout, own)
+            flat = self.buffers[nest.buffer].layout.element(own)
             kind = nest.kind if isinstance(nest, Scatter) else "store"
             place = self.at.resolved(flat, nest.origins)
             self.at.emit(Store(nest.buffer, place, value, nest.origins, kind))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from inductor_lab.codegen.flat import body_at, flat_index, recomputable
+from inductor_lab.codegen.flat import body_at, recomputable
 from inductor_lab.codegen.tree import Let, Stmt, When
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
@@ -29,14 +29,13 @@ from inductor_lab.ir.expr import (
     SizeValue,
     Temp,
     integer_divisors,
+    values_in,
 )
-from inductor_lab.ir.index import Axis, Gathered, Index
+from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.interpret import evaluate
+from inductor_lab.ir.ops import DIVIDING
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
-
-MAY_TRAP = frozenset({"floordiv", "truncdiv", "remainder", "fmod"})
-"""On integers a zero divisor traps, so these stay under the mask that guards them."""
 
 
 @dataclass
@@ -110,7 +109,8 @@ class Elaborator:
             if not any(integer_divisors(operation)):
                 return Const(evaluate(operation, (), {}).item(), expr.dtype)
         depth = max(map(self._atom_depth, atoms), default=0)
-        if expr.name in MAY_TRAP and not expr.dtype.is_floating_point:
+        if expr.name in DIVIDING and not expr.dtype.is_floating_point:
+            # a zero divisor traps, so they stay under the mask that guards them
             depth = max(depth, self._guard_depth())
         atom = self._bind(Op(expr.name, atoms, expr.dtype, origins), depth, origins)
         self.scopes[depth].memo["op", expr] = atom
@@ -163,7 +163,7 @@ class Elaborator:
             return self.registers[buffer]
         if buffer in self.recomputed:
             return self.value_at(buffer, index)
-        flat = flat_index(self.buffers[buffer].layout, index)
+        flat = self.buffers[buffer].layout.element(index)
         place = self.resolved(flat, origins)
         depth = max(self._index_depth(place), self._guard_depth())
         own = load.origins or self.buffers[buffer].origins
@@ -228,7 +228,7 @@ class Elaborator:
 
     def _index_depth(self, index: Index) -> int:
         depths = [self._axis_depth(axis) for axis in index.axes()]
-        depths.extend(map(self._atom_depth, _gathered_values(index)))
+        depths.extend(map(self._atom_depth, values_in(index)))
         return max(depths, default=0)
 
     def _axis_depth(self, axis: Axis) -> int:
@@ -236,13 +236,3 @@ class Elaborator:
             if axis in scope.axes:
                 return depth
         raise AssertionError(f"axis {axis.name} is used outside of its loop")
-
-
-def _gathered_values(index: Index) -> list[Expr]:
-    found = []
-    for atom, _ in index.terms:
-        if isinstance(atom, Gathered):
-            found.append(atom.value)
-        elif not isinstance(atom, Axis):
-            found.extend(_gathered_values(atom.dividend))
-    return found

@@ -10,16 +10,8 @@ from dataclasses import dataclass
 
 from inductor_lab.ir.expr import Expr, IndexValue, Load
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise, Scatter
+from inductor_lab.ir.program import Buffer, Nest, Pointwise, Scatter
 from inductor_lab.schedule.result import Group
-
-
-def flat_index(layout: Layout, index: tuple[Index, ...]) -> Index:
-    """Offset in elements of `buffer[index]`: `offset + sum(index[d] * stride[d])`."""
-    total = Index.constant_of(layout.offset)
-    for position, stride in zip(index, layout.stride, strict=True):
-        total = total + position * stride
-    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
     recomputed = recomputable(group)
     found: dict[Access, None] = {}
     if nest.buffer in group.stored:
-        flat = flat_index(buffers[nest.buffer].layout, stored_at(nest))
+        flat = buffers[nest.buffer].layout.element(stored_at(nest))
         found[Access(nest.buffer, flat, store=True)] = None
     waiting: list[Expr] = list(nest.roots)
     visited: set[tuple[str, tuple[Index, ...]]] = set()
@@ -51,7 +43,7 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
                 producer = recomputed.get(part.buffer)
                 if producer is None:
                     if part.buffer in buffers and not is_register(group, part.buffer):
-                        flat = flat_index(buffers[part.buffer].layout, part.index)
+                        flat = buffers[part.buffer].layout.element(part.index)
                         found[Access(part.buffer, flat)] = None
                 elif (part.buffer, part.index) not in visited:
                     visited.add((part.buffer, part.index))

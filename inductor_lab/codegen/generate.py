@@ -9,7 +9,7 @@ from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.kernel import Code, Kernel
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.errors import working_on
-from inductor_lab.ir.program import Buffer, BufferView, ExternCall, read_by
+from inductor_lab.ir.program import Buffer, ExternCall, read_by, views_in
 from inductor_lab.options import Options
 from inductor_lab.schedule.result import Group, Schedule
 
@@ -58,9 +58,8 @@ def _results(schedule: Schedule) -> frozenset[str]:
     New values of inputs are not among them: where they go is in the caches by then.
     """
     program = schedule.program
-    returned = program.outputs[: len(program.outputs) - len(program.writes)]
-    found = {view.buffer for view in returned if isinstance(view, BufferView)}
-    found -= {view.buffer for _, view in program.written_inputs if isinstance(view, BufferView)}
+    found = {view.buffer for view in views_in(program.returned)}
+    found -= {view.buffer for _, value in program.written_inputs for view in views_in(value)}
     for step in schedule.steps:
         nests = step.nests if isinstance(step, Group) else (step,)
         found -= {b for nest in nests for b in read_by(nest)} - {

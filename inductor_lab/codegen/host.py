@@ -28,6 +28,7 @@ from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Size, mul_sizes
+from inductor_lab.ir.interpret import find_operator
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -36,9 +37,9 @@ from inductor_lab.ir.program import (
     ExternCall,
     Layout,
     LoopProgram,
+    views_in,
 )
 from inductor_lab.options import Options
-from inductor_lab.schedule.memory import storage_size
 from inductor_lab.schedule.result import Group, Schedule
 
 WIDTH = 100
@@ -174,7 +175,7 @@ class _Writer:
         layout = buffer.layout
         size, stride = _tuple(layout.size), _strides(layout)
         if self.pooled and buffer.device == "cpu":
-            nbytes = mul_sizes(storage_size(layout), buffer.dtype.itemsize)
+            nbytes = mul_sizes(layout.storage_size, buffer.dtype.itemsize)
             if not isinstance(nbytes, int) or nbytes >= POOLED_FROM:
                 pool, length = self.helper("POOL"), _size(nbytes)
                 return f"{pool}.empty({size}, {stride}, {buffer.dtype}, {length})"
@@ -240,13 +241,8 @@ class _Writer:
             if memory.reuse.get(value.buffer) != write.input:
                 text = f"{write.input}.{write.method}({self.value(value)})"
                 self.emit(text, program.buffers[value.buffer].origins, statement=True)
-        returned = program.outputs[: len(program.outputs) - len(program.writes)]
-        values = [self.value(output) for output in returned]
-        origins = [
-            program.buffers[output.buffer].origins
-            for output in returned
-            if isinstance(output, BufferView)
-        ]
+        values = [self.value(output) for output in program.returned]
+        origins = [program.buffers[view.buffer].origins for view in views_in(program.returned)]
         comma = "," if len(values) == 1 else ""
         self.emit(f"return ({', '.join(values)}{comma})", NO_ORIGINS.union(*origins))
 
@@ -273,7 +269,6 @@ class _Writer:
             case _:
                 return repr(value)
 
-
     def reinterpreted(self, name: str, layout: Layout) -> str:
         offset = "" if layout.offset == 0 else f", {_size(layout.offset)}"
         sizes = f"{_tuple(layout.size)}, {_strides(layout)}{offset}"
@@ -282,10 +277,7 @@ class _Writer:
 
 def returns_one_tensor(op: str) -> bool:
     """Does an op return a tensor itself, and not a tuple or list of them?"""
-    overload = torch.ops
-    for part in op.split("."):
-        overload = getattr(overload, part)
-    schema = getattr(overload, "_schema", None)
+    schema = getattr(find_operator(op), "_schema", None)
     return schema is not None and [str(r.type) for r in schema.returns] == ["Tensor"]
 
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from inductor_lab.codegen.flat import inner_axes, recomputable
-from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import Nest, Reduction, Scan
+from inductor_lab.ir.program import Nest, Reduction, Scan, read_by
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.result import Group
 from inductor_lab.schedule.scans import mirrored
@@ -123,26 +122,14 @@ def _in_step(placed: Placed, along: frozenset[Index]) -> Placed:
 def _reads_within(group: Group) -> dict[str, set[str]]:
     """For each nest the group's nests that it reads, directly or through inlined producers."""
     own = {nest.buffer for nest in group.nests}
-    through: dict[str, set[str]] = {}
+    reads = {nest.buffer: read_by(nest) for nest in (*group.nests, *group.inlined.values())}
 
-    def direct(body: Expr) -> set[str]:
-        return {load.buffer for load in body.loads()}
-
-    def closure(body: Expr) -> set[str]:
-        found: set[str] = set()
-        waiting = list(direct(body))
-        seen: set[str] = set()
+    def reached(name: str) -> set[str]:
+        seen, waiting = set[str](), [name]
         while waiting:
-            name = waiting.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            if name in own:
-                found.add(name)
-            elif name in group.inlined:
-                if name not in through:
-                    through[name] = direct(group.inlined[name].body)
-                waiting.extend(through[name])
-        return found
+            fresh = reads[waiting.pop()] - seen
+            seen |= fresh
+            waiting.extend(fresh & group.inlined.keys())
+        return seen & own
 
-    return {nest.buffer: closure(nest.body) for nest in group.nests}
+    return {name: reached(name) for name in own}

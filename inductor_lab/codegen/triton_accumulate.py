@@ -19,12 +19,11 @@ from inductor_lab.codegen.triton_ops import (
     SCANNED,
     TRITON_TYPES,
     literal,
-    neutral,
     template,
 )
 from inductor_lab.codegen.triton_text import Dims, Value
 from inductor_lab.ir.index import Index
-from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.ir.ops import POSITIONS, neutral
 
 
 class Accumulations(Lines):

@@ -192,19 +192,4 @@ def typed_literal(value: float, dtype: torch.dtype) -> str:
     return text if dtype is torch.float32 else f"tl.full([], {text}, tl.{TRITON_TYPES[dtype]})"
 
 
-def neutral(kind: str, dtype: torch.dtype) -> float:
-    """What an accumulator of a reduction starts with."""
-    if kind in ("sum", "any"):
-        return 0
-    if kind in ("prod", "all"):
-        return 1
-    lowest = "min" not in kind
-    if dtype is torch.bool:
-        return not lowest
-    if dtype.is_floating_point:
-        return -math.inf if lowest else math.inf
-    info = torch.iinfo(dtype)
-    return info.min if lowest else info.max
-
-
 assert {name.split(".")[0] for name in TRITON_OPS} == OPS.keys(), "every operation needs a text"

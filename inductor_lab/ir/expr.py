@@ -124,6 +124,11 @@ class SizeValue(_Tree):
     dtype: torch.dtype
 
 
+def size_value(size: Size) -> Const | SizeValue:
+    """A size as an int64."""
+    return Const(size, torch.int64) if isinstance(size, int) else SizeValue(size, torch.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexValue(_Tree):
     """A position used as a number (arange, tril, the bound test of a pad)."""

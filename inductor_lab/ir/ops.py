@@ -10,6 +10,7 @@ table of each code generator.  Three conventions keep those tables short:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -164,6 +165,26 @@ SCANS: dict[str, str] = {
     "argmin_last": "position of the last minimum so far; NaN wins, the last one too",
 }
 """Kinds of `Scan`: how the value so far combines with the next one."""
+
+
+def neutral(kind: str, dtype: torch.dtype) -> int | float | bool:
+    """What changes nothing in a reduction, scan or scatter of a kind, as a number of `dtype`."""
+    if kind in ("sum", "any", "add"):
+        value: float = 0
+    elif kind in ("prod", "all", "mul"):
+        value = 1
+    else:
+        lowest = "min" not in kind
+        if dtype is torch.bool:
+            value = not lowest
+        elif dtype.is_floating_point:
+            value = -math.inf if lowest else math.inf
+        else:
+            value = torch.iinfo(dtype).min if lowest else torch.iinfo(dtype).max
+    if dtype is torch.bool:
+        return bool(value)
+    return float(value) if dtype.is_floating_point else int(value)
+
 
 POSITIONS = frozenset("argmax argmin bisect argmax_last argmin_last".split())
 """Kinds of `Reduction` and `Scan` whose result is a position."""

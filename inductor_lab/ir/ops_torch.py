@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.ops import OPS, REDUCTIONS, SCANS, SCATTERS
+from inductor_lab.ir.ops import DIVIDING, OPS, REDUCTIONS, SCANS, SCATTERS, neutral
 
 Operation = Callable[..., torch.Tensor]
 """Takes the dtype of the node, then the operands; gives the result."""
@@ -106,42 +106,25 @@ OPERATIONS: Mapping[str, Operation] = {
     "philox_bits": _philox_bits,
 }
 
-_DIVIDES = frozenset({"floordiv", "truncdiv", "remainder", "fmod"})
-
 
 def nonzero_divisor(name: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
     """Replace integer divisors of 0 by 1, for places where a mask hides the result.
 
     torch raises ZeroDivisionError for one anywhere, even where nobody looks.
     """
-    if name not in _DIVIDES or operands[1].is_floating_point():
+    if name not in DIVIDING or operands[1].is_floating_point():
         return operands
     dividend, divisor = operands
     return [dividend, torch.where(divisor == 0, torch.ones_like(divisor), divisor)]
 
 
-def _lowest(dtype: torch.dtype) -> float:
-    if dtype is torch.bool:
-        return False
-    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+def _extreme(kind: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    def reducer(values: torch.Tensor) -> torch.Tensor:
+        if values.shape[-1] == 0:
+            return values.new_full(values.shape[:-1], neutral(kind, values.dtype))
+        return values.amax(-1) if kind == "max" else values.amin(-1)
 
-
-def _highest(dtype: torch.dtype) -> float:
-    if dtype is torch.bool:
-        return True
-    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
-
-
-def _max(values: torch.Tensor) -> torch.Tensor:
-    if values.shape[-1] == 0:
-        return values.new_full(values.shape[:-1], _lowest(values.dtype))
-    return values.amax(-1)
-
-
-def _min(values: torch.Tensor) -> torch.Tensor:
-    if values.shape[-1] == 0:
-        return values.new_full(values.shape[:-1], _highest(values.dtype))
-    return values.amin(-1)
+    return reducer
 
 
 def _position(find: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -156,8 +139,8 @@ def _position(find: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], tor
 REDUCERS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sum": lambda values: values.sum(-1, dtype=values.dtype),
     "prod": lambda values: values.prod(-1, dtype=values.dtype),
-    "max": _max,
-    "min": _min,
+    "max": _extreme("max"),
+    "min": _extreme("min"),
     "any": lambda values: values.any(-1),
     "all": lambda values: values.all(-1),
     "argmax": _position(torch.argmax),

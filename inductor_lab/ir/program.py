@@ -10,7 +10,7 @@ Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ import torch
 
 from inductor_lab.display import Shown
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
-from inductor_lab.ir.index import Axis, Index, Size, mul_sizes, product, sizes_in
+from inductor_lab.ir.index import Axis, Index, Size, add_sizes, mul_sizes, product, sizes_in
 
 
 class BufferKind(Enum):
@@ -53,6 +53,21 @@ class Layout:
     def numel(self) -> Size:
         return product(self.size)
 
+    @property
+    def storage_size(self) -> Size:
+        """Elements from the start of the storage to the last one that is reached."""
+        reach = add_sizes(self.offset, 1)
+        for size, stride in zip(self.size, self.stride, strict=True):
+            reach = add_sizes(reach, mul_sizes(add_sizes(size, -1), stride))
+        return reach
+
+    def element(self, place: Sequence[Index]) -> Index:
+        """The element of the storage at a place, which has an index for each dimension."""
+        total = Index.constant_of(self.offset)
+        for index, stride in zip(place, self.stride, strict=True):
+            total = total + index * stride
+        return total
+
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
@@ -78,14 +93,11 @@ class BufferView:
     layout: Layout
 
 
-@dataclass(frozen=True, slots=True)
-class Pointwise:
-    """`buffer[axes] = body` for all axes."""
+class _OverAxes:
+    """A nest that visits the points of `axes` and nothing else at each of them."""
 
-    buffer: str
-    axes: tuple[Axis, ...]
+    __slots__ = ()
     body: Expr
-    origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     @property
     def reduce_axes(self) -> tuple[Axis, ...]:
@@ -94,6 +106,16 @@ class Pointwise:
     @property
     def roots(self) -> tuple[Expr, ...]:
         return (self.body,)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise(_OverAxes):
+    """`buffer[axes] = body` for all axes."""
+
+    buffer: str
+    axes: tuple[Axis, ...]
+    body: Expr
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +138,7 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(_OverAxes):
     """`buffer[axes] = kind of body over the places up to here along `axis``, which is in `axes`.
 
     `body.dtype` is what it accumulates in; an element is rounded to the buffer's dtype where it is
@@ -130,17 +152,9 @@ class Scan:
     body: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
-    @property
-    def reduce_axes(self) -> tuple[Axis, ...]:
-        return ()
-
-    @property
-    def roots(self) -> tuple[Expr, ...]:
-        return (self.body,)
-
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class Scatter(_OverAxes):
     """`buffer = base`, then for all points of `axes` in row-major order `buffer[index] kind= body`.
 
     `index` has an entry for each dimension of the buffer; what is written at computed places has
@@ -156,10 +170,6 @@ class Scatter:
     kind: str
     body: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
-
-    @property
-    def reduce_axes(self) -> tuple[Axis, ...]:
-        return ()
 
     @property
     def roots(self) -> tuple[Expr, ...]:
@@ -216,12 +226,21 @@ class ExternCall:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
     number: sympy.Symbol | None = None
 
+    @property
+    def arguments(self) -> tuple[ExternArg, ...]:
+        """All arguments, without the names of those that have one."""
+        return (*self.args, *(value for _, value in self.kwargs))
+
+    @property
+    def views(self) -> tuple[BufferView, ...]:
+        """Every buffer view among the arguments and inside of them."""
+        return tuple(view for argument in self.arguments for view in views_in(argument))
+
 
 Step: TypeAlias = Nest | ExternCall
 
 Input: TypeAlias = str | sympy.Symbol
 """One positional argument of the graph: the name of an INPUT buffer, or a symbol (an int)."""
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +290,19 @@ class LoopProgram(Shown):
         return program_text(self)
 
     @property
+    def returned(self) -> tuple[Output, ...]:
+        """The outputs that are results of the function, not new values of inputs."""
+        return self.outputs[: len(self.outputs) - len(self.writes)]
+
+    @property
     def written_inputs(self) -> tuple[tuple[Write, Output], ...]:
         """Each write with its value."""
-        first = len(self.outputs) - len(self.writes)
-        return tuple(zip(self.writes, self.outputs[first:], strict=True))
+        return tuple(zip(self.writes, self.outputs[len(self.returned) :], strict=True))
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """The buffers that outputs are in."""
+        return frozenset(view.buffer for view in views_in(self.outputs))
 
     @property
     def nests(self) -> tuple[Nest, ...]:
@@ -303,8 +331,7 @@ def views_in(argument: ExternArg) -> Iterator[BufferView]:
 def read_by(step: Step) -> frozenset[str]:
     """Names of the buffers that a step reads."""
     if isinstance(step, ExternCall):
-        arguments = (*step.args, *(value for _, value in step.kwargs))
-        return frozenset(view.buffer for a in arguments for view in views_in(a))
+        return frozenset(view.buffer for view in step.views)
     base = frozenset([step.base] if isinstance(step, Scatter) else ())
     return base | frozenset(load.buffer for root in step.roots for load in root.loads())
 
@@ -334,10 +361,9 @@ def bound_by(step: Step, buffers: Mapping[str, Buffer]) -> Iterator[sympy.Symbol
 
 
 def _sizes_of_call(call: ExternCall) -> Iterator[Any]:
-    arguments = (*call.args, *(value for _, value in call.kwargs))
-    for view in (view for argument in arguments for view in views_in(argument)):
+    for view in call.views:
         yield from (*view.layout.size, *view.layout.stride, view.layout.offset)
-    waiting = list(arguments)
+    waiting = list(call.arguments)
     while waiting:
         argument = waiting.pop()
         if isinstance(argument, tuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
@@ -62,22 +63,25 @@ STEP_RULES: dict[str, StepRule] = {}
 EXPR_RULES: dict[str, ExprRule] = {}
 
 
-def program_rule(rule: ProgramRule) -> ProgramRule:
-    """Register a rule about the whole program."""
-    assert rule.__name__ not in PROGRAM_RULES, f"two rules are named {rule.__name__}"
-    PROGRAM_RULES[rule.__name__] = rule
-    return rule
+Rule = TypeVar("Rule", bound=Callable[..., str | None])
 
 
-def step_rule(rule: StepRule) -> StepRule:
-    """Register a rule about one loop nest or extern call."""
-    assert rule.__name__ not in STEP_RULES, f"two rules are named {rule.__name__}"
-    STEP_RULES[rule.__name__] = rule
-    return rule
+def rule_of(table: dict[str, Rule]) -> Callable[[Rule], Rule]:
+    """A decorator that enters rules into a table, under their names."""
+
+    def register(rule: Rule) -> Rule:
+        assert rule.__name__ not in table, f"two rules are named {rule.__name__}"
+        table[rule.__name__] = rule
+        return rule
+
+    return register
 
 
-def expr_rule(rule: ExprRule) -> ExprRule:
-    """Register a rule about one node of a body."""
-    assert rule.__name__ not in EXPR_RULES, f"two rules are named {rule.__name__}"
-    EXPR_RULES[rule.__name__] = rule
-    return rule
+program_rule = rule_of(PROGRAM_RULES)
+"""Register a rule about the whole program."""
+
+step_rule = rule_of(STEP_RULES)
+"""Register a rule about one loop nest or extern call."""
+
+expr_rule = rule_of(EXPR_RULES)
+"""Register a rule about one node of a body."""

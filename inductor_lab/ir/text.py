@@ -277,8 +277,7 @@ def program_lines(program: LoopProgram) -> tuple[TextLine, ...]:
             lines.extend(extern_lines(step, program.buffers))
         else:
             lines.extend(nest_lines(step, program.buffers.get(step.buffer)))
-    returned = program.outputs[: len(program.outputs) - len(program.writes)]
-    results = ", ".join(output_text(output, program.buffers) for output in returned)
+    results = ", ".join(output_text(output, program.buffers) for output in program.returned)
     lines.append((f"return {results}", NO_ORIGINS))
     for write, value in program.written_inputs:
         text = output_text(value, program.buffers)

@@ -18,7 +18,7 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.capture.span import innermost
-from inductor_lab.errors import LabError, MayBeEmpty
+from inductor_lab.errors import LabError, LeftToATen
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
     Const,
@@ -137,7 +137,7 @@ class Builder:
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []
-        self.node: torch.fx.Node | None = None
+        self.node: torch.fx.Node  # the node at hand, from the first `begin` on
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
         self.told: set[sympy.Symbol] = set()
@@ -157,13 +157,11 @@ class Builder:
     @property
     def result(self) -> Facts:
         """The facts of the node's (only) tensor result."""
-        assert self.node is not None, "no node is being lowered"
         return Facts.of(self.node.meta["val"])
 
     @property
     def results(self) -> tuple[Facts | None, ...]:
         """The facts of each result of a node that returns several."""
-        assert self.node is not None, "no node is being lowered"
         found = self.node.meta.get("val")
         found = found if isinstance(found, tuple | list) else (found,)
         return tuple(Facts.of(f) if isinstance(f, torch.Tensor) else None for f in found)
@@ -215,16 +213,15 @@ class Builder:
         return IndexValue(index, dtype)
 
     def gathered(self, value: Expr, size: Size) -> Index:
-        """A loaded number as an index of a dimension of length `size`; raises MayBeEmpty."""
+        """A loaded number as an index of a dimension of length `size`, which must not be empty."""
         self.need_elements((size,))
         return Index.of(Gathered(self.convert(value, torch.int64), size))
 
     def need_elements(self, sizes: Iterable[Size]) -> None:
-        """Raise MayBeEmpty unless all sizes are known to be positive."""
-        assert self.node is not None, "no node is being lowered"
+        """ATen raises where there are none: so leave it to ATen, unless all sizes are positive."""
         fake = self.node.meta["val"]
         if not all(torch_api.surely_positive(size, fake) for size in sizes):
-            raise MayBeEmpty
+            raise LeftToATen("of nothing")
 
     # ---- nests ----
 
@@ -235,6 +232,12 @@ class Builder:
         buffer = self._new(facts, BufferKind.COMPUTED)
         self.steps.append(Pointwise(buffer.name, axes_of(facts.shape), body, self.origins))
         return TensorValue.of(buffer)
+
+    def rounded(self, value: TensorValue, facts: Facts) -> TensorValue:
+        """An intermediate in the dtype of `facts`, which have its shape: itself if it has that."""
+        if value.dtype == facts.dtype:
+            return value
+        return self.pointwise(self.load(value, identity(facts.shape)), facts)
 
     def reduction(
         self, kind: str, body: Expr, reduce_axes: tuple[Axis, ...], facts: Facts
@@ -323,7 +326,6 @@ class Builder:
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
     ) -> sympy.Symbol:
         """A call that tells a number when the program runs; its symbol, new if none is given."""
-        assert self.node is not None, "no node is being lowered"
         symbol = symbol or sympy.Symbol(f"{self.node.name}_at", integer=True)
         step = ExternCall((None,), op, tuple(args), (), "number", self.origins, symbol)
         self.steps.append(step)

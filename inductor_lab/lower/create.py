@@ -19,15 +19,15 @@ aten = torch.ops.aten
 prims = torch.ops.prims
 
 
-@lowers(aten.full.default)
-def full(build: Builder, size: Any, value: Any, **_: Any) -> TensorValue:
-    """The same number everywhere."""
-    return build.pointwise(build.const(value, build.result.dtype))
-
-
-@lowers(aten.full_like.default, aten.fill.Scalar, aten.new_full.default)
-def full_like(build: Builder, x: TensorValue, *given: Any, **_: Any) -> TensorValue:
-    """The same number everywhere, in the shape of the result (the value comes last)."""
+@lowers(
+    aten.full.default,
+    aten.full_like.default,
+    aten.new_full.default,
+    aten.fill.Scalar,
+    aten.scalar_tensor.default,
+)
+def full(build: Builder, *given: Any, **_: Any) -> TensorValue:
+    """The same number everywhere: the last argument."""
     return build.pointwise(build.const(given[-1], build.result.dtype))
 
 
@@ -35,12 +35,6 @@ def full_like(build: Builder, x: TensorValue, *given: Any, **_: Any) -> TensorVa
 def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
     """A 0-dim tensor, repeated."""
     return build.pointwise(build.load(value, identity(build.result.shape)))
-
-
-@lowers(aten.scalar_tensor.default)
-def scalar_tensor(build: Builder, value: Any, **_: Any) -> TensorValue:
-    """A 0-dim tensor."""
-    return build.pointwise(build.const(value, build.result.dtype))
 
 
 def _filled(number: int) -> Any:

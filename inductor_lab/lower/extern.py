@@ -16,10 +16,10 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.errors import MissingLowering
 from inductor_lab.ir.ops import ELEMENTS
-from inductor_lab.ir.program import ExternArg
+from inductor_lab.ir.program import BufferView, ExternArg
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line
 from inductor_lab.lower.registry import Operator
-from inductor_lab.lower.tensor import TensorValue, view_of
+from inductor_lab.lower.tensor import TensorValue
 
 aten = torch.ops.aten
 
@@ -64,7 +64,7 @@ def argument(build: Builder, given: Any) -> ExternArg:
     """An argument of an FX node as data."""
     if isinstance(given, TensorValue):
         value, layout = build.strided(given)
-        return view_of(value, layout)
+        return BufferView(value.buffer, layout)
     if isinstance(given, list | tuple):
         return tuple(argument(build, item) for item in given)
     if isinstance(given, torch.SymInt):
@@ -182,7 +182,7 @@ def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
     stride = Facts(layout.size, layout.stride, value.dtype, device).layout.stride
     (moved,) = build.extern(
         str(aten._to_copy.default),
-        (view_of(source, layout),),
+        (BufferView(source.buffer, layout),),
         {"device": torch.device(device)},
         [Facts(layout.size, stride, value.dtype, device)],
         reason="device copy",

@@ -14,7 +14,7 @@ Inductor: `graph.py`, `GraphLowering.run_node`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ import sympy
 import torch
 from torch.fx.node import map_aggregate, map_arg
 
-from inductor_lab.errors import LabError, MayBeEmpty, working_on
+from inductor_lab.errors import LabError, LeftToATen, working_on
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.index import is_int
 from inductor_lab.ir.ops import ELEMENTS
@@ -31,16 +31,11 @@ from inductor_lab.ir.program import (
     BufferKind,
     BufferView,
     Callee,
-    ExternCall,
     Input,
     Layout,
     LoopProgram,
     Output,
-    Step,
     Write,
-    bound_by,
-    read_by,
-    symbols_of,
     written_by,
 )
 from inductor_lab.lower import (
@@ -68,6 +63,7 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
+from inductor_lab.lower.leftover import needed, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
@@ -147,8 +143,8 @@ class _Walk:
             with working_on((node.name,)):
                 self.values[node] = getattr(self, node.op)(node)
         build = self.build
-        steps = _needed(build, self.outputs)
-        steps = scatter.without_copies(steps, build.buffers, self.outputs)
+        steps = needed(build, self.outputs)
+        steps = without_copies(steps, build.buffers, self.outputs)
         made = {name for step in steps for name in written_by(step)}
         kept = (BufferKind.INPUT, BufferKind.CONSTANT)
         return LoopProgram(
@@ -225,8 +221,8 @@ class _Walk:
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         try:
             return lowering(self.build, *args, **kwargs)
-        except MayBeEmpty:
-            return fallback(self.build, node.target, args, kwargs, reason="of nothing")
+        except LeftToATen as left:
+            return fallback(self.build, node.target, args, kwargs, left.reason)
 
     def _with_effects(self, node: torch.fx.Node) -> Any:
         """A call that does something besides computing: `(token, *results)`.
@@ -408,28 +404,3 @@ def _is_view_of(node: torch.fx.Node, base: torch.fx.Node) -> bool:
             return False
         node = node.all_input_nodes[0]
     return True
-
-
-def _needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that some output depends on (of `var_mean`, often only one result is used), be it
-    for a size alone."""
-    given = {n for n, b in build.buffers.items() if b.kind is BufferKind.INPUT}
-    known = {s for name in given for s in build.buffers[name].layout.size}
-    telling = [s for step in build.steps for s in bound_by(step, build.buffers) if s not in known]
-    wanted = {output.buffer for output in outputs if isinstance(output, BufferView)}
-    sizes = symbols_of(ExternCall((), "", tuple(outputs))) if telling else frozenset()
-    kept: list[Step] = []
-    for step in reversed(build.steps):
-        tells = bool(telling) and not sizes.isdisjoint(bound_by(step, build.buffers))
-        if wanted.intersection(written_by(step)) or tells or _has_effects(step):
-            wanted |= read_by(step)
-            sizes |= symbols_of(step) if telling else frozenset()
-            kept.append(step)
-    return kept[::-1]
-
-
-def _has_effects(step: Step) -> bool:
-    """An assertion may raise, drawing a seed moves the generator, and some ops print or check."""
-    if not isinstance(step, ExternCall):
-        return False
-    return step.reason in ("random seed", "effect") or step.outputs == (None,)

@@ -17,7 +17,7 @@ import sympy
 import torch
 
 from inductor_lab.errors import LabError
-from inductor_lab.ir.expr import Const, Expr, SizeValue
+from inductor_lab.ir.expr import Const, Expr, SizeValue, size_value
 from inductor_lab.ir.index import simplify_size
 
 MakeOp = Callable[..., Expr]
@@ -42,7 +42,6 @@ FLOAT_OPS = {
 }
 """Names of torch's sympy functions on floats → operations of ours."""
 
-
 RELATIONS = {
     sympy.Eq: "eq",
     sympy.Ne: "ne",
@@ -52,6 +51,7 @@ RELATIONS = {
     sympy.Ge: "ge",
 }
 
+
 def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
     """A symbolic number: int64 if it is an integer, bool if it is a relation, otherwise float64.
 
@@ -60,8 +60,7 @@ def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
     if type(value) in RELATIONS:
         return make(RELATIONS[type(value)], *(_real(side, make, read) for side in value.args))
     if value.is_integer:
-        size = simplify_size(value)
-        return Const(size, torch.int64) if isinstance(size, int) else SizeValue(size, torch.int64)
+        return size_value(simplify_size(value))
     return _real(value, make, read)
 
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
+from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
 from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.extern import fallback, transfer
+from inductor_lab.lower.extern import transfer
 from inductor_lab.lower.promote import (
     KEEP,
     TO_BOOL,
@@ -385,6 +386,6 @@ def lift_fresh_copy(build: Builder, x: TensorValue) -> TensorValue:
 def bitcast(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValue:
     """The same bits as another dtype of the same width; otherwise ATen does it."""
     if x.dtype.itemsize != dtype.itemsize or torch.bool in (x.dtype, dtype):
-        return fallback(build, aten.view.dtype, (x, dtype), {})
+        raise LeftToATen
     value = build.load(x, identity(build.result.shape))
     return build.pointwise(Op("bitcast", (value,), dtype, build.origins))

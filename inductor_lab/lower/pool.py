@@ -16,11 +16,12 @@ from typing import Any
 
 import torch
 
+from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, Size, product
+from inductor_lab.ir.ops import neutral
 from inductor_lab.lower.builder import Builder, Facts
-from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.index import both_hold, masked
+from inductor_lab.lower.places import all_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
@@ -50,10 +51,10 @@ def sliding(
     return [Sliding(*one) for one in zip(sizes, results, *parts, strict=True)]
 
 
-def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window] | None:
-    """One window for each dimension; None if a size is symbolic."""
+def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window]:
+    """One window for each dimension, of sizes that are known."""
     if not all(isinstance(size, int) for size in (*sizes, *results)):
-        return None
+        raise LeftToATen("symbolic windows")
     return [Adaptive(*one) for one in zip(sizes, results, strict=True)]
 
 
@@ -85,16 +86,8 @@ class Pool:
         """The element of the input, or `outside` where there is none."""
         at = (*self.front, *self.places(r))
         body = self.build.convert(self.build.load(self.x, at), self.wide)
-        tests = self.tests(r)
-        if not tests:
-            return body
         other = self.build.const(outside, self.wide)
-        return masked(self.build, both_hold(self.build, tests), body, other)
-
-
-def lowest(dtype: torch.dtype) -> float | int:
-    """What no maximum is affected by."""
-    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+        return masked(self.build, self.tests(r), body, other)
 
 
 def max_pool(
@@ -107,7 +100,7 @@ def max_pool(
     """
     values, places = build.results
     pool = Pool(build, x, windows, values)
-    outside = lowest(pool.wide)
+    outside = neutral("max", pool.wide)
     largest = fold(build, "max", pool.kernel, partial(pool.element, outside=outside), values)
     at = identity(values.shape)
     sizes = [w.size for w in windows]
@@ -119,7 +112,7 @@ def max_pool(
         value = pool.element(r, outside)
         place = build.position(flatten(pool.places(r), sizes), whole)
         best = build.convert(build.load(largest, at), value.dtype)
-        found = both_hold(build, [build.op("eq", value, best), *pool.tests(r)])
+        found = all_hold(build, [build.op("eq", value, best), *pool.tests(r)])
         nowhere = build.const(count, whole)
         chosen = build.op("where", found, place, nowhere)
         if not value.dtype.is_floating_point:
@@ -149,10 +142,7 @@ lowers(aten.max_pool3d_with_indices.default)(partial(_max_pool, 3))
 
 
 def _adaptive_max_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> Any:
-    windows = adaptive(x.shape[-dims:], build.results[0].shape[-dims:])
-    if windows is None:
-        return fallback(build, build.node.target, (x, size), {}, reason="symbolic windows")
-    return max_pool(build, x, windows)
+    return max_pool(build, x, adaptive(x.shape[-dims:], build.results[0].shape[-dims:]))
 
 
 lowers(aten.adaptive_max_pool2d.default)(partial(_adaptive_max_pool, 2))
@@ -166,7 +156,7 @@ def _fractional_max_pool(
     sizes, results = x.shape[-dims:], build.results[0].shape[-dims:]
     known = all(isinstance(size, int) for size in (*sizes, *results))
     if not known or accumulator(samples.dtype) != samples.dtype:
-        return fallback(build, build.node.target, (x, kernel, size, samples), {})
+        raise LeftToATen
     front = identity(build.results[0].shape)[:-dims]
     columns = range(dims) if dims == 3 else reversed(range(dims))  # width first in two dimensions
     numbers = [build.load(samples, (*front, Index.constant_of(n))) for n in columns]
@@ -234,10 +224,7 @@ lowers(aten.avg_pool3d.default)(partial(_avg_pool, 3))
 
 
 def _adaptive_avg_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> TensorValue:
-    windows = adaptive(x.shape[-dims:], build.result.shape[-dims:])
-    if windows is None:
-        return fallback(build, build.node.target, (x, size), {}, reason="symbolic windows")
-    return mean_pool(build, x, windows)
+    return mean_pool(build, x, adaptive(x.shape[-dims:], build.result.shape[-dims:]))
 
 
 lowers(aten._adaptive_avg_pool2d.default)(partial(_adaptive_avg_pool, 2))

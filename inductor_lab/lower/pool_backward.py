@@ -20,13 +20,12 @@ import torch
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index
 from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.index import both_hold, masked
+from inductor_lab.lower.places import inside, masked
 from inductor_lab.lower.pool import adaptive, divisor, sliding
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
-from inductor_lab.lower.window import Window, fold, inside
+from inductor_lab.lower.window import Window, fold
 
 aten = torch.ops.aten
 
@@ -50,12 +49,10 @@ def from_readers(
         o = [w.reader(i, n) for w, i, n in zip(windows, at, t, strict=True)]
         held = [test for w, one, i in zip(windows, o, at, strict=True) for test in tests(w, one, i)]
         given = build.convert(share((*own[: -len(windows)], *o), at), wide)
-        if not held:
-            return given
-        return masked(build, both_hold(build, held), given, build.const(0, wide))
+        return masked(build, held, given, build.const(0, wide))
 
     total = fold(build, "sum", [w.readers for w in windows], element, facts.having(wide))
-    return build.pointwise(build.load(total, own)) if wide != facts.dtype else total
+    return build.rounded(total, facts)
 
 
 def max_pool_backward(
@@ -104,9 +101,6 @@ def _adaptive_max_pool_backward(
     dims: int, build: Builder, grad: TensorValue, x: TensorValue, indices: TensorValue
 ) -> TensorValue:
     windows = adaptive(x.shape[-dims:], grad.shape[-dims:])
-    if windows is None:
-        args = (grad, x, indices)
-        return fallback(build, build.node.target, args, {}, reason="symbolic windows")
     return max_pool_backward(build, grad, x, indices, windows)
 
 
@@ -154,10 +148,7 @@ lowers(aten.avg_pool3d_backward.default)(partial(_avg_pool_backward, 3))
 def _adaptive_avg_pool_backward(
     dims: int, build: Builder, grad: TensorValue, x: TensorValue
 ) -> TensorValue:
-    windows = adaptive(x.shape[-dims:], grad.shape[-dims:])
-    if windows is None:
-        return fallback(build, build.node.target, (grad, x), {}, reason="symbolic windows")
-    return mean_pool_backward(build, grad, x, windows)
+    return mean_pool_backward(build, grad, x, adaptive(x.shape[-dims:], grad.shape[-dims:]))
 
 
 lowers(aten._adaptive_avg_pool2d_backward.default)(partial(_adaptive_avg_pool_backward, 2))

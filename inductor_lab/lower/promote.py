@@ -52,7 +52,6 @@ def as_eager(build: Builder, number: Any) -> Any:
     """
     if not isinstance(number, float):
         return number
-    assert build.node is not None, "no node is being lowered"
     name = build.node.target.overloadpacket.__name__
     on_gpu = build.result.device != "cpu"
     common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]

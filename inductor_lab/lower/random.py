@@ -17,21 +17,22 @@ from typing import Any
 
 import torch
 
+from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
 from inductor_lab.ir.index import ZERO, add_sizes, product
 from inductor_lab.lower.builder import Builder, Facts
-from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
 
 aten = torch.ops.aten
-OWN = "own generator"
 GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}
 """The operations that make numbers, and the dtype they make."""
 
 
-def draw(build: Builder, name: str) -> Expr:
-    """One random number for each element of the node's result."""
+def draw(build: Builder, name: str, generator: Any) -> Expr:
+    """One random number for each element of the node's result; a person's generator is ATen's."""
+    if generator is not None:
+        raise LeftToATen("own generator")
     facts = build.result
     seed, first = build.randoms.get(facts.device) or (_seed(build, facts.device), 0)
     build.randoms[facts.device] = seed, add_sizes(first, product(facts.shape))
@@ -63,26 +64,22 @@ def _shortened(build: Builder, number: Expr) -> Expr:
     return build.op("mul", build.op("floor", scaled), build.const(2.0**-bits, number.dtype))
 
 
-def _random(name: str, op: Any, build: Builder, *args: Any, **kwargs: Any) -> TensorValue:
-    if kwargs.get("generator") is not None:
-        return fallback(build, op, args, kwargs, reason=OWN)
-    return build.pointwise(draw(build, name))
+def _random(
+    name: str, build: Builder, *given: Any, generator: Any = None, **_: Any
+) -> TensorValue:
+    return build.pointwise(draw(build, name, generator))
 
 
-for _name, _ops in {
-    "philox_uniform": (aten.rand.default, aten.rand_like.default),
-    "philox_normal": (aten.randn.default, aten.randn_like.default),
-}.items():
-    for _op in _ops:
-        lowers(_op)(partial(_random, _name, _op))
+lowers(aten.rand.default, aten.rand_like.default)(partial(_random, "philox_uniform"))
+lowers(aten.randn.default, aten.randn_like.default)(partial(_random, "philox_normal"))
 
 
 @lowers(aten.bernoulli.p)
-def bernoulli(build: Builder, x: TensorValue, p: float = 0.5, **kwargs: Any) -> TensorValue:
+def bernoulli(
+    build: Builder, x: TensorValue, p: float = 0.5, generator: Any = None
+) -> TensorValue:
     """1 with probability p."""
-    if kwargs.get("generator") is not None:
-        return fallback(build, aten.bernoulli.p, (x, p), kwargs, reason=OWN)
-    number = draw(build, "philox_uniform")
+    number = draw(build, "philox_uniform", generator)
     return build.pointwise(build.op("lt", number, build.const(p, number.dtype)))
 
 
@@ -91,10 +88,6 @@ def normal(
     build: Builder, shape: Any, *, mean: Any, std: Any, generator: Any = None, **_: Any
 ) -> TensorValue:
     """mean + std * a standard normal number."""
-    if generator is not None:
-        return fallback(
-            build, torch.ops.prims.normal.default, build.node.args, build.node.kwargs, reason=OWN
-        )
-    number = draw(build, "philox_normal")
+    number = draw(build, "philox_normal", generator)
     scaled = build.op("mul", number, build.const(std, number.dtype))
     return build.pointwise(build.op("add", scaled, build.const(mean, number.dtype)))

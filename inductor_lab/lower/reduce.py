@@ -11,7 +11,7 @@ Inductor: `lowering.py`, `make_reduction`, `var_mean_helper_`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,6 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int, product
-from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, Facts
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
@@ -65,16 +64,6 @@ def accumulator(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in LOW_PRECISION else dtype
 
 
-def facts_for(build: Builder, space: Space, dtype: torch.dtype) -> Facts:
-    """An intermediate of the reduction's shape, row-major."""
-    stride = Layout.contiguous(space.shape).stride
-    return Facts(space.shape, stride, dtype, _device(build))
-
-
-def _device(build: Builder) -> str:
-    return next(facts.device for facts in build.results if facts)
-
-
 def reduce_to(build: Builder, kind: str, body: Expr, space: Space, facts: Facts) -> TensorValue:
     """`body` reduced over the space, in the dtype of `facts`; a copy if nothing is reduced."""
     if not space.reduce_axes:
@@ -82,10 +71,8 @@ def reduce_to(build: Builder, kind: str, body: Expr, space: Space, facts: Facts)
             body = build.const(0, torch.int64)
         return build.pointwise(body, facts)
     made = torch.int64 if kind in ("argmax", "argmin") else body.dtype
-    if made == facts.dtype:
-        return build.reduction(kind, body, space.reduce_axes, facts)
-    wide = build.reduction(kind, body, space.reduce_axes, facts.having(made))
-    return build.pointwise(build.load(wide, identity(facts.shape)), facts)
+    shape = facts if made == facts.dtype else facts.having(made)
+    return build.rounded(build.reduction(kind, body, space.reduce_axes, shape), facts)
 
 
 OF_SOMETHING = frozenset(
@@ -172,8 +159,9 @@ def var(
 ) -> TensorValue:
     """Mean of the squared differences from the mean, in two passes over the data."""
     space = space_of(x, dims, keepdim)
-    center = _mean(build, x, space, facts_for(build, space, accumulator(x.dtype)))
-    return _var(build, x, space, center, correction, build.result)
+    spread = build.result
+    center = _mean(build, x, space, spread.having(accumulator(x.dtype)))
+    return _var(build, x, space, center, correction, spread)
 
 
 @lowers(aten.var_mean.correction)
@@ -187,10 +175,8 @@ def var_mean(
     """The variance and the mean it is taken around."""
     space = space_of(x, dims, keepdim)
     spread, middle = build.results
-    center = _mean(build, x, space, replace(middle, dtype=accumulator(x.dtype)))
-    rounded = center
-    if center.dtype != middle.dtype:
-        rounded = build.pointwise(build.load(center, identity(space.shape)), middle)
+    center = _mean(build, x, space, middle.having(accumulator(x.dtype)))
+    rounded = build.rounded(center, middle)
     return _var(build, x, space, center, correction, spread), rounded
 
 

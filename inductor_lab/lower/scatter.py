@@ -13,49 +13,24 @@ Inductor: `lowering.py`, `index_put_impl_`, `scatter_reduce_`.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr, Load
+from inductor_lab.errors import LeftToATen
+from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
-from inductor_lab.ir.ops import ATOMICS
-from inductor_lab.ir.program import (
-    Buffer,
-    BufferView,
-    ExternCall,
-    Output,
-    Pointwise,
-    Scatter,
-    Step,
-    read_by,
-)
+from inductor_lab.ir.ops import ATOMICS, neutral
 from inductor_lab.lower.builder import Builder, size_of
-from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.index import indexed, is_mask, wrapped
+from inductor_lab.lower.places import Target, along, indexed, is_mask, slices, wrapped
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import LOWERINGS, lowers
 from inductor_lab.lower.tensor import TensorValue, identity, reshape, unflatten
 
 aten = torch.ops.aten
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The points of a scatter, `shape`, and the element of the result that each goes to."""
-
-    shape: tuple[Size, ...]
-    index: tuple[Index, ...]
-
-    @property
-    def at(self) -> tuple[Index, ...]:
-        """The points themselves."""
-        return identity(self.shape)
 
 
 def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
@@ -64,14 +39,6 @@ def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorVa
     zero = build.const(0, dtype)
     body = zero if x is None else build.load(x, identity(facts.shape))
     return build.pointwise(body, facts)
-
-
-def rounded(build: Builder, made: TensorValue) -> TensorValue:
-    """What was made, in the dtype of the result."""
-    facts = build.result
-    if made.dtype == facts.dtype:
-        return made
-    return build.pointwise(build.load(made, identity(facts.shape)), facts)
 
 
 def stored(build: Builder, x: TensorValue, target: Target, value: Expr) -> TensorValue:
@@ -85,36 +52,8 @@ def added(
     """x (or zeros) with values added at the target, or multiplied."""
     wide = accumulator(build.result.dtype)
     begin = start(build, x, wide)
-    return rounded(build, build.scatter(begin, target.shape, target.index, kind, value))
-
-
-def without_copies(
-    steps: Sequence[Step], buffers: Mapping[str, Buffer], outputs: Sequence[Output]
-) -> list[Step]:
-    """A scatter goes on in what another nest has made, if the copy of it is all that reads it.
-
-    So a row of assignments to one tensor copies it once, and not each time.
-    """
-    makers = {step.buffer: step for step in steps if not isinstance(step, ExternCall)}
-    readers = Counter(name for step in steps for name in read_by(step))
-    kept = {output.buffer for output in outputs if isinstance(output, BufferView)}
-    continued: dict[str, str] = {}
-    for step in steps:
-        copy = makers.get(step.base) if isinstance(step, Scatter) else None
-        match copy:
-            case Pointwise(name, axes, Load(source, index)) if index == tuple(map(Index.of, axes)):
-                made = makers.get(source)
-                alike = buffers[source].layout == buffers[name].layout
-                own = made is not None and not isinstance(made, Pointwise)
-                if own and alike and readers[source] == 1 and source not in kept:
-                    continued[name] = source
-    return [
-        replace(step, base=continued.get(step.base, step.base))
-        if isinstance(step, Scatter)
-        else step
-        for step in steps
-        if isinstance(step, ExternCall) or step.buffer not in continued
-    ]
+    made = build.scatter(begin, target.shape, target.index, kind, value)
+    return build.rounded(made, build.result)
 
 
 # ---- index tensors that broadcast together -------------------------------------------------------
@@ -131,13 +70,8 @@ def index_put(
     """`x[indices] = values`, or `+=`; negative positions count from the end."""
     given = [*indices, *[None] * (x.ndim - len(indices))]
     if any(one is not None and is_mask(one) for one in given):
-        done = _masked_put(build, x, given, values, accumulate)
-        if done is not None:
-            return done
-        args = (x, indices, values, accumulate)
-        return fallback(build, build.node.target, args, {}, reason="mask as index")
-    shape, places = indexed(build, x, given)
-    target = Target(shape, places)
+        return _masked_put(build, x, given, values, accumulate)
+    target = indexed(build, x, given)
     value = build.load(values, target.at)
     return (added if accumulate else stored)(build, x, target, value)
 
@@ -148,7 +82,7 @@ def _masked_put(
     given: Sequence[TensorValue | None],
     values: TensorValue,
     accumulate: bool,
-) -> TensorValue | None:
+) -> TensorValue:
     """One mask and values that are the same for all elements that it picks: a choice."""
     used = [d for d, one in enumerate(given) if one is not None]
     mask = given[used[0]]
@@ -156,7 +90,7 @@ def _masked_put(
     first, after = used[0], x.ndim - used[0] - mask.ndim
     picked = values.shape[-1 - after] if values.ndim > after else 1
     if len(used) > 1 or not is_int(picked, 1):
-        return None
+        raise LeftToATen("mask as index")
     at = identity(x.shape)
     value = build.load(values, (*at[:first], ZERO, *at[x.ndim - after :]))
     old = build.load(x, at)
@@ -184,34 +118,6 @@ def put(
 
 
 # ---- one index tensor for one dimension ----------------------------------------------------------
-
-
-def along(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> Target:
-    """The points of `index`: each goes to its own place, apart from dimension `dim`."""
-    shape = index.shape or (1,) * x.ndim
-    at = identity(shape)
-    if not x.ndim:
-        return Target(shape, ())
-    dim %= x.ndim
-    row = build.gathered(build.load(index, at), x.shape[dim])
-    return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
-
-
-def slices(
-    build: Builder, x: TensorValue, dim: int, index: TensorValue, wrap: bool = False
-) -> Target:
-    """Whole slices of dimension `dim`; `index` has one or no dimension."""
-    if not x.ndim:
-        return Target(index.shape, ())
-    dim %= x.ndim
-    count = index.shape[0] if index.ndim else 1
-    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])
-    at = identity(shape)
-    if wrap:
-        row = wrapped(build, index, at[dim : dim + 1], x.shape[dim])
-    else:
-        row = build.gathered(build.load(index, at[dim : dim + 1]), x.shape[dim])
-    return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
 
 
 @lowers(aten.scatter.src, aten.scatter.value, aten.scatter.reduce, aten.scatter.value_reduce)
@@ -310,18 +216,6 @@ def index_fill(
 KINDS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
 
 
-def _neutral(kind: str, dtype: torch.dtype) -> Any:
-    """What combines with any value to that value."""
-    if kind in ("add", "mul"):
-        return 0 if kind == "add" else 1
-    lowest = kind == "maximum"
-    if dtype is torch.bool:
-        return not lowest
-    if dtype.is_floating_point:
-        return -math.inf if lowest else math.inf
-    return torch.iinfo(dtype).min if lowest else torch.iinfo(dtype).max
-
-
 def _reduced(
     find: Any,
     build: Builder,
@@ -338,12 +232,12 @@ def _reduced(
     wide = accumulator(facts.dtype)
     made = start(build, x, wide)
     if not include_self:
-        neutral = build.const(_neutral(kind, wide), wide)
-        made = build.scatter(made, target.shape, target.index, "store", neutral)
+        nothing = build.const(neutral(kind, wide), wide)
+        made = build.scatter(made, target.shape, target.index, "store", nothing)
     value = build.load(source, target.at)
     made = build.scatter(made, target.shape, target.index, kind, value)
     if reduce != "mean":
-        return rounded(build, made)
+        return build.rounded(made, facts)
     counts = build.pointwise(build.const(include_self, torch.int64), facts.having(torch.int64))
     one = build.const(1, torch.int64)
     counts = build.scatter(counts, target.shape, target.index, "add", one)
@@ -430,8 +324,7 @@ def as_strided_scatter(
     """`source` at the places of a strided view of x, which lies row by row."""
     fake = build.node.args[0].meta["val"]
     if not fake.is_contiguous() or fake.storage_offset():
-        args = (x, source, size, stride, offset)
-        return fallback(build, build.node.target, args, {})
+        raise LeftToATen
     flat = Index.constant_of(size_of(offset or 0))
     for index, step in zip(identity(source.shape), stride, strict=True):
         flat = flat + index * size_of(step)

@@ -16,6 +16,7 @@ import torch
 
 from inductor_lab.ir.index import Axis, Index, is_int
 from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.promote import operand
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
@@ -48,17 +49,12 @@ def searchsorted(
         place = (*row[:-1], build.gathered(build.load(sorter, row), size))
     wide = accumulator(_common(ordered, values))
     element = build.convert(build.load(ordered, place), wide)
-    if isinstance(values, TensorValue):
-        value = build.convert(build.load(values, own), wide)
-    else:
-        value = build.const(values, wide)
+    value = operand(build, values, own, wide)
     test = build.op("gt" if right or side == "right" else "ge", element, value)
     if is_int(size, 1):
         return build.pointwise(build.op("logical_not", test))
     found = build.reduction("bisect", test, (along,), facts.having(torch.int64))
-    if facts.dtype is torch.int64:
-        return found
-    return build.pointwise(build.load(found, own))
+    return build.rounded(found, facts)
 
 
 @lowers(aten.bucketize.Tensor, aten.bucketize.Scalar)

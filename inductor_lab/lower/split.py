@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue
-from inductor_lab.ir.index import ZERO, Axis, Index, Size, hint, is_int, mul_sizes, product
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
+from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, mul_sizes, product
+from inductor_lab.ir.ops import neutral
 from inductor_lab.ir.program import Buffer, BufferKind, Layout, LoopProgram, Nest, Reduction
 from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
@@ -115,9 +116,7 @@ def _favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
     """Are neighbours in memory different results, more often than elements of one?"""
     votes = 0
     for load in nest.body.loads():
-        flat = ZERO
-        for index, stride in zip(load.index, buffers[load.buffer].layout.stride, strict=True):
-            flat = flat + index * stride
+        flat = buffers[load.buffer].layout.element(load.index)
         votes += any(is_int(flat.coefficient(axis), 1) for axis in nest.axes)
         votes -= any(is_int(flat.coefficient(axis), 1) for axis in nest.reduce_axes)
     return votes > 0
@@ -167,9 +166,9 @@ class _Splitter:
         place = Index.of(_part(cut)) * cut.length + Index.of(inside)
         body = nest.body.substitute({cut.axis: place})
         if not cut.exact:
-            test = (IndexValue(place, torch.int64), _number(cut.axis.size))
+            test = (IndexValue(place, torch.int64), size_value(cut.axis.size))
             mask = Op("lt", test, torch.bool, nest.origins)
-            body = Masked(mask, body, neutral(kind, body.dtype), nest.origins)
+            body = Masked(mask, body, Const(neutral(kind, body.dtype), body.dtype), nest.origins)
         reduced = tuple(inside if axis == cut.axis else axis for axis in nest.reduce_axes)
         return self.reduction(nest, kind, reduced, body, (_part(cut), *nest.axes), what)
 
@@ -201,23 +200,3 @@ class _Splitter:
 
 def _part(cut: Cut) -> Axis:
     return Axis("p0", cut.parts)
-
-
-def _number(size: Size) -> Expr:
-    return Const(size, torch.int64) if isinstance(size, int) else SizeValue(size, torch.int64)
-
-
-def neutral(kind: str, dtype: torch.dtype) -> Const:
-    """What changes nothing in a reduction."""
-    lowest = kind.endswith("max")
-    if kind in ("sum", "prod", "any", "all"):
-        value: float = kind in ("prod", "all")
-    elif dtype is torch.bool:
-        value = not lowest
-    elif dtype.is_floating_point:
-        value = -inf if lowest else inf
-    else:
-        value = torch.iinfo(dtype).min if lowest else torch.iinfo(dtype).max
-    if dtype is torch.bool:
-        return Const(bool(value), dtype)
-    return Const(float(value) if dtype.is_floating_point else int(value), dtype)

@@ -27,7 +27,7 @@ from inductor_lab.ir.index import (
     is_int,
     mul_sizes,
 )
-from inductor_lab.ir.program import Buffer, BufferView, Layout
+from inductor_lab.ir.program import Buffer, Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,20 +264,13 @@ def layout_of(value: TensorValue, buffer: Buffer) -> Layout | None:
 
     A dimension of length 1 has the buffer's own stride where that makes it the whole buffer.
     """
-    offset = buffer.layout.offset
-    flat = ZERO
-    for index, stride in zip(value.index, buffer.layout.stride, strict=True):
-        flat = flat + index * stride
+    flat = buffer.layout.element(value.index)
     if not flat.is_affine:
         return None
     strides = tuple(flat.coefficient(axis) for axis in axes_of(value.shape))
-    layout = Layout(value.shape, strides, add_sizes(flat.constant, offset))
-    whole = layout.offset == offset and same_strides(layout, buffer.layout)
+    layout = Layout(value.shape, strides, flat.constant)
+    whole = layout.offset == buffer.layout.offset and same_strides(layout, buffer.layout)
     return buffer.layout if whole else layout
-
-
-def view_of(value: TensorValue, layout: Layout) -> BufferView:
-    return BufferView(value.buffer, layout)
 
 
 def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue | None:
@@ -287,9 +280,7 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
     """
     if not is_dense(buffer.layout) or not _inside(target, buffer.layout):
         return None
-    flat = Index.constant_of(add_sizes(target.offset, mul_sizes(buffer.layout.offset, -1)))
-    for index, stride in zip(identity(target.size), target.stride, strict=True):
-        flat = flat + index * stride
+    flat = target.element(identity(target.size)) - buffer.layout.offset
     sizes = buffer.layout.size
     order = by_stride(buffer.layout)
     places = dict(zip(order, unflatten(flat, [sizes[d] for d in order]), strict=True))
@@ -299,13 +290,10 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
 def _inside(target: Layout, storage: Layout) -> bool:
     """Does the view stay in the storage?  Symbolic sizes are trusted, as eager has checked them."""
-    last = target.offset
-    for size, stride in zip(target.size, target.stride, strict=True):
-        last = add_sizes(last, mul_sizes(add_sizes(size, -1), stride))
-    end = add_sizes(storage.offset, storage.numel)
-    if not (isinstance(last, int) and isinstance(end, int) and isinstance(target.offset, int)):
+    reached, end = target.storage_size, add_sizes(storage.offset, storage.numel)
+    if not (isinstance(reached, int) and isinstance(end, int) and isinstance(target.offset, int)):
         return True
-    return storage.offset <= target.offset and last < end
+    return storage.offset <= target.offset and reached <= end
 
 
 def is_dense(layout: Layout) -> bool:

@@ -22,9 +22,9 @@ from typing import TypeAlias
 import torch
 
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
+from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int
 from inductor_lab.lower.builder import Builder, Facts
-from inductor_lab.lower.index import compare
+from inductor_lab.lower.places import compare, inside
 from inductor_lab.lower.reduce import Space, reduce_to
 from inductor_lab.lower.tensor import TensorValue
 
@@ -33,17 +33,6 @@ UNROLLED = 32
 
 COMBINED = {"sum": "add", "max": "maximum", "min": "minimum"}
 """Kinds of reduction → the operation of two elements."""
-
-
-def inside(build: Builder, place: Index, size: Size) -> list[Expr]:
-    """The tests that `place` needs to be known to be in 0 <= place < size."""
-    tests = []
-    low, high = place.bounds() or (-1, size)
-    if not is_nonnegative(low):
-        tests.append(compare(build, "ge", place, 0))
-    if not is_nonnegative(add_sizes(add_sizes(size, -1), mul_sizes(high, -1))):
-        tests.append(compare(build, "lt", place, size))
-    return tests
 
 
 @dataclass(frozen=True, slots=True)

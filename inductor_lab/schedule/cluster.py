@@ -92,6 +92,11 @@ class Cluster:
     def made(self) -> dict[str, Member]:
         return {member.buffer: member for member in self.members}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The buffers of all nests that it has, in full or inlined."""
+        return (*self.made, *self.inlined)
+
     @cached_property
     def accumulates(self) -> bool:
         return any(member.accumulates for member in self.members)

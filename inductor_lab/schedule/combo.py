@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from inductor_lab.ir.program import Buffer, Pointwise
+from inductor_lab.ir.rules import rule_of
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
 from inductor_lab.schedule.profit import FAR, bytes_text
-from inductor_lab.schedule.result import Choice, Decision, Verdict
+from inductor_lab.schedule.result import Decision
+from inductor_lab.schedule.rules import choice_on, judged
 
 MAX_POINTERS = 256
 MAX_OPERATIONS = 4096
@@ -59,14 +61,7 @@ PROFIT: dict[str, ComboRule] = {}
 """What must hold, and what should hold for it to pay; in the order they are asked."""
 
 
-def legality(rule: ComboRule) -> ComboRule:
-    LEGALITY[rule.__name__] = rule
-    return rule
-
-
-def profit(rule: ComboRule) -> ComboRule:
-    PROFIT[rule.__name__] = rule
-    return rule
+legality, profit = rule_of(LEGALITY), rule_of(PROFIT)
 
 
 def is_pointwise(cluster: Cluster) -> bool:
@@ -143,35 +138,15 @@ def grow(
 
 
 def judge(candidate: Candidate, options: FusionOptions) -> Decision:
-    """Ask every rule, then let the options have the last word."""
-    verdicts = [Verdict(name, "legality", rule(candidate)) for name, rule in LEGALITY.items()]
-    legal = all(verdict.reason is None for verdict in verdicts)
-    asked = [(name, rule) for name, rule in PROFIT.items() if name not in options.off]
-    verdicts += [Verdict(name, "profit", rule(candidate)) for name, rule in asked]
-    choice = _choice(candidate, options)
-    wanted = choice == "forced" or all(verdict.reason is None for verdict in verdicts)
+    """The decision on a candidate."""
+    names = tuple(name for cluster in candidate.combo for name in cluster.names)
+    choice = choice_on(options, names, candidate.cluster.names, ordered=False)
+    verdicts, fused = judged(candidate, LEGALITY, PROFIT, options, choice)
     return Decision(
         producer=candidate.combo[-1].members[-1].buffer,
         consumer=candidate.cluster.members[-1].buffer,
-        fused=legal and wanted and choice in ("rules", "forced"),
+        fused=fused,
         relation="combo",
         choice=choice,
-        verdicts=tuple(verdicts),
+        verdicts=verdicts,
     )
-
-
-def _choice(candidate: Candidate, options: FusionOptions) -> Choice:
-    if not options.enabled or not options.combos:
-        return "disabled"
-    firsts = {name for cluster in candidate.combo for name in (*cluster.made, *cluster.inlined)}
-    seconds = {*candidate.cluster.made, *candidate.cluster.inlined}
-
-    def pairs(given: Iterable[tuple[str, ...]]) -> bool:
-        return any(
-            (one in firsts and other in seconds) or (one in seconds and other in firsts)
-            for one, other in given
-        )
-
-    if pairs(options.forbid):
-        return "forbidden"
-    return "forced" if pairs(options.force) else "rules"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 
 from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import Buffer, BufferView, ExternCall, views_in
+from inductor_lab.ir.program import Buffer, BufferView, ExternCall
 from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
 from inductor_lab.schedule.result import Cost
@@ -37,14 +37,13 @@ def cluster_cost(cluster: Cluster) -> Cost:
 
 def extern_cost(call: ExternCall, buffers: Mapping[str, Buffer]) -> Cost:
     """What a library call reads and writes at least; flops are known for matrix products only."""
-    views = [v for a in (*call.args, *(v for _, v in call.kwargs)) for v in views_in(a)]
     read: dict[str, int] = {}
-    for view in views:
+    for view in call.views:
         amount = _elements(view) * buffers[view.buffer].dtype.itemsize
         read[view.buffer] = max(amount, read.get(view.buffer, 0))
     made = [buffers[name] for name in call.outputs if name is not None]
     written = sum(storage_elements(buffer) * buffer.dtype.itemsize for buffer in made)
-    flops = _product_flops(call, views, made)
+    flops = _product_flops(call, made)
     return Cost(sum(read.values()), written, flops, 1, len(read) + len(made))
 
 
@@ -60,9 +59,9 @@ def _elements(view: BufferView) -> int:
     )
 
 
-def _product_flops(call: ExternCall, views: list[BufferView], made: list[Buffer]) -> int:
+def _product_flops(call: ExternCall, made: list[Buffer]) -> int:
     """2 * (elements of the result) * (length of the sums) for matrix products."""
-    name = call.op.split(".")[1]
+    name, views = call.op.split(".")[1], call.views
     if name not in PRODUCTS or not made or len(views) < 2:
         return 0
     length = views[0].layout.size[-1] if name in LINEAR else views[-1].layout.size[-2]

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from inductor_lab.errors import BadOption
 from inductor_lab.ir.program import (
-    BufferView,
     ExternCall,
     LoopProgram,
     Step,
@@ -64,7 +63,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
 
 def live_steps(program: LoopProgram) -> tuple[Step, ...]:
     """The extern calls, and the nests that an output or an extern call needs."""
-    needed = {o.buffer for o in program.outputs if isinstance(o, BufferView)}
+    needed = program.leaving
     live: list[Step] = []
     for step in reversed(program.steps):
         if isinstance(step, ExternCall) or needed.intersection(written_by(step)):

@@ -9,7 +9,6 @@ from dataclasses import replace
 from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.ir.index import Index
 from inductor_lab.ir.program import (
-    BufferView,
     ExternCall,
     LoopProgram,
     Nest,
@@ -44,7 +43,6 @@ def make_steps(
     """
     units: dict[int, Unit] = {cluster.first: cluster for cluster in clusters}
     units.update(calls)
-    kept = frozenset(o.buffer for o in program.outputs if isinstance(o, BufferView))
     order = Order(units, program)
     steps: list[ScheduleStep] = []
     decisions: list[Decision] = []
@@ -58,7 +56,7 @@ def make_steps(
         if options.enabled and options.combos and is_pointwise(unit):
             ready = (units[at] for at in sorted(order.ready - {position}))
             others = [other for other in ready if isinstance(other, Cluster)]
-            decisions += grow(combo, others, kept, options)
+            decisions += grow(combo, others, program.leaving, options)
         count = sum(isinstance(step, Group) for step in steps)
         steps.append(make_group(unit, count) if len(combo) == 1 else make_combo(combo, count))
         order.done(cluster.first for cluster in combo)

@@ -33,16 +33,12 @@ def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
             if isinstance(step, ExternCall):
                 run.call(step)
             else:
-                _run_group(run, step)
+                for group in step.parts:
+                    _run_group(run, group)
         return tuple(run.output(output) for output in schedule.program.outputs)
 
 
-def _run_group(run: Run, combo: Group) -> None:
-    for group in combo.parts:
-        _run_part(run, group)
-
-
-def _run_part(run: Run, group: Group) -> None:
+def _run_group(run: Run, group: Group) -> None:
     for nest in group.nests:
         buffer = run.program.buffers[nest.buffer]
         values = _run_nest(run, nest, group)

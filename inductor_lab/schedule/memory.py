@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from inductor_lab.ir.expr import Masked
-from inductor_lab.ir.index import Index, Size, add_sizes, hint, is_int, mul_sizes
+from inductor_lab.ir.index import Index, hint, is_int
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
     ExternCall,
-    Layout,
     LoopProgram,
     Nest,
     Pointwise,
@@ -28,10 +27,11 @@ from inductor_lab.ir.program import (
     Scan,
     Scatter,
     read_by,
+    views_in,
     written_by,
 )
 from inductor_lab.schedule.demand import Demand, demand
-from inductor_lab.schedule.facts import Place, real_axes
+from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
@@ -82,9 +82,7 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep]) -> dict[str, 
     last: dict[str, int] = {}
     for position, step in enumerate(steps):
         last.update(dict.fromkeys((*made_by(step), *needed_by(step)), position))
-    for output in program.outputs:
-        if isinstance(output, BufferView):
-            last[output.buffer] = len(steps)
+    last.update(dict.fromkeys(program.leaving, len(steps)))
     for step in reversed(steps):
         if isinstance(step, ExternCall) and may_alias(step):
             end = max((last[name] for name in made_by(step)), default=0)
@@ -96,7 +94,7 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep]) -> dict[str, 
 def new_values(program: LoopProgram) -> dict[str, str]:
     """Buffers that could be made in an input's storage, and the input: nobody else returns them,
     and they lie as the input does."""
-    outputs = [o.buffer for o in program.outputs if isinstance(o, BufferView)]
+    outputs = [view.buffer for view in views_in(program.outputs)]
     found = {}
     for write, value in program.written_inputs:
         assert isinstance(value, BufferView), "an input becomes a tensor"
@@ -134,20 +132,11 @@ def may_alias(call: ExternCall) -> bool:
     return call.reason != "library"
 
 
-def storage_size(layout: Layout) -> Size:
-    """Elements from the start of a storage to the last one that the layout reaches."""
-    reach = add_sizes(layout.offset, 1)
-    for size, stride in zip(layout.size, layout.stride, strict=True):
-        reach = add_sizes(reach, mul_sizes(add_sizes(size, -1), stride))
-    return reach
-
-
 def storage_bytes(buffer: Buffer) -> int:
     """Bytes of a buffer's storage, symbols hinted."""
     if any(is_int(size, 0) for size in buffer.layout.size):
         return 0
-    elements = storage_size(buffer.layout)
-    return hint(elements) * buffer.dtype.itemsize
+    return hint(buffer.layout.storage_size) * buffer.dtype.itemsize
 
 
 class _Plan:
@@ -243,7 +232,7 @@ class _Plan:
 
 def _kind_of_storage(buffer: Buffer) -> object:
     """Buffers for which this is equal can take over each other's storage."""
-    return buffer.device, buffer.dtype, storage_size(buffer.layout)
+    return buffer.device, buffer.dtype, buffer.layout.storage_size
 
 
 def _all(call: ExternCall) -> set[str]:
@@ -296,12 +285,13 @@ def runs_in_place(
     own = reading.pop(new)
     store = tuple(Index.of(axis) for axis in writer.axes)
     here, there = buffers[old].layout, buffers[new].layout
-    if len(own) != 1 or _flat(own[0], here) != _flat(store, there):
+    if len(own) != 1 or here.element(own[0]) != there.element(store):
         return False
     if any(isinstance(nest, Scan) for nest in group.nests):
         return not any(reading.values())  # they run interleaved
     if _one_body(group):
-        same = all(_flat(p, here) == _flat(store, there) for ps in reading.values() for p in ps)
+        elements = {here.element(place) for places in reading.values() for place in places}
+        same = elements <= {there.element(store)}
         later = list(nests)[list(nests).index(new) :]
         again = any(reading.get(name) for name in later) and _guarded(writer, asked[new])
         return same and not again
@@ -314,14 +304,6 @@ def runs_in_place(
         or (name in waits and all(p[d] == index for p in places for d, index in outer.items()))
         for name, places in reading.items()
     )
-
-
-def _flat(place: Place, layout: Layout) -> Index:
-    """The element of the storage that a place stands for."""
-    total = Index.constant_of(layout.offset)
-    for index, stride in zip(place, layout.stride, strict=True):
-        total = total + index * stride
-    return total
 
 
 def _one_body(group: Group) -> bool:

@@ -1,4 +1,4 @@
-"""What a fusion rule is, and the tables of all rules.
+"""What a fusion rule is, the tables of all rules, and how they decide.
 
 A rule gets a `Pair`, the fusion as it would be, and returns what speaks against it or None.  Rules
 never change anything, and all of them are asked for every pair.
@@ -6,13 +6,16 @@ never change anything, and all of them are asked for every pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from inductor_lab.ir.index import Axis
 from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.rules import rule_of
+from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.cluster import Cluster
+from inductor_lab.schedule.result import Choice, Verdict
 
 Placement: TypeAlias = Literal["inlined", "copied", "stored", "siblings"]
 
@@ -63,19 +66,46 @@ PROFIT: dict[str, Rule] = {}
 """What should hold for the result to be fast; filled by `profit.py`."""
 
 
-def legality(rule: Rule) -> Rule:
-    """Register a rule that must hold."""
-    return _register(LEGALITY, rule)
+legality = rule_of(LEGALITY)
+"""Register a rule that must hold."""
+
+profit = rule_of(PROFIT)
+"""Register a rule that should hold; `force` overrules it and `off` leaves it out."""
+
+Subject = TypeVar("Subject")
+Answers: TypeAlias = Mapping[str, Callable[[Subject], str | None]]
 
 
-def profit(rule: Rule) -> Rule:
-    """Register a rule that should hold; `force` overrules it and `off` leaves it out."""
-    return _register(PROFIT, rule)
+def judged(
+    subject: Subject,
+    legality: Answers[Subject],
+    profit: Answers[Subject],
+    options: FusionOptions,
+    choice: Choice,
+) -> tuple[tuple[Verdict, ...], bool]:
+    """Ask every rule, then let the options have the last word: the verdicts, and is it fused?"""
+    verdicts = [Verdict(name, "legality", rule(subject)) for name, rule in legality.items()]
+    legal = all(verdict.reason is None for verdict in verdicts)
+    asked = [(name, rule) for name, rule in profit.items() if name not in options.off]
+    verdicts += [Verdict(name, "profit", rule(subject)) for name, rule in asked]
+    wanted = choice == "forced" or all(verdict.reason is None for verdict in verdicts)
+    return tuple(verdicts), legal and wanted and choice in ("rules", "forced")
 
 
-def _register(table: dict[str, Rule], rule: Rule) -> Rule:
-    name = rule.__name__
-    if name in LEGALITY or name in PROFIT:
-        raise ValueError(f"there is a fusion rule {name} already")
-    table[name] = rule
-    return rule
+def choice_on(
+    options: FusionOptions, firsts: Collection[str], seconds: Collection[str], ordered: bool
+) -> Choice:
+    """Who decides on two sets of nests; if `ordered`, a pair is forced from first to second."""
+
+    def named(pairs: Iterable[tuple[str, ...]], either: bool) -> bool:
+        return any(
+            (one in firsts and other in seconds)
+            or (either and one in seconds and other in firsts)
+            for one, other in pairs
+        )
+
+    if not options.enabled:
+        return "disabled"
+    if named(options.forbid, either=True):
+        return "forbidden"
+    return "forced" if named(options.force, either=not ordered) else "rules"

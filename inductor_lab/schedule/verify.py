@@ -6,7 +6,6 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 from __future__ import annotations
 
 from inductor_lab.ir.program import (
-    BufferView,
     ExternCall,
     Nest,
     Pointwise,
@@ -95,7 +94,7 @@ def _verify_order(schedule: Schedule) -> None:
         again = ready.intersection(made_by(step))
         assert not again, f"{sorted(again)} are stored twice"
         ready.update(made_by(step))
-    outputs = {output.buffer for output in program.outputs if isinstance(output, BufferView)}
+    outputs = program.leaving
     assert outputs <= ready, f"outputs {sorted(outputs - ready)} are never stored"
     used = outputs.union(*(needed_by(step) for step in schedule.steps))
     for group in schedule.groups:
@@ -106,7 +105,7 @@ def _verify_order(schedule: Schedule) -> None:
 def _verify_memory(schedule: Schedule) -> None:
     plan = schedule.memory
     lives = {life.buffer: life for life in plan.lifetimes}
-    outputs = {o.buffer for o in schedule.program.outputs if isinstance(o, BufferView)}
+    outputs = schedule.program.leaving
     assert len(set(plan.reuse.values())) == len(plan.reuse), "a storage is taken over twice"
     for new, old in plan.reuse.items():
         assert old not in outputs, f"{new} takes the storage of the output {old}"

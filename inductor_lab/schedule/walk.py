@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from inductor_lab.errors import working_on
 from inductor_lab.ir.program import (
-    BufferView,
     ExternCall,
     LoopProgram,
     Pointwise,
@@ -30,7 +29,7 @@ from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
 from inductor_lab.schedule.order import binders_of
 from inductor_lab.schedule.reach import Reach, positions
 from inductor_lab.schedule.result import Choice, Decision, Verdict
-from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement
+from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement, choice_on, judged
 
 RULE_FILES = (legality, profit)
 """The modules whose import fills the tables of rules."""
@@ -62,7 +61,7 @@ class Walk:
         self.inputs = [name for name in program.buffers]
         self.facts: dict[str, NestFacts] = {}
         self.readers: dict[str, list[str]] = {}
-        self.kept = {o.buffer for o in program.outputs if isinstance(o, BufferView)}
+        self.kept = set(program.leaving)
         sources: list[set[int]] = []
         maker: dict[str, int] = {}
         binders = binders_of(dict(enumerate(steps)), program)
@@ -200,7 +199,7 @@ class Walk:
 
     def merge(self, number: int, other: int, merged: Cluster) -> None:
         self.reach.join(_steps_of(self.clusters[number]), _steps_of(self.clusters[other]))
-        for name in (*self.clusters[other].made, *self.clusters[other].inlined):
+        for name in self.clusters[other].names:
             places = [number if n == other else n for n in self.where[name]]
             self.where[name] = list(dict.fromkeys(places))
         del self.clusters[other]
@@ -263,30 +262,8 @@ class Walk:
         return replace(pair, merged=merged, saved=saved)
 
     def judge(self, pair: Pair) -> _Judged:
-        """Ask every rule, then let the options have the last word."""
-        verdicts = [Verdict(n, "legality", rule(pair)) for n, rule in LEGALITY.items()]
-        legal = all(verdict.reason is None for verdict in verdicts)
-        asked = [(n, rule) for n, rule in PROFIT.items() if n not in self.options.off]
-        verdicts += [Verdict(name, "profit", rule(pair)) for name, rule in asked]
-        choice = self.choice(pair)
-        wanted = choice == "forced" or all(verdict.reason is None for verdict in verdicts)
-        fused = legal and wanted and choice in ("rules", "forced")
-        return _Judged(pair, tuple(verdicts), fused, choice)
-
-    def choice(self, pair: Pair) -> Choice:
-        if not self.options.enabled:
-            return "disabled"
-        if not self.options.force and not self.options.forbid:
-            return "rules"
-        firsts = {*pair.first.made, *pair.first.inlined}
-        seconds = {*pair.second.made, *pair.second.inlined}
-        for one, other in self.options.forbid:
-            if (one in firsts and other in seconds) or (one in seconds and other in firsts):
-                return "forbidden"
-        for one, other in self.options.force:
-            if one in firsts and other in seconds:
-                return "forced"
-        return "rules"
+        choice = choice_on(self.options, pair.first.names, pair.second.names, ordered=True)
+        return _Judged(pair, *judged(pair, LEGALITY, PROFIT, self.options, choice), choice)
 
     # ---- bookkeeping ----
 

@@ -72,6 +72,14 @@ CASES: dict[str, Case] = {
         lambda x, i: (x.index_fill(0, i, 3.0), x.scatter(0, i, 4.0), x.put(i, x[None][:0])),
         lambda: (torch.tensor(2.0), torch.zeros(0, dtype=torch.int64)),
     ),
+    "an index without dimensions": (
+        lambda x, i: (x.gather(0, i), x.index_select(0, i), x.scatter(0, i, 4.0)),
+        lambda: (floats(5), torch.tensor(3)),
+    ),
+    "every third place written to": (
+        lambda x, y: (x.slice_scatter(y, 1, 1, 9, 3), x.slice_scatter(y, 1, 0, 7, 3)),
+        lambda: (floats(4, 10), floats(4, 3) * 9),
+    ),
     "one index into a scalar": (
         lambda x, i: (x.index_fill(0, i, 3.0), x.index_add(0, i, x), x.index_copy(0, i, x * 2)),
         lambda: (torch.tensor(2.0), torch.zeros(1, dtype=torch.int64)),

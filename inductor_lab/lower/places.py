@@ -1,0 +1,135 @@
+"""Places: which element of a tensor an operator reads or writes, and tests of positions.
+
+    x.gather(1, index)       reads x at [i0, index[i0, i1]]
+    x[rows, 2:] = values     writes x at [rows[i0], i1 + 2]
+    cat([a, b])              is b where len(a) <= i0
+
+A loaded position becomes a `Gathered` atom in the index of another load, or of a scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+
+from inductor_lab.ir.expr import Expr, Masked
+from inductor_lab.ir.index import Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
+from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.table import known_numbers
+from inductor_lab.lower.tensor import TensorValue, identity
+
+# ---- tests of positions --------------------------------------------------------------------------
+
+
+def compare(build: Builder, name: str, place: Index, limit: Size) -> Expr:
+    """A test of a position against a size."""
+    return build.op(name, build.position(place), build.const(limit, torch.int64))
+
+
+def inside(build: Builder, place: Index, end: Size, begin: Size = 0) -> list[Expr]:
+    """The tests that `place` needs to be known to be in begin <= place < end."""
+    tests = []
+    low, high = place.bounds() or (add_sizes(begin, -1), end)
+    if not is_nonnegative(add_sizes(low, mul_sizes(begin, -1))):
+        tests.append(compare(build, "ge", place, begin))
+    if not is_nonnegative(add_sizes(add_sizes(end, -1), mul_sizes(high, -1))):
+        tests.append(compare(build, "lt", place, end))
+    return tests
+
+
+def all_hold(build: Builder, tests: Sequence[Expr]) -> Expr:
+    """All of some tests (at least one)."""
+    return reduce(lambda a, b: build.op("logical_and", a, b), tests)
+
+
+def masked(build: Builder, tests: Sequence[Expr], body: Expr, other: Expr) -> Expr:
+    """`body` where all tests hold and `other` elsewhere; just `body` if there are none."""
+    return Masked(all_hold(build, tests), body, other, build.origins) if tests else body
+
+
+# ---- loaded positions ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Points, all those of `shape`, and the element of a tensor that each stands for."""
+
+    shape: tuple[Size, ...]
+    index: tuple[Index, ...]
+
+    @property
+    def at(self) -> tuple[Index, ...]:
+        """The points themselves."""
+        return identity(self.shape)
+
+
+def along(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> Target:
+    """The points of `index`: each stands for its own place, apart from dimension `dim`."""
+    shape = index.shape or (1,) * x.ndim
+    at = identity(shape)
+    if not x.ndim:
+        return Target(shape, ())
+    dim %= x.ndim
+    row = build.gathered(build.load(index, at), x.shape[dim])
+    return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
+
+
+def slices(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, wrap: bool = False
+) -> Target:
+    """Whole slices of dimension `dim`; `index` has one or no dimension."""
+    if not x.ndim:
+        return Target(index.shape, ())
+    dim %= x.ndim
+    count = index.shape[0] if index.ndim else 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])
+    at = identity(shape)
+    if wrap:
+        row = wrapped(build, index, at[dim : dim + 1], x.shape[dim])
+    else:
+        row = build.gathered(build.load(index, at[dim : dim + 1]), x.shape[dim])
+    return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
+
+
+def indexed(build: Builder, x: TensorValue, given: Sequence[TensorValue | None]) -> Target:
+    """The points of `x[given]`; `given` has an entry for each dimension of x.
+
+    Tensors broadcast together.  Their dimensions stand where the indexed ones were if those are
+    neighbours, otherwise in front.  A negative position counts from the end.
+    """
+    used = [(d, one) for d, one in enumerate(given) if one is not None]
+    dims = [d for d, _ in used]
+    rank = max(one.ndim for _, one in used)
+    common: list[Size] = [1] * rank
+    for _, one in used:
+        for d, size in enumerate(one.shape, rank - one.ndim):
+            common[d] = size if is_int(common[d], 1) else common[d]
+    first = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
+    others = [size for size, one in zip(x.shape, given, strict=True) if one is None]
+    shape = (*others[:first], *common, *others[first:])
+    at = identity(shape)
+    rest = iter((*at[:first], *at[first + rank :]))
+    places = [
+        next(rest) if one is None else wrapped(build, one, at[first : first + rank], size)
+        for size, one in zip(x.shape, given, strict=True)
+    ]
+    return Target(shape, tuple(places))
+
+
+def wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size) -> Index:
+    """A loaded position, with `size` added if it is negative."""
+    place = build.convert(build.load(index, at), torch.int64)
+    numbers = known_numbers(build, index)
+    if numbers is not None and numbers.min(initial=0) >= 0:
+        return build.gathered(place, size)
+    below = build.op("lt", place, build.const(0, torch.int64))
+    moved = build.op("add", place, build.const(size, torch.int64))
+    return build.gathered(build.op("where", below, moved, place), size)
+
+
+def is_mask(index: TensorValue) -> bool:
+    """Does it pick elements by yes and no?"""
+    return index.dtype in (torch.bool, torch.uint8)
