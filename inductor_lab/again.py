@@ -13,7 +13,8 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
-from inductor_lab.errors import BadArguments, NotRunnable
+from inductor_lab.errors import BadArguments
+from inductor_lab.what_if import call_of
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -42,12 +43,8 @@ class Again:
 
 def call_again(compilation: Compilation, *args: Any, **kwargs: Any) -> Again:
     """`Compilation.again`, which says what it does."""
-    call, compiled = compilation.call, compilation.compiled
-    if call is None or compiled is None:
-        raise NotRunnable(
-            f"{compilation.name} was loaded from a file: its function is not here",
-            todo="call lab.inspect(f, x) again, and ask that compilation",
-        )
+    call, compiled = call_of(compilation), compilation.compiled
+    assert compiled is not None, "what has its call has its function"
     with torch.set_grad_enabled(call.with_grad), torch_api.fresh_compile(), recording() as record:
         result = compiled(*args, **kwargs)
     return Again(record.capture(()), result)
@@ -60,9 +57,7 @@ def call_with_edits(compilation: Compilation, edits: Mapping[str, Mapping[str, A
     `{"L['n']": {"value": 7}}`, `{"G['K']": {"value": 4}}`.  Closed-over values and globals are put
     back after the call.
     """
-    call = compilation.call
-    if call is None:
-        return call_again(compilation)
+    call = call_of(compilation)
     function = _python_function(call.fn)
     bound = inspect.signature(call.fn).bind(*call.args, **call.kwargs)
     bound.apply_defaults()

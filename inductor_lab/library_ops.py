@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from inductor_lab.ir.positions import OWN
+
 
 def _perhaps(namespace: Any, name: str) -> Any:
     """An operator that not every build of torch has; None where it is missing."""
@@ -30,8 +32,7 @@ onednn_convolution = _perhaps(torch.ops.mkldnn, "_convolution_pointwise")
 pack_for_convolution = _perhaps(torch.ops.mkldnn, "_reorder_convolution_weight")
 """`pack_for_convolution(weight, padding, stride, dilation, groups, shape of x)`."""
 
-OWN = torch.library.Library("inductor_lab", "FRAGMENT")
-"""Operators of ours that stand in graphs; `runtime/` says what they do."""
+# operators of ours that stand in graphs; `runtime/` says what they do
 OWN.define(
     "linear(Tensor x, Tensor weight, Tensor? bias, bool transposed, str library, str otherwise)"
     " -> Tensor"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.errors import CannotWrite
+from inductor_lab.display import write_text
 from inductor_lab.observer import Phase
 
 
@@ -45,11 +45,4 @@ def chrome_trace(name: str, phases: Iterable[Phase]) -> dict[str, Any]:
 
 def write_trace(path: Path, name: str, phases: Iterable[Phase]) -> Path:
     """Write the trace; raises CannotWrite."""
-    try:
-        path.write_text(json.dumps(chrome_trace(name, phases)), encoding="utf-8")
-    except OSError as error:
-        raise CannotWrite(
-            f"the trace cannot be written to {path}: {error.strerror or error}",
-            todo="give a path in a folder that exists and that you may write to",
-        ) from error
-    return path
+    return write_text(path, json.dumps(chrome_trace(name, phases)), "trace")

@@ -37,6 +37,16 @@ class Call:
             return inspect(self.fn, *self.args, options=options, **self.kwargs)
 
 
+def call_of(compilation: Compilation) -> Call:
+    """The inspected call; raises NotRunnable for a compilation that was loaded from a file."""
+    if compilation.call is None:
+        raise NotRunnable(
+            f"{compilation.name} was loaded from a file: its function is not here",
+            todo="call lab.inspect(f, x) again, and ask that compilation",
+        )
+    return compilation.call
+
+
 def recompile(
     compilation: Compilation,
     *,
@@ -48,12 +58,7 @@ def recompile(
     fusion: bool | None = None,
 ) -> Compilation:
     """`Compilation.what_if`, which says what the arguments mean."""
-    call = compilation.call
-    if call is None:
-        raise NotRunnable(
-            f"{compilation.name} was loaded from a file: its function is not here",
-            todo="call lab.inspect(f, x) again, and ask that compilation",
-        )
+    call = call_of(compilation)
     old = call.options
     wanted_apart, wanted_together = _pairs(forbid), _pairs(force)
     fusion_options = replace(

@@ -24,13 +24,12 @@ from inductor_lab.codegen.cpp_scans import RowScans
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
-from inductor_lab.codegen.kernel import Code, Kernel, Line
+from inductor_lab.codegen.kernel import Code, Kernel, Line, merged
 from inductor_lab.codegen.parameters import kernel_parameters, tree_loads
 from inductor_lab.codegen.row_cache import Row, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
-from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.ir.index import product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
@@ -79,9 +78,7 @@ def translation_unit(kernels: Sequence[Kernel]) -> Code:
     lines: list[Line] = []
     for twins in by_name(kernels).values():
         lines.append(Line("", statement=False))
-        for same in zip(*(kernel.code.lines for kernel in twins), strict=True):
-            origins = NO_ORIGINS.union(*(line.origins for line in same))
-            lines.append(replace(same[0], origins=origins))
+        lines += merged(kernel.code.lines for kernel in twins)
     header = header_lines(line.text for line in lines)
     return Code.of([Line(text, statement=False) for text in header] + lines)
 

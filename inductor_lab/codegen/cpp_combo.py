@@ -24,7 +24,7 @@ Inductor: `CppScheduling` has none; `codegen/triton_combo_kernel.py` for GPUs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -33,11 +33,11 @@ from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan, team_plan_of
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, merged
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Stmt
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.index import Size
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
@@ -117,8 +117,7 @@ def _function(name: str, alike: list[Part]) -> Iterator[Line]:
     yield Line(f"static int {name}({arguments}) {{", statement=False)
     if first.checked:
         yield Line(f"    int64_t {STATUS} = 0;", statement=False)
-    for same in zip(*(part.lines for part in alike), strict=True):
-        yield replace(same[0], origins=NO_ORIGINS.union(*(line.origins for line in same)))
+    yield from merged(part.lines for part in alike)
     yield Line(f"    return (int){STATUS};" if first.checked else "    return 0;", statement=False)
     yield Line("}", statement=False)
     yield Line("", statement=False)

@@ -17,10 +17,9 @@ from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_rows import part_count, running_of
 from inductor_lab.codegen.cpp_search import RowSearches
 from inductor_lab.codegen.cpp_statements import Accumulator
-from inductor_lab.codegen.tidy import expressions, temps_read, walk
+from inductor_lab.codegen.tidy import has_expensive, temps_read, walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
-from inductor_lab.ir.expr import Op, Temp
-from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+from inductor_lab.ir.expr import Temp
 
 SCAN_BLOCK = 256
 """Elements of a block: what goes from one of its loops to the next stays in the first cache."""
@@ -141,9 +140,9 @@ def runs_of(body: tuple[Stmt, ...]) -> Runs:
             before.append(stmt)
     scan = [stmt for stmt in body if stmt in needed and stmt not in before]
     after = [stmt for stmt in body if stmt not in needed]
-    if not any(map(_is_expensive, before)):
+    if not has_expensive(tuple(before)):
         before, scan = [], [stmt for stmt in body if stmt in needed]
-    if not any(map(_is_expensive, after)):
+    if not has_expensive(tuple(after)):
         after, scan = [], [stmt for stmt in body if stmt not in before]
     return tuple(before), tuple(scan), tuple(after)
 
@@ -154,11 +153,6 @@ def _defined(stmt: Stmt) -> Temp | None:
             return temp
         case _:
             return None
-
-
-def _is_expensive(stmt: Stmt) -> bool:
-    nodes = (n for s in walk((stmt,)) for value in expressions(s) for n in value.walk())
-    return any(isinstance(n, Op) and OPS[n.name].flops >= EXPENSIVE_FLOPS for n in nodes)
 
 
 def _crossing(*runs: tuple[Stmt, ...]) -> list[Temp]:

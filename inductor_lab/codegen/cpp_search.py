@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from inductor_lab.codegen.cpp_rows import Rows
 from inductor_lab.codegen.cpp_statements import Accumulator
-from inductor_lab.codegen.next_row import is_expensive
+from inductor_lab.codegen.tidy import has_expensive
 from inductor_lab.codegen.tree import Accumulate, Let, Loop
 from inductor_lab.ir.index import Index
 
@@ -48,7 +48,7 @@ class RowSearches(Rows):
         once = {s.kind for s in loop.body if isinstance(s, Accumulate)} <= {"max", "min", *EXTREMES}
         plain = all(isinstance(stmt, Let | Accumulate) for stmt in loop.body)
         wide = all(acc.dtype.itemsize >= 4 for acc in self.fed_by(loop))
-        again = not self.nesting and not self.checked and not is_expensive(loop)
+        again = not self.nesting and not self.checked and not has_expensive(loop.body)
         return once and plain and wide and again
 
     def first_place(self, loop: Loop, found: Accumulate, begin: str, end: str) -> None:

@@ -15,7 +15,17 @@ from inductor_lab.codegen.cpp_halves import rounds
 from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, const_text, op_text, size_text
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
-from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Remainder, Size, is_int
+from inductor_lab.ir.index import (
+    Atom,
+    Axis,
+    Gathered,
+    Index,
+    Quotient,
+    Remainder,
+    Size,
+    is_int,
+    is_nonnegative,
+)
 
 
 @dataclass
@@ -104,14 +114,10 @@ class Writer:
         """C++ division truncates, which is the floor unless the dividend can be negative."""
         text, by = self.index(dividend), self.size(divisor)
         span = dividend.bounds()
-        if span is not None and (is_int(span[0], 0) or _nonnegative(span[0])):
+        if span is not None and is_nonnegative(span[0]):
             inner = text if dividend.as_axis() else f"({text})"
             return f"({inner} {sign} {by})"
         return f"{function}<int64_t>({text}, {by})"
-
-
-def _nonnegative(size: Size) -> bool:
-    return size >= 0 if isinstance(size, int) else bool(size.is_nonnegative)
 
 
 def _is_call(text: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import sympy
@@ -26,6 +26,12 @@ class Line:
     text: str
     origins: Origins = NO_ORIGINS
     statement: bool = True
+
+
+def merged(texts: Iterable[Iterable[Line]]) -> Iterator[Line]:
+    """The lines of equal texts once, each with the origins that it has in all of them."""
+    for same in zip(*texts, strict=True):
+        yield replace(same[0], origins=NO_ORIGINS.union(*(line.origins for line in same)))
 
 
 @dataclass(frozen=True, slots=True)

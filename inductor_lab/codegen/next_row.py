@@ -16,17 +16,16 @@ from itertools import takewhile
 from inductor_lab.codegen.cpp_halves import side_by_side
 from inductor_lab.codegen.cpu_plan import point_loops
 from inductor_lab.codegen.parameters import tree_loads
-from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.tidy import has_expensive
 from inductor_lab.codegen.tree import Loop, Stmt
-from inductor_lab.ir.expr import Load, Op
+from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Index
-from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
 
 
 def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
     """What a loop reads that one before it has read, at the next point; nothing if it is cheap."""
     points = point_loops(tree)
-    if not points or not is_expensive(loop):
+    if not points or not has_expensive(loop.body):
         return []
     point = points[-1]
     earlier = tuple(takewhile(lambda stmt: stmt is not loop, point.body))
@@ -40,8 +39,3 @@ def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
             after = (index.substitute(following),)
             found[load.buffer, index] = Load(load.buffer, after, load.dtype, load.origins)
     return list(found.values())
-
-
-def is_expensive(loop: Loop) -> bool:
-    nodes = (n for stmt in walk(loop.body) for e in expressions(stmt) for n in e.walk())
-    return any(isinstance(n, Op) and OPS[n.name].flops >= EXPENSIVE_FLOPS for n in nodes)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import sympy
 
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tidy import expressions, places, walk
+from inductor_lab.codegen.tidy import nodes_in, places, walk
 from inductor_lab.codegen.tree import Loop, Stmt, Store
 from inductor_lab.ir.expr import Load, SizeValue
 from inductor_lab.ir.index import Size, given_of, sizes_in
@@ -41,9 +41,7 @@ def with_symbols(parameters: tuple[Parameter, ...], sizes: Iterable[Size]) -> tu
 
 def tree_loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
     """Every load of a tree."""
-    for stmt in walk(tree):
-        for value in expressions(stmt):
-            yield from value.loads()
+    return (node for node in nodes_in(tree) if isinstance(node, Load))
 
 
 def _sizes(tree: tuple[Stmt, ...]) -> Iterator[Size]:
@@ -53,9 +51,8 @@ def _sizes(tree: tuple[Stmt, ...]) -> Iterator[Size]:
             yield stmt.axis.size
         for index in places(stmt):
             yield from sizes_in(index)
-        for value in expressions(stmt):
-            for node in value.walk():
-                if isinstance(node, SizeValue):
-                    yield node.size
-                for index in node.indices():
-                    yield from sizes_in(index)
+    for node in nodes_in(tree):
+        if isinstance(node, SizeValue):
+            yield node.size
+        for index in node.indices():
+            yield from sizes_in(index)

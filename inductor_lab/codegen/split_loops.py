@@ -28,9 +28,10 @@ from math import gcd, lcm
 
 import torch
 
-from inductor_lab.codegen.tidy import expressions, temps_read, walk
+from inductor_lab.codegen.parameters import tree_loads
+from inductor_lab.codegen.tidy import temps_read, walk
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, Temp, map_expr
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp, map_expr
 from inductor_lab.ir.index import Atom, Axis, Index, Quotient, Remainder
 
 MOST_PIECES = 6
@@ -79,8 +80,7 @@ def _needs_no_masks(loop: Loop) -> bool:
     if innermost is None or innermost.kind is not LoopKind.VECTOR:
         return False
     for when in (s for s in walk(innermost.body) if isinstance(s, When)):
-        values = [value for s in walk(when.body) for value in expressions(s)]
-        loads = [node for v in values for node in v.walk() if isinstance(node, Load)]
+        loads = tree_loads(when.body)
         gaps = any(load.index[0].coefficient(innermost.axis) not in (0, 1) for load in loads)
         if gaps or len(when.body) > 1:
             return True
@@ -180,9 +180,7 @@ def _period(atom: Quotient | Remainder, axis: Axis) -> int:
 def _divisions(body: tuple[Stmt, ...]) -> list[Quotient | Remainder]:
     """Quotients and remainders in the places that a loop reads and writes."""
     indices = [stmt.index for stmt in walk(body) if isinstance(stmt, Store)]
-    for stmt in walk(body):
-        for value in expressions(stmt):
-            indices.extend(i for node in value.walk() if isinstance(node, Load) for i in node.index)
+    indices.extend(index for load in tree_loads(body) for index in load.index)
     atoms: list[Atom] = [atom for index in indices for atom, _ in index.terms]
     return [atom for atom in atoms if isinstance(atom, Quotient | Remainder)]
 

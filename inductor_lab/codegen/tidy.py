@@ -18,6 +18,7 @@ from dataclasses import replace
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
 from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, map_expr, values_in
 from inductor_lab.ir.index import Index
+from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
 
 LONGEST = 6
 """Operations in one expression; more than that reads better as two lines."""
@@ -46,6 +47,17 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (mask, value, other)
         case Init() | Loop():
             return ()
+
+
+def nodes_in(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Every node of the values in a tree."""
+    return (node for stmt in walk(body) for value in expressions(stmt) for node in value.walk())
+
+
+def has_expensive(body: tuple[Stmt, ...]) -> bool:
+    """Is there an operation in a tree that takes much longer than an addition?"""
+    ops = (node.name for node in nodes_in(body) if isinstance(node, Op))
+    return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
 
 
 def places(stmt: Stmt) -> tuple[Index, ...]:

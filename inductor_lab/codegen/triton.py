@@ -31,7 +31,7 @@ from typing import Any
 from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
+from inductor_lab.codegen.parameters import kernel_parameters, tree_loads, with_symbols
 from inductor_lab.codegen.tidy import expressions, walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.codegen.triton_accumulate import Accumulations
@@ -242,7 +242,7 @@ class Printer(Accumulations):
         self.text.temps[when.result.name] = self._bind(when.result.name, chosen)
 
     def _loop(self, loop: Loop) -> None:
-        if self.unread & {load.buffer for load in _loads(loop)}:
+        if self.unread & {load.buffer for load in tree_loads((loop,))}:
             self._frame("tl.debug_barrier()")
             self.unread.clear()
         if loop.kind is LoopKind.BISECT:
@@ -288,6 +288,3 @@ class Printer(Accumulations):
             self._statements(body)
         for name in kept:
             self._finish(name, f"{name}_block")
-
-def _loads(loop: Loop) -> list[Load]:
-    return [load for s in walk((loop,)) for value in expressions(s) for load in value.loads()]

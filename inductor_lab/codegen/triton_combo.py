@@ -14,15 +14,15 @@ Inductor: `codegen/triton_combo_kernel.py`, `ComboKernel.SequentialDispatch`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, merged
 from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.triton import Printer
 from inductor_lab.codegen.triton_blocks import Blocks, blocks_of, index_type, reach
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -86,8 +86,7 @@ class _Text:
             first = alike[0]
             arguments = [BLOCK, *(p.name for p in first.parameters)]
             yield from self.caller.heading(function, arguments, first.blocks.constants)
-            for same in zip(*(part.lines for part in alike), strict=True):
-                yield replace(same[0], origins=NO_ORIGINS.union(*(x.origins for x in same)))
+            yield from merged(part.lines for part in alike)
             yield from (Line("", statement=False), Line("", statement=False))
         names = [p.name for p in self.caller.parameters]
         yield from self.caller.heading(self.caller.name, names, ())

@@ -40,46 +40,45 @@ def relu(a):
 
 
 @triton.jit
+def _beats(a, b, further):
+    """Does `a` win over `b`?  NaN beats all, otherwise what is `further` up or down."""
+    return further | ((a != a) & (b == b))
+
+
+@triton.jit
+def _ties(a, b):
+    return (a == b) | ((a != a) & (b != b))
+
+
+@triton.jit
 def later_max(value_a, at_a, value_b, at_b):
     """Of two (value, position) pairs the larger; NaN beats all, the lower position breaks ties."""
-    nan_a = value_a != value_a
-    nan_b = value_b != value_b
-    larger = (value_a > value_b) | (nan_a & (nan_b == 0))
-    tie = (value_a == value_b) | (nan_a & nan_b)
-    keep_a = larger | (tie & (at_a <= at_b))
+    first = _ties(value_a, value_b) & (at_a <= at_b)
+    keep_a = _beats(value_a, value_b, value_a > value_b) | first
     return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
 
 
 @triton.jit
 def later_min(value_a, at_a, value_b, at_b):
     """Of two (value, position) pairs the smaller; NaN beats all, the lower position breaks ties."""
-    nan_a = value_a != value_a
-    nan_b = value_b != value_b
-    smaller = (value_a < value_b) | (nan_a & (nan_b == 0))
-    tie = (value_a == value_b) | (nan_a & nan_b)
-    keep_a = smaller | (tie & (at_a <= at_b))
+    first = _ties(value_a, value_b) & (at_a <= at_b)
+    keep_a = _beats(value_a, value_b, value_a < value_b) | first
     return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
 
 
 @triton.jit
 def latest_max(value_a, at_a, value_b, at_b):
     """Of two (value, position) pairs the larger; NaN beats all, the later position breaks ties."""
-    nan_a = value_a != value_a
-    nan_b = value_b != value_b
-    larger = (value_b > value_a) | (nan_b & (nan_a == 0))
-    tie = (value_a == value_b) | (nan_a & nan_b)
-    keep_b = larger | (tie & (at_b >= at_a))
+    last = _ties(value_a, value_b) & (at_b >= at_a)
+    keep_b = _beats(value_b, value_a, value_b > value_a) | last
     return tl.where(keep_b, value_b, value_a), tl.where(keep_b, at_b, at_a)
 
 
 @triton.jit
 def latest_min(value_a, at_a, value_b, at_b):
     """Of two (value, position) pairs the smaller; NaN beats all, the later position breaks ties."""
-    nan_a = value_a != value_a
-    nan_b = value_b != value_b
-    smaller = (value_b < value_a) | (nan_b & (nan_a == 0))
-    tie = (value_a == value_b) | (nan_a & nan_b)
-    keep_b = smaller | (tie & (at_b >= at_a))
+    last = _ties(value_a, value_b) & (at_b >= at_a)
+    keep_b = _beats(value_b, value_a, value_b < value_a) | last
     return tl.where(keep_b, value_b, value_a), tl.where(keep_b, at_b, at_a)
 
 

@@ -24,7 +24,16 @@ from inductor_lab.codegen.triton_ops import (
     typed_literal,
 )
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
-from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size, is_int
+from inductor_lab.ir.index import (
+    Atom,
+    Axis,
+    Gathered,
+    Index,
+    Quotient,
+    Size,
+    is_int,
+    is_nonnegative,
+)
 from inductor_lab.ir.ops import ATOMICS
 
 WIDTH = 100
@@ -233,17 +242,13 @@ def in_one_step(store: Store) -> bool:
 def _may_be_negative(dividend: Index) -> bool:
     """Can this dividend be below 0, so that C's division would differ from ours?"""
     span = dividend.bounds()
-    if span is None:
-        return not _only_positive(dividend)
-    low = span[0]
-    return low < 0 if isinstance(low, int) else not low.is_nonnegative
+    return not (_only_positive(dividend) if span is None else is_nonnegative(span[0]))
 
 
 def _only_positive(index: Index) -> bool:
     """Is it a sum of nonnegative multiples of axes, quotients and remainders?"""
     factors = [c for _, c in index.terms] + [index.constant]
-    signs = all(c >= 0 if isinstance(c, int) else bool(c.is_nonnegative) for c in factors)
-    return signs and all(
+    return all(map(is_nonnegative, factors)) and all(
         _only_positive(atom.dividend) for atom, _ in index.terms if isinstance(atom, Quotient)
     )
 

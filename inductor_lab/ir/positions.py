@@ -9,9 +9,9 @@ host program, the interpreter and a saved program find these operators under `to
 
 from __future__ import annotations
 
-import torch
+from typing import Any
 
-_LIBRARY = torch.library.Library("inductor_lab", "FRAGMENT")  # type: ignore[no-untyped-call]
+import torch
 
 
 def first_of_slice(size: int, start: int | None) -> int:
@@ -49,18 +49,18 @@ def again(x: torch.Tensor) -> torch.Tensor:
     return x.new_empty(0).set_(storage, x.storage_offset(), x.shape, x.stride())
 
 
-for _function, _signature in (
-    (first_of_slice, "(SymInt size, SymInt? start) -> SymInt"),
-    (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt"),
-    (position_in, "(SymInt size, SymInt index) -> SymInt"),
-    (placed, "(Tensor x, Tensor beside, SymInt more) -> Tensor"),
-):
-    _LIBRARY.define(_function.__name__ + _signature)  # type: ignore[no-untyped-call]
-    _LIBRARY.impl(  # type: ignore[no-untyped-call]
-        _function.__name__, _function, "CompositeExplicitAutograd"
-    )
+OWN: Any = torch.library.Library("inductor_lab", "FRAGMENT")  # type: ignore[no-untyped-call]
+"""All operators of ours; `library_ops.py` adds those that stand for calls of a library."""
 
-_LIBRARY.define("again(Tensor(a) x) -> Tensor(a)")  # type: ignore[no-untyped-call]
-_LIBRARY.impl("again", again, "CompositeImplicitAutograd")  # type: ignore[no-untyped-call]
+EXPLICIT, IMPLICIT = "CompositeExplicitAutograd", "CompositeImplicitAutograd"
+for _function, _signature, _how in (
+    (first_of_slice, "(SymInt size, SymInt? start) -> SymInt", EXPLICIT),
+    (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt", EXPLICIT),
+    (position_in, "(SymInt size, SymInt index) -> SymInt", EXPLICIT),
+    (placed, "(Tensor x, Tensor beside, SymInt more) -> Tensor", EXPLICIT),
+    (again, "(Tensor(a) x) -> Tensor(a)", IMPLICIT),
+):
+    OWN.define(_function.__name__ + _signature)
+    OWN.impl(_function.__name__, _function, _how)
 
 OPERATORS = torch.ops.inductor_lab

@@ -329,20 +329,10 @@ def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorVal
             value = build.op(name, value, limit)
         return value
 
-    dtype = computation_dtype([_fake(build, 0), *_limits(build)], KEEP)
+    dtype = computation_dtype(given_operands(build, 3), KEEP)
     at = identity(build.result.shape)
-    operands = [x, *(given[name] for name in names)]
-    return build.pointwise(compute(build, *(operand(build, o, at, dtype) for o in operands)))
-
-
-def _fake(build: Builder, position: int) -> Any:
-    return build.node.args[position].meta["val"]
-
-
-def _limits(build: Builder) -> list[Any]:
-    limits = (*build.node.args[1:], *build.node.kwargs.values())
-    found = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in limits]
-    return [a for a in found if a is not None]
+    operands = (operand(build, o, at, dtype) for o in (x, *(given[name] for name in names)))
+    return build.pointwise(compute(build, *operands))
 
 
 @lowers(aten.where.self)

@@ -34,7 +34,7 @@ Share = Callable[[Sequence[Index], Sequence[Index]], Expr]
 
 
 def from_readers(
-    build: Builder, x: TensorValue, windows: Sequence[Window], tests: Any, share: Share
+    build: Builder, windows: Sequence[Window], tests: Any, share: Share
 ) -> TensorValue:
     """The gradient of the input: at each place the sum of what its readers give.
 
@@ -58,7 +58,6 @@ def from_readers(
 def max_pool_backward(
     build: Builder,
     grad: TensorValue,
-    x: TensorValue,
     indices: TensorValue,
     windows: Sequence[Window],
 ) -> TensorValue:
@@ -73,7 +72,7 @@ def max_pool_backward(
     def tests(window: Window, o: Index, place: Index) -> list[Expr]:
         return inside(build, o, window.results)
 
-    return from_readers(build, x, windows, tests, share)
+    return from_readers(build, windows, tests, share)
 
 
 def _max_pool_backward(
@@ -90,7 +89,7 @@ def _max_pool_backward(
 ) -> TensorValue:
     sizes, results = x.shape[-dims:], grad.shape[-dims:]
     windows = sliding(sizes, results, kernel, stride, padding, dilation)
-    return max_pool_backward(build, grad, x, indices, windows)
+    return max_pool_backward(build, grad, indices, windows)
 
 
 lowers(aten.max_pool2d_with_indices_backward.default)(partial(_max_pool_backward, 2))
@@ -101,7 +100,7 @@ def _adaptive_max_pool_backward(
     dims: int, build: Builder, grad: TensorValue, x: TensorValue, indices: TensorValue
 ) -> TensorValue:
     windows = adaptive(x.shape[-dims:], grad.shape[-dims:])
-    return max_pool_backward(build, grad, x, indices, windows)
+    return max_pool_backward(build, grad, indices, windows)
 
 
 lowers(aten.adaptive_max_pool2d_backward.default)(partial(_adaptive_max_pool_backward, 2))
@@ -109,7 +108,7 @@ lowers(aten.adaptive_max_pool3d_backward.default)(partial(_adaptive_max_pool_bac
 
 
 def mean_pool_backward(
-    build: Builder, grad: TensorValue, x: TensorValue, windows: Sequence[Window], **counting: Any
+    build: Builder, grad: TensorValue, windows: Sequence[Window], **counting: Any
 ) -> TensorValue:
     """A result gives the same part of its gradient to each element that it read."""
 
@@ -121,7 +120,7 @@ def mean_pool_backward(
     def tests(window: Window, o: Index, place: Index) -> list[Expr]:
         return window.reads(build, o, place)
 
-    return from_readers(build, x, windows, tests, share)
+    return from_readers(build, windows, tests, share)
 
 
 def _avg_pool_backward(
@@ -138,7 +137,7 @@ def _avg_pool_backward(
 ) -> TensorValue:
     windows = sliding(x.shape[-dims:], grad.shape[-dims:], kernel, stride, padding)
     counting = {"padded": count_include_pad, "given": divisor_override}
-    return mean_pool_backward(build, grad, x, windows, **counting)
+    return mean_pool_backward(build, grad, windows, **counting)
 
 
 lowers(aten.avg_pool2d_backward.default)(partial(_avg_pool_backward, 2))
@@ -148,7 +147,7 @@ lowers(aten.avg_pool3d_backward.default)(partial(_avg_pool_backward, 3))
 def _adaptive_avg_pool_backward(
     dims: int, build: Builder, grad: TensorValue, x: TensorValue
 ) -> TensorValue:
-    return mean_pool_backward(build, grad, x, adaptive(x.shape[-dims:], grad.shape[-dims:]))
+    return mean_pool_backward(build, grad, adaptive(x.shape[-dims:], grad.shape[-dims:]))
 
 
 lowers(aten._adaptive_avg_pool2d_backward.default)(partial(_adaptive_avg_pool_backward, 2))

@@ -34,7 +34,7 @@ def computation_dtype(operands: Sequence[Any], kind: Any) -> torch.dtype:
 
 def given_operands(build: Builder, count: int) -> list[Any]:
     """The first `count` arguments of the node at hand: fake tensors and numbers, None left out."""
-    args = build.node.args[:count]
+    args = (*build.node.args, *build.node.kwargs.values())[:count]
     found = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in args]
     return [a for a in found if a is not None]
 

@@ -21,23 +21,18 @@ Operator: TypeAlias = Any
 Lowering: TypeAlias = Callable[..., Any]
 """`lowering(build, *args, **kwargs)`; a TensorValue, or a tuple of them and None."""
 
-Registry: TypeAlias = dict[Operator, Lowering]
-
-LOWERINGS: Registry = {}
+LOWERINGS: dict[Operator, Lowering] = {}
 """All lowerings of ours; filled by `@lowers` when the families are imported."""
 
 
-def lowers(
-    *operators: Operator, registry: Registry | None = None
-) -> Callable[[Lowering], Lowering]:
+def lowers(*operators: Operator) -> Callable[[Lowering], Lowering]:
     """Register a lowering for some overloads; raises ValueError if one is taken already."""
-    table = LOWERINGS if registry is None else registry
 
     def register(lowering: Lowering) -> Lowering:
         for operator in operators:
-            if operator in table:
+            if operator in LOWERINGS:
                 raise ValueError(f"{operator} has a lowering already")
-            table[operator] = lowering
+            LOWERINGS[operator] = lowering
         return lowering
 
     return register

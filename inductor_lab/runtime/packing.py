@@ -31,8 +31,8 @@ from typing import Any
 
 import torch
 
+from inductor_lab.ir.positions import OWN
 from inductor_lab.library_ops import (
-    OWN,
     mkl_knows,
     mkl_linear,
     onednn_convolution,

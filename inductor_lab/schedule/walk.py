@@ -136,7 +136,7 @@ class Walk:
 
     def store(self, alone: Cluster, numbers: Sequence[int], copies: Mapping[int, _Judged]) -> None:
         """Compute it beside the reader where that saves most; the others copy it or load it."""
-        judged = {n: self.beside(alone, n, "stored") for n in numbers}
+        judged = {n: self.beside(alone, n) for n in numbers}
         home = max(
             (n for n in numbers if judged[n].fused),
             key=lambda n: (judged[n].choice == "forced", judged[n].pair.saved, -n),
@@ -233,11 +233,11 @@ class Walk:
             Pair(member.buffer, consumer, placement, alone, second, {}, merged, None, None, saved)
         )
 
-    def beside(self, alone: Cluster, number: int, placement: Placement) -> _Judged:
+    def beside(self, alone: Cluster, number: int) -> _Judged:
         """Judge computing a producer in the same kernel as a cluster that reads it."""
         name, second = alone.members[0].buffer, self.clusters[number]
         names = name, self.edges(name, number)[0]
-        return self.judge(self.together(alone, second, names, placement, [name], {number}))
+        return self.judge(self.together(alone, second, names, "stored", [name], {number}))
 
     def together(
         self,
