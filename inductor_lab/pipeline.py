@@ -24,7 +24,7 @@ from inductor_lab.codegen.host import host_program
 from inductor_lab.compilation import CompiledGraph, CompiledPart
 from inductor_lab.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.lower.builder import source_line
-from inductor_lab.lower.graph import lower_graph
+from inductor_lab.lower.graph import LOWERED, lower_graph
 from inductor_lab.lower.retarget import retarget
 from inductor_lab.lower.writes import may_write_inputs, written_apart
 from inductor_lab.observer import Observer, Stopwatch
@@ -86,7 +86,7 @@ class GraphCompiler:
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
-            decompositions=decomposition_table(),
+            decompositions=decomposition_table(LOWERED),
             keep_input_writes=may_write_inputs(inputs),
         )
 

@@ -88,6 +88,9 @@ FAMILIES = (
 )
 """The modules whose import fills the registry."""
 
+LOWERED = frozenset(LOWERINGS)
+"""The operators that have a lowering: nobody takes them apart before."""
+
 SIZES = frozenset(
     {
         aten.sym_size.int,

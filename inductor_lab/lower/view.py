@@ -32,12 +32,7 @@ def came_by(build: Builder, value: TensorValue) -> TensorValue:
     return replace(value, origins=value.origins | build.origins)
 
 
-@lowers(
-    aten.view.default,
-    aten._unsafe_view.default,
-    aten.reshape.default,
-    aten._reshape_alias.default,
-)
+@lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 def view(build: Builder, x: TensorValue, *given: Any) -> TensorValue:
     """The same elements under another shape."""
     return came_by(build, tensor.reshape(x, build.result.shape))

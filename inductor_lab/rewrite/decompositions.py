@@ -1,7 +1,8 @@
 """Which operators are taken apart, and into what, before lowering sees them.
 
 PrimTorch has a definition of most of ATen in terms of a small core (`torch._decomp`).  We take its
-table, leave out what is lowered directly or given to a library whole, and add what its core keeps.
+table, leave out what has a lowering (one nest of ours, a view, or a library's whole call), and add
+what its core keeps.
 
     aten._softmax(x, 1)   →   amax, sub, exp, sum, div
 
@@ -22,76 +23,6 @@ from inductor_lab.torch_api import core_decompositions, known_decompositions
 
 aten = torch.ops.aten
 Decomposition = Callable[..., Any]
-
-KEPT = (
-    # libraries do these whole
-    aten._scaled_dot_product_flash_attention_for_cpu.default,
-    aten.baddbmm.default,
-    # one nest of ours does these
-    aten.rsub.Tensor,
-    aten.rsub.Scalar,
-    aten.tril.default,
-    aten.triu.default,
-    aten.select_scatter.default,
-    aten.embedding_dense_backward.default,
-    aten.index_add.default,
-    aten.index_copy.default,
-    aten.index_fill.int_Scalar,
-    aten.index_fill.int_Tensor,
-    aten.fill.Scalar,
-    aten.fill.Tensor,
-    aten.zeros.default,
-    aten.ones.default,
-    aten.new_zeros.default,
-    aten.new_ones.default,
-    aten.new_full.default,
-    aten.new_empty.default,
-    aten.arange.start,
-    aten.arange.default,
-    aten._unsafe_index.Tensor,
-    aten.ones_like.default,
-    aten.zeros_like.default,
-    aten.empty_like.default,
-    aten.eye.default,
-    aten.eye.m,
-    aten.sum.default,
-    aten.all.default,
-    aten.all.dim,
-    aten.all.dims,
-    aten.floor_divide.default,
-    aten.gelu_backward.default,
-    aten.silu.default,
-    aten.silu_backward.default,
-    aten.sigmoid_backward.default,
-    aten.tanh_backward.default,
-    aten.threshold.default,
-    aten.threshold_backward.default,
-    aten.hardtanh_backward.default,
-    aten.leaky_relu_backward.default,
-    aten.elu_backward.default,
-    aten.hardsigmoid.default,
-    aten.hardsigmoid_backward.default,
-    aten.hardswish.default,
-    aten.hardswish_backward.default,
-    aten.softplus.default,
-    aten.softplus_backward.default,
-    aten.addcmul.default,
-    aten.addcdiv.default,
-    aten.lerp.Scalar,
-    aten.lerp.Tensor,
-    # views of ours
-    aten.squeeze.default,
-    aten.squeeze.dim,
-    aten.t.default,
-    aten.transpose.int,
-    aten.split.Tensor,
-    aten.unbind.int,
-    aten.unsafe_split.Tensor,
-    aten.unsafe_split_with_sizes.default,
-    aten._unsafe_view.default,
-    aten.detach.default,
-)
-"""In PrimTorch's core table, but not taken apart here."""
 
 ADDED = (
     aten._softmax.default,
@@ -141,14 +72,14 @@ ADDED = (
 """In PrimTorch's full table, and not in its core."""
 
 
-def decomposition_table() -> dict[Any, Decomposition]:
-    """Overload → its definition in simpler operators, for AOTAutograd.
+def decomposition_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
+    """Overload → its definition in simpler operators, for AOTAutograd; `lowered` stay as they are.
 
     Dynamo may put `prims.fma` into a graph for an in-place addcmul; the operator comes into being
     when it first does.
     """
     fma = getattr(torch.ops.prims, "fma", None)
-    return _known_table() | ({} if fma is None else {fma.default: _multiply_add})
+    return _known_table(lowered) | ({} if fma is None else {fma.default: _multiply_add})
 
 
 def _multiply_add(a: Any, b: Any, c: Any) -> Any:
@@ -156,10 +87,8 @@ def _multiply_add(a: Any, b: Any, c: Any) -> Any:
 
 
 @cache
-def _known_table() -> dict[Any, Decomposition]:
-    table = dict(core_decompositions())
-    for op in KEPT:
-        table.pop(op, None)
+def _known_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
+    table = {op: made for op, made in core_decompositions().items() if op not in lowered}
     known = known_decompositions()
     table.update({op: known[op] for op in ADDED if op in known})
     return table | foreach_decompositions() | DEFINITIONS

@@ -5,32 +5,27 @@ from __future__ import annotations
 import torch
 
 from inductor_lab import torch_api
-from inductor_lab.lower.graph import LOWERINGS
-from inductor_lab.rewrite.decompositions import ADDED, KEPT, decomposition_table
+from inductor_lab.lower.graph import LOWERED
+from inductor_lab.rewrite.decompositions import ADDED, decomposition_table
 
 aten = torch.ops.aten
 COMPOSITE = {aten.linear.default, aten.scaled_dot_product_attention.default, aten.square.default}
 
 
-def test_what_is_kept_would_be_taken_apart_otherwise() -> None:
-    assert set(KEPT) <= set(torch_api.core_decompositions())
-    assert set(KEPT) <= set(LOWERINGS)
-
-
 def test_what_is_added_is_not_in_the_core() -> None:
     assert not set(ADDED) & set(torch_api.core_decompositions())
-    assert not set(ADDED) & set(LOWERINGS)
+    assert not set(ADDED) & LOWERED
 
 
 def test_no_operator_is_both_lowered_and_taken_apart() -> None:
     """But for a few that PyTorch itself may take apart before it asks us."""
-    views = {aten._reshape_alias.default}
-    assert set(LOWERINGS) & set(decomposition_table()) <= COMPOSITE | views
+    assert LOWERED & set(decomposition_table(LOWERED)) <= COMPOSITE
 
 
 def test_softmax_becomes_what_it_is_made_of() -> None:
+    table = decomposition_table(LOWERED)
     module = torch.fx.experimental.proxy_tensor.make_fx(
-        lambda x: x.softmax(1), decomposition_table=decomposition_table(), tracing_mode="fake"
+        lambda x: x.softmax(1), decomposition_table=table, tracing_mode="fake"
     )(torch.randn(2, 3))
     names = [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
     assert names == [

@@ -6,6 +6,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_aot, torch_api
 from inductor_lab.errors import BadOption
+from inductor_lab.lower.graph import LOWERED
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import PASSES, rewrite
@@ -247,7 +248,7 @@ def aot(function, *inputs):
         return torch_aot.aot_autograd(
             module, example_inputs, fw_compiler=compiler, bw_compiler=compiler,
             partition_fn=torch_api._partitioners.default_partition,
-            decompositions=decomposition_table(),
+            decompositions=decomposition_table(LOWERED),
         )  # fmt: skip
 
     torch._dynamo.reset()
