@@ -23,7 +23,14 @@ from inductor_lab.autograd.recompute import (
     asked_to_save,
     estimated_flops,
 )
-from inductor_lab.autograd.result import Cut, Partition, PartitionDecision, Recomputed, SavedValue
+from inductor_lab.autograd.result import (
+    Cut,
+    Partition,
+    PartitionChoice,
+    PartitionDecision,
+    Recomputed,
+    SavedValue,
+)
 from inductor_lab.autograd.sides import Sides, sort_sides
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
@@ -188,27 +195,17 @@ def _decisions(
     chooser: Chooser, saved: set[str], in_backward: set[str]
 ) -> Iterator[PartitionDecision]:
     for node in chooser.sides.values:
-        nbytes = chooser.sides.nbytes[node]
+        choice: PartitionChoice
         if node.name in saved:
-            is_input = node.op == "placeholder"
-            yield PartitionDecision(
-                node.name,
-                "input" if is_input else "saved",
-                nbytes,
-                (_why_saved(node, chooser),),
-            )
+            choice = "input" if node.op == "placeholder" else "saved"
+            why = _why_saved(node, chooser)
         elif node.name not in in_backward:
-            yield PartitionDecision(
-                node.name, "unneeded", nbytes, ("the backward can do without it",)
-            )
+            choice, why = "unneeded", "the backward can do without it"
         elif node in chooser.sides.forward:
-            yield PartitionDecision(
-                node.name, "recomputed", nbytes, (_why_recomputed(node, chooser),)
-            )
+            choice, why = "recomputed", _why_recomputed(node, chooser)
         else:
-            yield PartitionDecision(
-                node.name, "backward", nbytes, ("the forward does not need it",)
-            )
+            choice, why = "backward", "the forward does not need it"
+        yield PartitionDecision(node.name, choice, chooser.sides.nbytes[node], (why,))
 
 
 def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.display import Shown
@@ -57,6 +57,9 @@ class Recomputed:
     why: str
 
 
+PartitionChoice: TypeAlias = Literal["saved", "input", "recomputed", "backward", "unneeded"]
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionDecision:
     """What was decided for one forward value that the backward needs, directly or not.
@@ -69,7 +72,7 @@ class PartitionDecision:
     """
 
     node: str
-    choice: Literal["saved", "input", "recomputed", "backward", "unneeded"]
+    choice: PartitionChoice
     nbytes: int
     reasons: tuple[str, ...]
 

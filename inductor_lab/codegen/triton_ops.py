@@ -10,22 +10,11 @@ from collections.abc import Mapping
 
 import torch
 
-from inductor_lab.ir.ops import OPS
+from inductor_lab.ir.ops import ELEMENTS, OPS
 
 TRITON_TYPES: Mapping[torch.dtype, str] = {
-    torch.bool: "int1",
-    torch.uint8: "uint8",
-    torch.uint16: "uint16",
-    torch.uint32: "uint32",
-    torch.uint64: "uint64",
-    torch.int8: "int8",
-    torch.int16: "int16",
-    torch.int32: "int32",
-    torch.int64: "int64",
-    torch.float16: "float16",
-    torch.bfloat16: "bfloat16",
-    torch.float32: "float32",
-    torch.float64: "float64",
+    dtype: "int1" if dtype is torch.bool else str(dtype).removeprefix("torch.")
+    for dtype in ELEMENTS
 }
 """The name in `tl.` of each dtype that a kernel may hold."""
 

@@ -43,6 +43,8 @@ from inductor_lab.ir.program import (
 Symbols = Mapping[sympy.Symbol, Any]
 """The value of each symbol of the graph in this run."""
 
+NO_SYMBOLS: Symbols = {}
+
 Env = Mapping[str, torch.Tensor]
 """Buffers by name, each with its logical sizes (strides are free)."""
 
@@ -169,7 +171,7 @@ def evaluate(
     expr: Expr,
     axes: Sequence[Axis],
     env: Env,
-    symbols: Symbols | None = None,
+    symbols: Symbols = NO_SYMBOLS,
     device: torch.device | str | None = None,
 ) -> torch.Tensor:
     """The values of `expr` over all points of `axes`.
@@ -179,7 +181,7 @@ def evaluate(
     """
     place = torch.device(device) if device is not None else _device_of(expr, env)
     with torch.no_grad():
-        return _Place(axes, env, symbols or {}, place).value(expr)
+        return _Place(axes, env, symbols, place).value(expr)
 
 
 def _device_of(expr: Expr, env: Env) -> torch.device:
@@ -192,14 +194,13 @@ def _device_of(expr: Expr, env: Env) -> torch.device:
 def run_nest(
     nest: Nest,
     env: Env,
-    symbols: Symbols | None = None,
+    symbols: Symbols = NO_SYMBOLS,
     device: torch.device | str | None = None,
 ) -> torch.Tensor:
     """All elements of the nest's buffer, in the dtype of its body (int64 for positions).
 
     Storing them in the buffer's dtype and strides is `stored`.
     """
-    symbols = symbols or {}
     axes = (*nest.axes, *nest.reduce_axes)
     if isinstance(nest, Scatter):
         return _run_scatter(nest, env, symbols, device)
@@ -256,12 +257,11 @@ def _bisect(
     return low
 
 
-def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols | None = None) -> torch.Tensor:
+def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols = NO_SYMBOLS) -> torch.Tensor:
     """The values as they lie in the buffer: its dtype, its sizes and its strides.
 
     Where elements of an input share memory (it was expanded), their values are the same.
     """
-    symbols = symbols or {}
     size = [concrete(s, symbols) for s in buffer.layout.size]
     stride = [concrete(s, symbols) for s in buffer.layout.stride]
     offset = concrete(buffer.layout.offset, symbols)

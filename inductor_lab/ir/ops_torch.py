@@ -83,16 +83,7 @@ def _philox_bits(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -
     return philox(seed, offset)[0]
 
 
-_SAME_NAME = """
-    add sub mul minimum maximum bitwise_and bitwise_or bitwise_xor logical_and logical_or
-    logical_xor eq ne lt le gt ge copysign neg abs sign logical_not bitwise_not isnan isinf signbit
-    ceil floor trunc round square relu remainder fmod exp exp2 expm1 log log2 log10 log1p sin cos
-    tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid
-    reciprocal sqrt rsqrt pow atan2 hypot where
-""".split()
-
-OPERATIONS: Mapping[str, Operation] = {
-    **{name: _plain(getattr(torch, name)) for name in _SAME_NAME},
+_OWN: Mapping[str, Operation] = {
     "convert": lambda dtype, a: a.to(dtype),
     "bitcast": lambda dtype, a: a.view(dtype),
     "shift_left": _plain(torch.bitwise_left_shift),
@@ -104,6 +95,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "philox_uniform": _philox_uniform,
     "philox_normal": _philox_normal,
     "philox_bits": _philox_bits,
+}
+"""What torch has under another name, or not at all."""
+
+OPERATIONS: Mapping[str, Operation] = {
+    name: _OWN.get(name) or _plain(getattr(torch, name)) for name in OPS
 }
 
 
@@ -181,7 +177,7 @@ def scatter_into(
         target.scatter_reduce_(0, places, values, _COMBINED[kind])
 
 
-assert OPERATIONS.keys() == OPS.keys(), "every operation needs a meaning"
+assert _OWN.keys() <= OPS.keys(), "a meaning of no operation"
 assert {*REDUCERS, "bisect"} == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
 assert SCANNERS.keys() == SCANS.keys(), "every kind of scan needs a meaning"
 assert {"store", *_COMBINED} == SCATTERS, "every kind of scatter needs a meaning"

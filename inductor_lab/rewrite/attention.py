@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from inductor_lab.rewrite.adding import Adder
 from inductor_lab.rewrite.aliases import same_sizes
 from inductor_lab.rewrite.identities import number_of
 from inductor_lab.torch_api import size_hint
@@ -228,8 +229,7 @@ class _Build:
 
     def __init__(self, node: Node, found: Scores) -> None:
         self.node, self.found = node, found
-        consumed = (name for n in [*found.passed, node] for name in n.meta.get("lab_from", ()))
-        self.meta = {**node.meta, "lab_from": tuple(dict.fromkeys(consumed))}
+        self.add = Adder(node, [node, *found.passed])
 
     def operands(self) -> tuple[Node, Node, Node] | None:
         """Queries, keys and values in four dimensions, each row of them without gaps."""
@@ -316,15 +316,6 @@ class _Build:
                 if same_sizes((own,), (size,)):
                     return self.add(aten.sym_size.int, node, dim)
         raise AssertionError(f"no tensor of the pattern has the size {size}")
-
-    def add(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        graph = self.node.graph
-        with graph.inserting_before(self.node):
-            new = graph.call_function(target, args, kwargs)
-        given, named = torch.fx.map_arg((args, kwargs), lambda n: n.meta["val"])
-        with self.node.meta["val"].fake_mode:
-            new.meta = {**self.meta, "val": target(*given, **named)}
-        return new
 
 
 def _history(node: Node) -> Iterator[Node]:

@@ -18,7 +18,6 @@ layout_optimization.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +25,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from inductor_lab.library_ops import OWN_CONVOLUTION, onednn_knows
+from inductor_lab.rewrite.adding import Adder, computed, flat
 from inductor_lab.rewrite.aliases import facts, same_sizes
 from inductor_lab.torch_api import size_hint
 
@@ -107,7 +107,7 @@ class ChannelsLast:
             elif node.op != "call_function" or changed.isdisjoint(node.all_input_nodes):
                 continue
             try:
-                new = _computed(node)
+                new = computed(node)
             except Exception:  # a view of what was row-major
                 node.args = tuple(self._row_major(node, a, changed) for a in node.args)
                 continue
@@ -125,7 +125,7 @@ class ChannelsLast:
         return self._copy(user, x, ROW_MAJOR) if isinstance(x, Node) and x in changed else x
 
     def _copy(self, user: Node, x: Node, how: dict[str, Any]) -> Node:
-        copy = _Adder(user, [x if user.op == "output" else user])(aten.clone.default, x, **how)
+        copy = Adder(user, [x if user.op == "output" else user])(aten.clone.default, x, **how)
         self.added.append(copy)
         return copy
 
@@ -145,7 +145,7 @@ class ChannelsLast:
 
 
 def _numel(node: Node) -> int:
-    return sum(math.prod(map(size_hint, tensor.shape)) for tensor in _flat((node.meta["val"],)))
+    return sum(math.prod(map(size_hint, tensor.shape)) for tensor in flat((node.meta["val"],)))
 
 
 def _looks_at_storage(node: Node) -> bool:
@@ -158,31 +158,12 @@ def _is_last(value: Any) -> bool:
     return bool(value.is_contiguous(memory_format=torch.channels_last))
 
 
-def _computed(node: Node) -> Any:
-    """The facts of a node's result, from those of its operands; None where it cannot be asked."""
-    if node.target is not operator.getitem and not isinstance(node.target, torch._ops.OpOverload):
-        return None
-    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-    fakes = (n.meta["val"] for n in node.all_input_nodes)
-    mode = next(getattr(fake, "fake_mode", None) for fake in _flat(fakes))
-    with mode:
-        return node.target(*args, **kwargs)
-
-
-def _flat(values: Any) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from _flat(value)
-
-
 def _shapes(value: Any) -> list[tuple[Any, ...]]:
-    return [facts(tensor)[:-1] for tensor in _flat((value,))]
+    return [facts(tensor)[:-1] for tensor in flat((value,))]
 
 
 def _strides(value: Any) -> list[tuple[Any, ...]]:
-    return [facts(tensor) for tensor in _flat((value,))]
+    return [facts(tensor) for tensor in flat((value,))]
 
 
 # ---- batch norm ------------------------------------------------------------------------------
@@ -196,7 +177,7 @@ def folded_norm(convolution: Node, kept: set[Node]) -> tuple[Node, Node] | None:
     if not any(step.target is aten.mul.Tensor for step, _ in steps):
         return None
     last = steps[-1][0]
-    add = _Adder(last, [convolution, *(step for step, _ in steps)])
+    add = Adder(last, [convolution, *(step for step, _ in steps)])
     scale: Node | None = None
     shift: Node | None = bias
     for step, given in steps:
@@ -259,28 +240,9 @@ def _is_kept(weight: Node) -> bool:
 
 def packed_convolution(convolution: Node) -> Node:
     """The same by the operator that keeps the weight packed."""
-    return _packed(_Adder(convolution, [convolution]), convolution, None, convolution.args[2])
+    return _packed(Adder(convolution, [convolution]), convolution, None, convolution.args[2])
 
 
-def _packed(add: _Adder, convolution: Node, scale: Node | None, bias: Node | None) -> Node:
+def _packed(add: Adder, convolution: Node, scale: Node | None, bias: Node | None) -> Node:
     x, weight, _, stride, padding, dilation, _, _, groups = convolution.args
     return add(OWN_CONVOLUTION, x, weight, scale, bias, stride, padding, dilation, groups)
-
-
-# ---- adding nodes ----------------------------------------------------------------------------
-
-
-class _Adder:
-    """Adds calls before a node; they stand for what `consumed` stood for."""
-
-    def __init__(self, before: Node, consumed: list[Node]) -> None:
-        self.before = before
-        names = (name for node in consumed for name in node.meta.get("lab_from", ()))
-        self.meta = {**consumed[0].meta, "lab_from": tuple(dict.fromkeys(names))}
-
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        with self.before.graph.inserting_before(self.before):
-            new = self.before.graph.call_function(target, args, kwargs)
-        new.meta = dict(self.meta)
-        new.meta["val"] = _computed(new)
-        return new
