@@ -139,7 +139,7 @@ class Cluster:
         total = 0
         for name in self.written:
             nest, buffer = self.made[name].facts.nest, self.buffers[name]
-            elements = storage_elements(buffer)
+            elements = storage_elements(buffer.layout)
             if isinstance(nest, Scatter):
                 elements = min(elements, access(nest.index, nest.axes, buffer).elements)
             total += elements * buffer.dtype.itemsize

@@ -117,7 +117,7 @@ def combo_held(candidate: Candidate) -> str | None:
 
 def _bytes(cluster: Cluster, names: Iterable[str]) -> int:
     buffers = (cluster.buffers[name] for name in names)
-    return sum(storage_elements(b) * b.dtype.itemsize for b in buffers)
+    return sum(storage_elements(b.layout) * b.dtype.itemsize for b in buffers)
 
 
 def grow(

@@ -11,10 +11,9 @@ Inductor: `scheduler.py`, `BaseSchedulerNode.get_read_write_buffers_sizes` and `
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import prod
 
 from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import Buffer, BufferView, ExternCall
+from inductor_lab.ir.program import Buffer, ExternCall
 from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
 from inductor_lab.schedule.result import Cost
@@ -39,10 +38,10 @@ def extern_cost(call: ExternCall, buffers: Mapping[str, Buffer]) -> Cost:
     """What a library call reads and writes at least; flops are known for matrix products only."""
     read: dict[str, int] = {}
     for view in call.views:
-        amount = _elements(view) * buffers[view.buffer].dtype.itemsize
+        amount = storage_elements(view.layout) * buffers[view.buffer].dtype.itemsize
         read[view.buffer] = max(amount, read.get(view.buffer, 0))
     made = [buffers[name] for name in call.outputs if name is not None]
-    written = sum(storage_elements(buffer) * buffer.dtype.itemsize for buffer in made)
+    written = sum(storage_elements(buffer.layout) * buffer.dtype.itemsize for buffer in made)
     flops = _product_flops(call, made)
     return Cost(sum(read.values()), written, flops, 1, len(read) + len(made))
 
@@ -51,18 +50,10 @@ def total(costs: Iterable[Cost]) -> Cost:
     return sum(costs, Cost())
 
 
-def _elements(view: BufferView) -> int:
-    return prod(
-        hint(size)
-        for size, stride in zip(view.layout.size, view.layout.stride, strict=True)
-        if stride != 0
-    )
-
-
 def _product_flops(call: ExternCall, made: list[Buffer]) -> int:
     """2 * (elements of the result) * (length of the sums) for matrix products."""
     name, views = call.op.split(".")[1], call.views
     if name not in PRODUCTS or not made or len(views) < 2:
         return 0
     length = views[0].layout.size[-1] if name in LINEAR else views[-1].layout.size[-2]
-    return 2 * storage_elements(made[0]) * hint(length)
+    return 2 * storage_elements(made[0].layout) * hint(length)

@@ -23,7 +23,7 @@ from inductor_lab.ir.index import (
     is_int,
 )
 from inductor_lab.ir.ops import OPS
-from inductor_lab.ir.program import Buffer, Nest, Pointwise, Reduction, Scatter
+from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise, Reduction, Scatter
 
 Place: TypeAlias = tuple[Index, ...]
 """Where a buffer is loaded: one index for each of its dimensions."""
@@ -121,12 +121,11 @@ def touched(accesses: Iterable[Access], buffer: Buffer) -> int:
         (min(low for low, _ in ranges), max(high for _, high in ranges))
         for ranges in zip(*boxes, strict=True)
     ]
-    return min(sum(boxes.values()), _volume(around), storage_elements(buffer))
+    return min(sum(boxes.values()), _volume(around), storage_elements(buffer.layout))
 
 
-def storage_elements(buffer: Buffer) -> int:
-    """Different elements of a buffer: dimensions of stride 0 repeat the same ones."""
-    layout = buffer.layout
+def storage_elements(layout: Layout) -> int:
+    """Different elements that a layout has: dimensions of stride 0 repeat the same ones."""
     pairs = zip(layout.size, layout.stride, strict=True)
     return prod(hint(size) for size, stride in pairs if not is_int(stride, 0))
 
