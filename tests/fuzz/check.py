@@ -159,7 +159,7 @@ class Nothing(Noise):
     """What would be zero without roundings is zero."""
 
     def changed(self, result: torch.Tensor) -> torch.Tensor:
-        return torch.where(result.abs() < 1e-6, 0, result)
+        return result - torch.where(result.abs() < 1e-6, result, 0).detach()
 
 
 def jumps(call: Call, gradients: bool) -> bool:
