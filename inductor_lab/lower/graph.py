@@ -55,7 +55,6 @@ from inductor_lab.lower import (
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import (
-    VIEWS,
     argument,
     call,
     fallback,
@@ -272,7 +271,7 @@ class _Walk:
         own = min(first, len(given_back(node)))
         returned: dict[Output, Any] = {}
         self.outputs = (
-            *(self._result(result, returned, saves=own < first) for result in results[:own]),
+            *(self._result(result, returned) for result in results[:own]),
             *(self._output(result) for result in results[own:first]),
             *map(self._new_value, results[first:], self.writes),
         )
@@ -289,24 +288,13 @@ class _Walk:
         output = self._strided_output(value, Facts.of(result.meta["val"]))
         return self._beside(output, value)
 
-    def _result(self, result: Any, returned: dict[Output, Any], saves: bool) -> Output:
+    def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
-        autograd is told that one of `x, x.detach()` has no gradient.
-
-        It is a view as in eager, unless the graph `saves` values for its backward: autograd sees
-        writes to those through views as well.
-        """
+        autograd is told that one of `x, x.detach()` has no gradient."""
         output = self._output(result)
-        if not isinstance(output, BufferView):
+        if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output
-        first = returned.setdefault(output, result)
-        if first is result:
-            return output
-        viewed = not saves and _is_view_of(result, first)
-        op = aten.alias.default if viewed else OPERATORS.again.default
-        (again,) = self.build.extern(str(op), (output,), reason="alias")
-        assert again is not None, "it returns a tensor"
-        return self._strided_output(again, self.build.result)
+        return self._made(OPERATORS.again.default, output, output.layout, reason="alias")
 
     def _beside(self, output: BufferView, value: TensorValue) -> BufferView:
         """A view of what an input becomes, placed in its storage as it will be in the input's.
@@ -324,16 +312,26 @@ class _Walk:
                 if self.values[new].index == identity(layout.size):
                     buffer = replace(buffer, layout=layout)  # as it lies in the input
                 whole = layout_of(value, buffer) or output.layout
-                pairs = zip(whole.size, whole.stride, strict=True)
-                once = tuple(1 if is_int(stride, 0) else size for size, stride in pairs)
-                facts = Facts(once, whole.stride, value.dtype, value.device)
-                view = replace(output, layout=replace(output.layout, size=once))
-                given = (view, BufferView(write.input, layout), whole.offset)
-                op = str(OPERATORS.placed.default)
-                (moved,) = self.build.extern(op, given, None, [facts], "place in storage")
-                assert moved is not None, "it returns a tensor"
-                return BufferView(moved.buffer, replace(whole, offset=0))
+                more = (BufferView(write.input, layout), whole.offset)
+                op = OPERATORS.placed.default
+                return self._made(op, output, whole, *more, reason="place in storage")
         return output
+
+    def _made(
+        self, op: Operator, view: BufferView, layout: Layout, *more: Any, reason: str
+    ) -> BufferView:
+        """What an operator of ours makes of a view, with the strides of `layout`.
+
+        It sees an expanded dimension as one element, and that is expanded again.
+        """
+        pairs = zip(layout.size, layout.stride, strict=True)
+        once = tuple(1 if is_int(stride, 0) else size for size, stride in pairs)
+        buffer = self.build.buffers[view.buffer]
+        facts = Facts(once, layout.stride, buffer.dtype, buffer.device)
+        given = replace(view, layout=replace(view.layout, size=once))
+        (made,) = self.build.extern(str(op), (given, *more), None, [facts], reason)
+        assert made is not None, "it returns a tensor"
+        return BufferView(made.buffer, replace(layout, offset=0))
 
     def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
         """What an input becomes: not an input itself, which may be written to first, unless they
@@ -398,12 +396,3 @@ def _needs_no_check(node: torch.fx.Node) -> bool:
 def _is_empty(fake: torch.Tensor) -> bool:
     """Is it sure that there are no elements?  Then nothing needs to be read."""
     return any(isinstance(size, int) and size == 0 for size in fake.shape)
-
-
-def _is_view_of(node: torch.fx.Node, base: torch.fx.Node) -> bool:
-    """Is it one to autograd, too?  What `detach` gives has no base."""
-    while node is not base:
-        if node.target not in VIEWS or node.target is aten.detach.default:
-            return False
-        node = node.all_input_nodes[0]
-    return True

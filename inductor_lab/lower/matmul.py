@@ -76,7 +76,7 @@ def _row_times(
     fixed = all(isinstance(size, int) for size in (*a.shape, *b.shape))
     if not fixed or facts.device != "cpu" or facts.dtype not in (torch.float32, torch.bfloat16):
         return None
-    if a.shape[0] != 1 or a.shape[1] == 0 or not _made_of_less(build, b):
+    if a.shape[0] != 1 or a.shape[1] < 2 or not _made_of_less(build, b):
         return None
     along = Index.of(axes_of(b.shape)[0])
     if b.index[-1] != along or build.buffers[b.buffer].layout.stride[-1] != 1:

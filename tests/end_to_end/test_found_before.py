@@ -323,3 +323,40 @@ def test_logic_asks_in_the_common_dtype(name: str) -> None:
     x, one = torch.tensor([0, 1, 2], dtype=torch.uint8), torch.tensor(256)
     function = getattr(torch, name)
     assert_close(lab.compile(function)(one, x), function(one, x))
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_a_product_of_single_elements_is_no_sum(language: str) -> None:
+    def function(x):
+        weight = x.to(torch.float32).sigmoid()
+        return weight @ weight.mT
+
+    x = torch.tensor([[3]], dtype=torch.int8)
+    assert_close(lab.compile(function, options={"language": language})(x), function(x))
+
+
+def test_expanded_results_in_one_memory_stay_expanded() -> None:
+    """AOTAutograd makes them from the input and their strides."""
+
+    def function(x):
+        twice = (x * 2)[:, None].expand(3, 4)
+        return x.squeeze(0), x.expand(x.shape), twice, twice.detach(), twice.expand(3, 4)
+
+    x = torch.arange(17.0)[:1].expand(3)
+    results, expected = lab.compile(function, dynamic=True)(x), function(x)
+    assert_close(results, expected)
+    assert [r.stride() for r in results] == [r.stride() for r in expected]
+
+
+def test_views_of_one_result_go_into_a_graph_that_writes_to_one() -> None:
+    """Autograd wants them to have one base, or none."""
+
+    def function(x):
+        turned = x.rot90()
+        same = turned.expand_as(turned)
+        found = turned.unique()
+        turned.tril_()
+        return found, same >= x, turned
+
+    x = torch.arange(4).reshape(2, 2)
+    assert_close(lab.compile(function)(x), function(x))

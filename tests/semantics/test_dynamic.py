@@ -94,23 +94,6 @@ def test_two_results_in_one_memory_go_into_the_next_graph() -> None:
         assert_same(compiled(x), function(x))
 
 
-def test_a_result_that_is_a_view_of_another_stays_one() -> None:
-    """Dynamo asks for the base where the next graph writes to one of the two."""
-
-    def function(x):
-        table = x * 3
-        same = table.expand_as(table)
-        torch._dynamo.graph_break()
-        twice = table * 2
-        same.chunk(2)[-1].fill_(2)
-        return twice, table
-
-    compiled = lab.compile(function, dynamic=True)
-    for columns in (4, 7):
-        x = torch.ones(6, columns)
-        assert_same(compiled(x), function(x))
-
-
 @pytest.mark.parametrize(
     "view", [lambda x: x.expand_as(x), lambda x: x[1:], lambda x: x.mT, lambda x: x[..., 1:, :1]]
 )
