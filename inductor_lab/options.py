@@ -58,7 +58,7 @@ class Options:
     fusion          `FusionOptions`, or a dict of its fields
     emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
                     False keeps float32 inside of a kernel and rounds what it stores
-    cache           use the on-disk cache of compiled libraries
+    cache           use what was compiled before and is on disk: libraries, and whole graphs
     matmul          "measured": each large matrix product goes to the library that is faster on this
                     machine, ATen's own or oneDNN; "aten": as eager
     pack_weights    parameters may be kept in the order of that library too, where that is faster

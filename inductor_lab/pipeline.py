@@ -9,6 +9,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -34,6 +35,7 @@ from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
+from inductor_lab.runtime.warm import running_again, warm_key
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.precision import keep_precision
 
@@ -88,6 +90,7 @@ class GraphCompiler:
             partition_fn=self.partition,
             decompositions=decomposition_table(LOWERED),
             keep_input_writes=may_write_inputs(inputs),
+            key="" if self.keep else warm_key(self.options, self.parameters),
         )
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
@@ -139,8 +142,8 @@ class GraphCompiler:
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
         host = phase("host", lambda: host_program(schedule, kernels, options))
         executable = None
+        traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
         if options.target is None:
-            traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
             executable = phase(
                 "load", lambda: build_executable(schedule, kernels, host, options, traces)
             )
@@ -159,7 +162,9 @@ class GraphCompiler:
             )
         if executable is None:
             return torch_api.boxed(uncompiled.forward)
-        return torch_api.mark_boxed(executable.call)
+        again = partial(running_again, schedule, kernels, host, options)
+        portable = not loops.callees
+        return torch_aot.Part(executable.call, again if portable else None, traces)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""

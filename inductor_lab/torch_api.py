@@ -1,5 +1,5 @@
-"""The door to torch's private modules, with `torch_aot`: when a torch release moves something, only
-these two change.
+"""The door to torch's private modules, with `torch_aot` and `torch_bare`: when a torch release
+moves something, only these three change.
 
 Written against torch 2.11 to 2.13; what differs between them is looked up by name.
 """

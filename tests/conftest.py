@@ -1,4 +1,4 @@
-"""What all tests share: `--update-golden` and the `golden` fixture."""
+"""What all tests share: `--update-golden`, the `golden` fixture, and that each compile is one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.fresh import compile_always
+
+compile_always()
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -22,6 +22,7 @@ from inductor_lab.options import Options
 from inductor_lab.runtime.library import Library, build_library, place_of
 from inductor_lab.runtime.pool import POOL
 from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.torch_api import mark_boxed
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ def build_executable(
             namespace[name] = _triton_function(twins[0])
     exec(compile(str(host), f"<host program {name}>", "exec"), namespace)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
-    return Executable(host, library, namespace["call"], written)
+    return Executable(host, library, mark_boxed(namespace["call"]), written)
 
 
 def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str, str]) -> Any:

@@ -16,9 +16,12 @@ from torch.overrides import TorchFunctionMode
 import inductor_lab as lab
 from inductor_lab.codegen import cpp_combo, cpp_statements, cpu_plan
 from inductor_lab.errors import DividedByZero
+from tests.fresh import compile_always
 from tests.fuzz.program import Program
 from tests.fuzz.shrink import said
 from tests.fuzz.values import GRID
+
+compile_always()
 
 ROUNDING = {
     torch.float64: 1e-9,

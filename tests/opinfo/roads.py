@@ -25,7 +25,10 @@ from inductor_lab.pipeline import GraphCompiler
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.schedule.fuse import schedule_program
+from tests.fresh import compile_always
 from tests.opinfo.database import Sample
+
+compile_always()
 
 STAGES = ("loops", "schedule", "code")
 """What runs in the end: interpreted loop nests, an interpreted schedule, or generated code."""

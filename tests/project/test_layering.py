@@ -23,7 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "codegen": {"ir", "schedule"},
     "runtime": {"capture", "ir", "schedule", "codegen"},
 }
-BASE = {"errors", "options", "observer", "torch_api", "torch_aot", "library_ops", "display"}
+TORCH = ("torch_api", "torch_aot", "torch_bare")
+BASE = {"errors", "options", "observer", *TORCH, "library_ops", "display"}
 BASE_OF_IR = {"errors", "display"}
 
 # Folders that stand above the whole compiler, like the files at the top.
@@ -32,7 +33,7 @@ ABOVE = {"bench", "demo", "stock"}
 # Who may reach for the widgets, and only from inside a function.
 DRAWS = {"display.py", "magic.py", "__init__.py"}
 
-DOORS = (PACKAGE / "torch_api.py", PACKAGE / "torch_aot.py")
+DOORS = tuple(PACKAGE / f"{name}.py" for name in TORCH)
 PRIVATE_TORCH = ("torch._dynamo", "torch._functorch", "torch._logging", "torch._guards", "torch._C")
 
 

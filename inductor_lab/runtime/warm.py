@@ -1,0 +1,83 @@
+"""A new process starts warm: compiled graphs come from disk, without AOTAutograd and without us.
+
+AOTAutograd keeps them (`torch_aot.Part`): schedule, kernels and host program are data, and become
+running code as they do in a compile.  The C++ libraries lie in our own cache.
+
+Inductor: FxGraphCache in `codecache.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import inductor_lab
+from inductor_lab import torch_aot
+from inductor_lab.codegen.kernel import HostProgram, Kernel
+from inductor_lab.errors import NoCompiler
+from inductor_lab.options import Options
+from inductor_lab.runtime.executable import build_executable
+from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.schedule.result import Schedule
+
+
+def running_again(
+    schedule: Schedule,
+    kernels: Sequence[Kernel],
+    host: HostProgram,
+    options: Options,
+    traces: Mapping[str, str],
+) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
+    return build_executable(schedule, kernels, host, options, traces).call
+
+
+def warm_key(options: Options, parameters: Iterable[int]) -> str:
+    """All that a compile depends on and torch's own key does not hold, as one word; "" if nothing
+    shall be kept on disk, or the folder is not one to load code from.
+
+    That is the compiler itself, its options, which inputs are parameters, how many threads there
+    are, and the C++ compiler.
+    """
+    if not options.cache or options.target is not None:
+        return ""
+    try:
+        compiler = find_toolchain().identity
+    except NoCompiler:
+        return ""
+    if not _is_ours(Path(torch_aot.cache_folder())):
+        return ""
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    facts = (compiler_itself(), options, sorted(parameters), threads, precision, compiler)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _is_ours(folder: Path) -> bool:
+    """May what lies in a folder become code of this process?"""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = folder.stat()
+    except OSError:
+        return False
+    return not hasattr(os, "geteuid") or (
+        facts.st_uid == os.geteuid() and not facts.st_mode & stat.S_IWOTH
+    )
+
+
+@functools.cache
+def compiler_itself() -> str:
+    """A checksum of our own source."""
+    digest = hashlib.sha256()
+    folder = Path(inductor_lab.__file__).parent
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".py", ".h"):
+            digest.update(f"{path.relative_to(folder)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,252 @@
+"""What is left of AOTAutograd in a call of a graph that needs none of its wrappers.
+
+AOTAutograd puts a wrapper around each graph that gives inputs their new values, makes views, counts
+versions and leaves autocast, and another one around its gradient.  Where a graph needs none of it,
+Dynamo's code calls the compiled graph itself, or with gradients an `autograd.Function` that does
+what is left: save tensors, and lay out the gradients that come back as they were traced.
+
+What has to be known of a graph for that is data (`Trained`, `Gradient`), and is kept on disk with
+the graph.  Inductor: keeps AOTAutograd's wrappers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch._functorch._aot_autograd.descriptors import PlainAOTOutput, TangentAOTInput
+from torch._functorch._aot_autograd.runtime_wrappers import AOTDispatchAutograd
+from torch._functorch._aot_autograd.schemas import OutputType, SubclassCreationMeta
+from torch._guards import TracingContext
+from torch.fx import GraphModule
+
+from inductor_lab.torch_api import given_back
+
+Compiled = Callable[[list[Any]], tuple[Any, ...]]
+
+NEW = (OutputType.non_alias, OutputType.unsafe_view_alias)
+"""Results that are neither inputs nor views of anything, as far as the person can tell."""
+TWICE = "torch.compile with aot_autograd does not currently support double backward"
+TRANSFORMED = (
+    "a compiled backward cannot run within torch.func.vmap, grad or vjp; transform inside of the "
+    "compiled function instead"
+)
+DETERMINISTIC = (
+    "this backward was compiled without torch.use_deterministic_algorithms(True), and runs with it"
+)
+
+
+def function_behind(results: Sequence[Any]) -> Any:
+    """AOTAutograd's `autograd.Function` that gave these results; None if it cannot be found."""
+    nodes = (getattr(result, "grad_fn", None) for result in results)
+    functions = (getattr(type(node), "_forward_cls", None) for node in nodes)
+    return next((function for function in functions if hasattr(function, "_aot_id")), None)
+
+
+def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
+    """AOTAutograd's facts of the graph that it has compiled just now, if the compiled graph (and
+    its gradient) is all there is to do in a call; else None.
+
+    What is done around others takes longer than a small kernel: inputs get their new values,
+    outputs become views of inputs, versions are counted, tensor subclasses wrapped, custom
+    operators watched.
+    """
+    context = TracingContext.try_get()
+    facts = context.fw_metadata if context is not None else None
+    if facts is None or context.fakify_first_call:
+        return None
+    subclasses = (*facts.subclass_inp_meta, *facts.subclass_fw_graph_out_meta)
+    to_do = (
+        facts.num_mutated_inp_runtime_indices,
+        facts.mutated_graph_handled_indices_seen_by_autograd,
+        facts.num_outputs_aliased,
+        facts.num_intermediate_bases,
+        facts.dynamic_outputs,
+        facts.is_rng_op_functionalized,
+        facts.tokens,
+        facts.grad_enabled_mutation is not None,
+        getattr(facts, "act_input_indices", ()),
+        any(isinstance(kind, SubclassCreationMeta) for kind in subclasses),
+    )
+    known = all(
+        node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
+        for node in graph.graph.nodes
+    )
+    same_arguments = len(graph.graph.find_nodes(op="placeholder")) == arguments
+    return facts if known and same_arguments and not any(to_do) else None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A forward whose gradient needs nothing but saved tensors.
+
+    results    how many of its values are the person's; the others are saved
+    constant   those without gradient
+    views      those that torch must not know to be views of what is saved
+    """
+
+    results: int
+    constant: tuple[int, ...]
+    views: tuple[int, ...]
+
+    @staticmethod
+    def of(graph: GraphModule, facts: Any) -> Trained | None:
+        """None where AOTAutograd does more than that."""
+        (output,) = graph.graph.find_nodes(op="output")
+        results = len(given_back(output))
+        to_do = (
+            facts.num_symints_saved_for_bw,
+            facts.num_tensors_saved_with_no_vc_check,
+            facts.num_opaque_objects_saved_for_bw,
+            facts.num_graphsafe_rng_states,
+            facts.num_backward_tokens,
+            facts.indices_of_inputs_that_requires_grad_with_mutations_in_bw,
+            results != len(facts.output_info),
+            any(info.output_type not in NEW for info in facts.output_info),
+        )
+        if any(to_do):
+            return None
+        constant = [n for n, info in enumerate(facts.output_info) if not info.requires_grad]
+        constant = [n for n in constant if issubclass(facts.output_info[n].raw_type, torch.Tensor)]
+        return Trained(results, tuple(constant), tuple(facts.unsafe_view_out_indices))
+
+
+class Tangent(NamedTuple):
+    """The gradient of one result: the result's place, and how it was laid out when it was traced.
+
+    That is told by strides, or (with symbolic sizes, and in torch 2.11) by a memory format alone.
+    `meta` is what AOTAutograd knows.
+    """
+
+    result: int
+    layout: Any
+    meta: Any
+
+    def of(self, gradients: Sequence[Any]) -> Any:
+        """Among the gradients of all results, and laid out as it was traced."""
+        given = gradients[self.result]
+        if type(given) is torch.Tensor and self._fits(given):
+            return given
+        return AOTDispatchAutograd.process_runtime_tangent(given, self.meta)[0]
+
+    def _fits(self, given: torch.Tensor) -> bool:
+        if self.layout is None or self.layout.memory_format is None:
+            return self.layout is not None and given.stride() == self.layout.stride
+        return given.is_contiguous(memory_format=self.layout.memory_format)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The backward of a `Trained` forward.
+
+    tangents       the gradients that it is given
+    ends           inputs of the forward that get no gradient, and that autograd must not go on to
+    deterministic  was it compiled where only deterministic algorithms are allowed?
+    """
+
+    tangents: tuple[Tangent, ...]
+    ends: tuple[int, ...]
+    deterministic: bool
+
+    @staticmethod
+    def of(graph: GraphModule, facts: Any) -> Gradient | None:
+        """None where it takes something special."""
+        given = [node.meta.get("desc") for node in graph.graph.find_nodes(op="placeholder")]
+        wanted = [desc.output for desc in given if isinstance(desc, TangentAOTInput)]
+        metas = facts.subclass_tangent_meta
+        if len(wanted) != len(metas) or not all(isinstance(w, PlainAOTOutput) for w in wanted):
+            return None
+        tangents = tuple(
+            Tangent(output.idx, meta.memory_format, meta)
+            for output, meta in zip(wanted, metas, strict=True)
+        )
+        (output,) = graph.graph.find_nodes(op="output")
+        infos = zip(output.args[0], facts.input_info, strict=True)
+        ends = tuple(n for n, (grad, i) in enumerate(infos) if grad is None and not i.is_leaf)
+        return Gradient(tangents, ends, facts.deterministic)
+
+
+def direct_call(
+    forward: Compiled, trained: Trained, backward: Compiled, gradient: Gradient, function: Any
+) -> Callable[..., Any]:
+    """The whole call, given the function of autograd's that AOTAutograd has made of both."""
+    apply = _bare_function(forward, trained, backward, gradient, function).apply
+    ends = gradient.ends
+    return functools.partial(_detached, apply, ends) if ends else apply
+
+
+def _detached(apply: Callable[..., Any], ends: Sequence[int], *args: Any) -> Any:
+    given = list(args)
+    for n in ends:
+        if isinstance(given[n], torch.Tensor):
+            given[n] = given[n].detach()
+    return apply(*given)
+
+
+def _bare_function(
+    compiled_forward: Compiled,
+    trained: Trained,
+    compiled_backward: Compiled,
+    gradient: Gradient,
+    function: Any,
+) -> Any:
+    """Forward and backward as one function of autograd's, which does no more than these need.
+
+    It is AOTAutograd's function otherwise, so that compiled autograd knows what to do with it.
+    """
+    results, constant, views = trained.results, trained.constant, trained.views
+    tangents, deterministic = gradient.tangents, gradient.deterministic
+
+    class CompiledFunction(function):  # type: ignore[misc]
+
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            values = compiled_forward(list(args))
+            ctx.save_for_backward(*[t.detach() if t._is_view() else t for t in values[results:]])
+            own = tuple(values[:results])
+            if views:
+                own = tuple(_no_view(t) if n in views else t for n, t in enumerate(own))
+            if constant:
+                ctx.mark_non_differentiable(*[own[n] for n in constant])
+                ctx._materialize_non_diff_grads = False
+            return own
+
+        @staticmethod
+        @torch._dynamo.disable
+        def backward(ctx: Any, *given: Any) -> Any:
+            gradients = given[0] if given and type(given[0]) is list else list(given)
+            if torch._C._functorch.peek_interpreter_stack() is not None:
+                raise RuntimeError(TRANSFORMED)
+            if not deterministic and torch.are_deterministic_algorithms_enabled():
+                raise RuntimeError(DETERMINISTIC)
+            values = [*ctx.saved_tensors, *(tangent.of(gradients) for tangent in tangents)]
+            gradients.clear()
+            ctx.maybe_clear_saved_tensors()
+            if torch.is_grad_enabled():
+                root = torch.empty(0, requires_grad=True)
+                return _OnlyOnce.apply(compiled_backward, root, *values)
+            return tuple(compiled_backward(values))
+
+    context: Any = CompiledFunction._backward_cls
+    context.symints = context.opaque_objects = context._tensors_no_vc_check = ()
+    return CompiledFunction
+
+
+def _no_view(given: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten._unsafe_view(given, given.shape)
+
+
+class _OnlyOnce(torch.autograd.Function):
+    """Gradients that are a function of something, and cannot be differentiated: an error says so,
+    where zeros would be wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, compiled: Compiled, root: torch.Tensor, *values: Any) -> Any:
+        return tuple(compiled(list(values)))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError(TWICE)

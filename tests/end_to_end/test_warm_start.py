@@ -1,0 +1,134 @@
+"""Graphs that another process has compiled are found on disk, and compute the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_lab.options import Options
+from inductor_lab.runtime import warm
+from inductor_lab.runtime.warm import warm_key
+
+PROGRAM = Path(__file__).with_name("warm_program.py")
+FOUND = (
+    "inference",
+    "training",
+    "layers",
+    "optimizer",
+    "writes",
+    "symbolic",
+    "symbolic_training",
+    "closed_over",
+    "random",
+    "complaint",
+    "direct",
+)
+NEW = {
+    "shared": "its inputs lie in one memory now",
+    "literal": "it has another number",
+    "mixed": "autocast has another dtype",
+    "other options": "they make other code",
+}
+NEVER = ("branches", "foreign")
+Report = dict[str, dict[str, Any]]
+
+
+def run(folder: Path, which: str) -> Report:
+    """The program's report; its text is one line longer in the second process."""
+    program = folder / "program.py"
+    program.write_text("\n" * (which == "second") + PROGRAM.read_text())
+    caches = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+    environment = {**os.environ, **{name: str(folder / "cache") for name in caches}}
+    command = [sys.executable, str(program), which]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Report]:
+    folder = tmp_path_factory.mktemp("warm")
+    return run(folder, "first"), run(folder, "second")
+
+
+def test_all_is_as_eager_has_it(reports: tuple[Report, Report]) -> None:
+    for report in reports:
+        for name, case in report.items():
+            assert case.get("is", "eager's") == "eager's", name
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_second_process_finds_what_the_first_compiled(
+    reports: tuple[Report, Report], name: str
+) -> None:
+    first, second = (report[name] for report in reports)
+    assert first["saved"] == 1
+    assert (second["hit"], second["miss"], second["bypass"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_what_has_changed_is_compiled(reports: tuple[Report, Report], name: str) -> None:
+    assert (reports[1][name]["hit"], reports[1][name]["miss"]) == (0, 1), NEW[name]
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_what_is_not_all_data_is_never_kept(reports: tuple[Report, Report], name: str) -> None:
+    assert [report[name]["saved"] for report in reports] == [0, 0]
+    assert [report[name]["hit"] for report in reports] == [0, 0]
+
+
+def test_the_option_keeps_everything_off_the_disk(reports: tuple[Report, Report]) -> None:
+    counts = [report["no cache"][k] for report in reports for k in ("hit", "miss", "saved")]
+    assert counts == [0] * 6
+
+
+def test_seeds_mean_the_same(reports: tuple[Report, Report]) -> None:
+    first, second = (report["random"]["values"] for report in reports)
+    assert first == second
+
+
+def test_errors_tell_the_line_of_today(reports: tuple[Report, Report]) -> None:
+    lines = PROGRAM.read_text().splitlines()
+    (line,) = (n for n, text in enumerate(lines, 1) if "table[i].exp()" in text)
+    for extra, report in enumerate(reports):
+        (said,) = report["complaint"]["values"]
+        assert "table[i].exp()" in said
+        assert re.search(rf"program\.py:{line + extra}\b", said)
+
+
+def test_a_call_is_as_direct_as_after_a_compile(reports: tuple[Report, Report]) -> None:
+    assert [r["direct"]["values"] for r in reports] == [["inductor_lab.torch_bare"]] * 2
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    assert warm_key(Options(), ()) != ""
+    tmp_path.chmod(0o777)
+    assert warm_key(Options(), ()) == ""
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert warm_key(Options(), ()) == ""
+
+
+def test_what_a_compile_looks_at_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [warm_key(Options(), places) for places in ((), (0,))]
+    keys.append(warm_key(Options(matmul="aten"), ()))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        keys.append(warm_key(Options(), ()))
+    finally:
+        torch.set_num_threads(threads)
+    monkeypatch.setattr(warm, "compiler_itself", lambda: "of tomorrow")
+    keys.append(warm_key(Options(), ()))
+    assert len(set(keys)) == len(keys)
