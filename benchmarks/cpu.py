@@ -27,7 +27,14 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.measure import Failed, failure, in_fork, measured, with_peaks
+from benchmarks.measure import (
+    Failed,
+    failure,
+    first_calls,
+    in_fork,
+    measured,
+    with_first_calls,
+)
 from benchmarks.models import MODELS
 from benchmarks.workloads import KERNELS, Workload
 from inductor_lab import saving
@@ -108,13 +115,14 @@ def measure_all(given: argparse.Namespace) -> None:
 
 def one(workload: Workload, names: Sequence[str], given: argparse.Namespace) -> BenchResult:
     """A workload, measured or with the reason why not."""
+    firsts = {}
+    if given.setting == "default":  # before anybody has left anything of it on disk
+        firsts = {name: first_calls(workload, name, given.patience) for name in names}
     try:
         result = in_fork(partial(measured, workload, names, given.seconds), given.patience)
     except Failed as failed:
         return failure(workload, str(failed))
-    if given.setting == "default":
-        result = with_peaks(result, workload, given.patience)
-    return result
+    return with_first_calls(result, firsts)
 
 
 def told(result: BenchResult) -> str:

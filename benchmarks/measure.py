@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from benchmarks.workloads import Built, Workload
 from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.jobs import difference, job, tolerance, values_in
 from inductor_lab.bench.machine import machine
-from inductor_lab.bench.result import OURS, STOCK, BenchResult, CompileTime, Contender
+from inductor_lab.bench.result import OURS, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
 
 COPY = "copy"
@@ -68,15 +68,13 @@ def _send(work: Callable[[], Any], to: Any) -> None:
 def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchResult:
     """Everybody compiled, compared with eager, and timed in turns if the results agree.
 
-    The first call counts as the cold compile.  What streams is timed beside a copy of as many
-    bytes.
+    What streams is timed beside a copy of as many bytes.
     """
     contenders, jobs = {}, {}
     shared = workload.build() if workload.gradient else None  # parameters are told by identity
     for name in names:
-        run, took, failure = first_call(workload, name, shared)
-        compiled = None if name == EAGER else CompileTime(cold=took)
-        contenders[name] = Contender(name, compiled, failure=failure)
+        run, _, failure = first_call(workload, name, shared)
+        contenders[name] = Contender(name, failure=failure)
         if run is not None:
             jobs[name] = run
     timed = {name: run for name, (run, _) in jobs.items()}
@@ -128,10 +126,20 @@ def copy_of(nbytes: int) -> Callable[[], Any]:
     return partial(target.copy_, source)
 
 
+def first_calls(workload: Workload, name: str, patience: float) -> Contender:
+    """Seconds of a first call without anything of it on disk, and with what that left there, each
+    in a process that has compiled nothing; the bytes that the second needs; or why not."""
+    try:
+        cold, _ = in_fork(partial(peak, workload, name), patience)
+        warm, most = in_fork(partial(peak, workload, name), patience)
+    except Failed as failed:
+        return Contender(name, note=f"alone: {failed}")
+    compiled = None if name == EAGER else CompileTime(cold=cold, warm=warm)
+    return Contender(name, compiled, peak=most)
+
+
 def peak(workload: Workload, name: str) -> tuple[float, int]:
     """Seconds of a first call and the bytes that this process needed at its most, for a few calls.
-
-    Compilers find on disk what the timed process left there, so this is the warm compile.
     """
     torch._dynamo.lookup_backend(name if name != EAGER else OURS)
     before = most_bytes()
@@ -150,20 +158,14 @@ def most_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def with_peaks(result: BenchResult, workload: Workload, patience: float) -> BenchResult:
-    """The result with peak memory and warm compile times, each from another process."""
-    contenders = []
-    for contender in result.contenders:
-        if contender.name not in (EAGER, STOCK, OURS) or contender.failure:
-            contenders.append(contender)
-            continue
-        try:
-            took, most = in_fork(partial(peak, workload, contender.name), patience)
-        except Failed as failed:
-            contenders.append(replace(contender, note=f"alone: {failed}"))
-            continue
-        known = contender.compile and replace(contender.compile, warm=took)
-        contenders.append(replace(contender, compile=known, peak=most))
+def with_first_calls(result: BenchResult, firsts: Mapping[str, Contender]) -> BenchResult:
+    """The result with what was measured by `first_calls`."""
+    contenders = [
+        replace(c, compile=alone.compile, peak=alone.peak, note=alone.note)
+        if not c.failure and (alone := firsts.get(c.name))
+        else c
+        for c in result.contenders
+    ]
     return replace(result, contenders=tuple(contenders))
 
 

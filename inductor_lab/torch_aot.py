@@ -217,9 +217,11 @@ def _places(inputs: Sequence[Any]) -> list[tuple[str, ...]]:
 
 
 def _settings() -> tuple[Any, ...]:
-    """All that AOTAutograd and decompositions look at besides the graph."""
+    """All that AOTAutograd, decompositions and we look at besides the graph."""
     devices = torch._C._autocast_supported_devices()
+    gpus = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
     return (
+        [(g.name, g.multi_processor_count) for g in map(torch.cuda.get_device_properties, gpus)],
         torch.__version__,
         torch.version.git_version,
         functorch_config.save_config(),
