@@ -31,6 +31,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
+from inductor_lab.torch_api import FakeTensor
 from inductor_lab.torch_bare import (
     Compiled,
     Gradient,
@@ -186,6 +187,8 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
         return _torchs_own_key(module, inputs, config, *more)
     with autograd_cache.sanitize_gm_for_cache(module):
         autograd_cache.check_cacheable(module)
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise Bypass("a transformation of torch.func is at work")
         arguments = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
         for node in module.graph.nodes:
             if not (_is_known(node) or (node.op == "get_attr" and node.target in arguments)):
@@ -198,10 +201,12 @@ autograd_cache.autograd_cache_key = _key_of_graph
 
 
 def _is_known(node: torch.fx.Node) -> bool:
-    if node.op == "call_function":
-        operator = isinstance(node.target, torch._ops.OperatorBase)
-        return not operator or getattr(node.target, "namespace", "") in ("aten", "prims")
-    return node.op in ("placeholder", "call_method", "output")
+    target = node.target
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        return target._qualified_op_name.startswith(("aten::", "prims::"))
+    if isinstance(target, torch._ops.OperatorBase):
+        return getattr(target, "namespace", "") in ("aten", "prims")
+    return node.op in ("placeholder", "call_function", "call_method", "output")
 
 
 def _places(inputs: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -210,6 +215,8 @@ def _places(inputs: Sequence[Any]) -> list[tuple[str, ...]]:
     places = []
     for given in inputs:
         if isinstance(given, torch.Tensor):
+            if type(given) is not FakeTensor:
+                raise Bypass(f"a tensor of class {type(given).__name__}")
             storage = given.untyped_storage()
             number = storages.setdefault(storage._cdata, len(storages))
             places.append((str(number), str(storage.nbytes()), str(given.storage_offset())))
@@ -226,6 +233,7 @@ def _settings() -> tuple[Any, ...]:
         torch.version.git_version,
         functorch_config.save_config(),
         torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
         [(d, str(torch.get_autocast_dtype(d))) for d in devices if torch.is_autocast_enabled(d)],
         torch.are_deterministic_algorithms_enabled(),
         str(torch.get_default_dtype()),

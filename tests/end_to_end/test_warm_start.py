@@ -37,7 +37,7 @@ NEW = {
     "mixed": "autocast has another dtype",
     "other options": "they make other code",
 }
-NEVER = ("branches", "foreign")
+NEVER = ("branches", "foreign", "packet")
 Report = dict[str, dict[str, Any]]
 
 

@@ -135,6 +135,10 @@ def foreign(compiled: Callable[..., Any]) -> list[Any]:
     return [compiled(lambda x: twice(x.sin()).cos())(numbers(7))]
 
 
+def packet(compiled: Callable[..., Any]) -> list[Any]:
+    return [compiled(lambda x: torch.ops.warm_program.twice(x.sin()).tan())(numbers(7))]
+
+
 def random(compiled: Callable[..., Any]) -> list[Any]:
     """Not eager's numbers, so the test compares those of both processes."""
     torch.manual_seed(3)
@@ -173,6 +177,7 @@ CASES: tuple[Case, ...] = (
     mixed,
     branches,
     foreign,
+    packet,
 )
 
 
