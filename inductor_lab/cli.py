@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from inductor_lab.display import bytes_text
 from inductor_lab.errors import BadArguments, LabError
 from inductor_lab.observer import Observer
 
@@ -109,7 +110,7 @@ def _outcome_table(outcome: Any) -> Table:
     table.add_row("graphs", f"{len(c.graphs)} ({kinds}), {len(c.capture.breaks)} breaks")
     table.add_row("kernels", f"{c.before.kernels} → {c.after.kernels}")
     table.add_row("memory passes", f"{c.before.passes} → {c.after.passes}")
-    table.add_row("bytes saved", f"{_megabytes(c.before.bytes - c.after.bytes)} ({c.saved:.1%})")
+    table.add_row("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})")
     table.add_row("generated code", f"{c.coverage.share:.0%}, {c.coverage.calls} extern calls")
     table.add_row("compile seconds", _phase_text(c.seconds))
     table.add_row("eager", f"{outcome.eager_ms:.3f} ms")
@@ -121,10 +122,6 @@ def _outcome_table(outcome: Any) -> Table:
     if outcome.report:
         table.add_row("report", str(outcome.report))
     return table
-
-
-def _megabytes(n: int) -> str:
-    return f"{n / 1e6:.1f} MB" if n >= 1e5 else f"{n / 1e3:.1f} kB"
 
 
 def _phase_text(seconds: dict[str, float]) -> str:

@@ -13,6 +13,20 @@ from typing import Any
 from inductor_lab.errors import CannotWrite
 
 
+def bytes_text(count: Any) -> str:
+    """A number of bytes to read; one that is made of symbols stays as it is.
+
+    >>> bytes_text(512), bytes_text(80_000_000)
+    ('512 B', '80.0 MB')
+    """
+    if not isinstance(count, int):
+        return f"{count} B"
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while abs(value) >= 1000 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
 class Shown:
     """Mixin of every station value: a picture and a page for notebooks, `str` for terminals."""
 

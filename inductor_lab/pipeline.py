@@ -148,9 +148,10 @@ class GraphCompiler:
                 "load", lambda: build_executable(schedule, kernels, host, options, traces)
             )
         if self.keep:
+            before = self.joint.graph if self.joint is not None else self.captured
             self.parts[name] = CompiledPart(
                 name=name,
-                graph=fx_graph(module, name, earlier=self._before(name)),
+                graph=fx_graph(module, name, earlier=before),
                 decompositions=decompositions_of(module),
                 rewrites=rewrites,
                 loops=loops,
@@ -178,9 +179,6 @@ class GraphCompiler:
             inputs=self.inputs,
             seconds=dict(self.observer.seconds) if isinstance(self.observer, Stopwatch) else {},
         )
-
-    def _before(self, name: str) -> FxGraph | None:
-        return self.joint.graph if self.joint is not None else self.captured
 
     def _phase(
         self, name: str, run: Callable[[], T], module: torch.fx.GraphModule | None = None

@@ -240,8 +240,8 @@ def _forgotten_sizes() -> Iterator[None]:
         remembered.update(kept)
 
 
-def size_hint(size: Any, fallback: int = 4096) -> int:
-    """A concrete number for a size, without adding a guard; `fallback` if nobody knows one."""
+def size_hint(size: Any) -> int:
+    """A concrete number for a size, without adding a guard; 4096 if nobody knows one."""
     if isinstance(size, int):
         return size
     node = size.node
@@ -249,7 +249,7 @@ def size_hint(size: Any, fallback: int = 4096) -> int:
     hint = known if known is not None else getattr(node, "_hint", None)
     if hint is None and node.has_hint():
         hint = node.hint
-    return fallback if hint is None else int(hint)
+    return 4096 if hint is None else int(hint)
 
 
 def surely_positive(size: Any, fake: torch.Tensor) -> bool:

@@ -16,11 +16,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import duration
+from inductor_lab.display import bytes_text
 from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import Buffer, read_by
 from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import Group
-from inductor_lab.widgets.graphs import bytes_text
 from inductor_lab.widgets.links import Links, Thing
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.plain import STYLE

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.display import bytes_text
 from inductor_lab.rewrite.passes import PASSES
 from inductor_lab.schedule.rules import PROFIT
-from inductor_lab.widgets.graphs import bytes_text, schedule_picture
+from inductor_lab.widgets.graphs import schedule_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import decisions_view, module_paths
 from inductor_lab.widgets.views import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.capture.graph import FxGraph, FxNode
-from inductor_lab.ir.index import Size
+from inductor_lab.display import bytes_text
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -228,17 +228,3 @@ def buffer_text(buffer: Buffer) -> str:
     """`f32[128, 64]`."""
     sizes = ", ".join(map(str, buffer.layout.size))
     return f"{DTYPE_NAMES.get(buffer.dtype, str(buffer.dtype))}[{sizes}]"
-
-
-def bytes_text(count: Size) -> str:
-    """`512 B`, `4.0 kB`, `12.6 MB`."""
-    if not isinstance(count, int):
-        return f"{count} B"
-    value = float(count)
-    if value < 1000:
-        return f"{count} B"
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 1000:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1000:.1f} TB"

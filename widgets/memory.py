@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from inductor_lab.autograd.result import Cut, Partition
+from inductor_lab.display import bytes_text
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, Schedule
-from inductor_lab.widgets.graphs import bytes_text
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.views import View, empty_view
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.display import bytes_text
 from inductor_lab.ir.program import LoopProgram, written_by
 from inductor_lab.rewrite.result import Step
 from inductor_lab.schedule.result import Decision, Group, Schedule
 from inductor_lab.widgets.graphs import (
-    bytes_text,
     cost_text,
     fx_picture,
     node_paths,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from inductor_lab.autograd.result import JointGraph, Partition
-from inductor_lab.widgets.graphs import bytes_text, fx_picture
+from inductor_lab.display import bytes_text
+from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory import budget_view
 from inductor_lab.widgets.views import View, block, fx_lines, pane, row, table_view, text_view

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from inductor_lab.display import bytes_text
 from inductor_lab.ir.program import Buffer, Pointwise
 from inductor_lab.ir.rules import rule_of
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
-from inductor_lab.schedule.profit import FAR, bytes_text
+from inductor_lab.schedule.profit import FAR
 from inductor_lab.schedule.result import Decision
 from inductor_lab.schedule.rules import choice_on, judged
 

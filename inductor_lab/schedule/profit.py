@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
+from inductor_lab.display import bytes_text
 from inductor_lab.ir.index import Axis, hint, is_int
 from inductor_lab.ir.ops import EXPENSIVE_FLOPS
 from inductor_lab.schedule.cluster import Cluster, Member
@@ -206,18 +207,6 @@ def near(pair: Pair) -> str | None:
         return None
     distance = abs(pair.second.first - pair.first.members[-1].facts.position)
     return f"they are {distance} steps apart" if distance > FAR else None
-
-
-def bytes_text(amount: int) -> str:
-    """A number of bytes to read.
-
-    >>> bytes_text(80_000_000)
-    '80.0 MB'
-    """
-    value, units = float(amount), ["B", "kB", "MB", "GB", "TB"]
-    while abs(value) >= 1000 and len(units) > 1:
-        value, units = value / 1000, units[1:]
-    return f"{int(value)} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
 
 def _waits(member: Member, cluster: Cluster) -> bool:

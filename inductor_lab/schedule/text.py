@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from inductor_lab.display import bytes_text
 from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.ir.text import TextLine, axes_text, extern_lines, nest_lines
-from inductor_lab.schedule.profit import bytes_text
 from inductor_lab.schedule.result import Cost, Decision, Group, MemoryPlan, Schedule
 
 _CHOICES = {
