@@ -28,7 +28,7 @@ from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCachePickle
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as Bypass
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch._guards import TracingContext
+from torch._guards import TracingContext, detect_fake_mode
 from torch.fx import GraphModule
 
 from inductor_lab.torch_api import FakeTensor
@@ -189,11 +189,13 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
         autograd_cache.check_cacheable(module)
         if torch._C._functorch.peek_interpreter_stack() is not None:
             raise Bypass("a transformation of torch.func is at work")
+        if any(True for _ in module.children()):
+            raise Bypass("it has sub-graphs or modules")
         arguments = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
         for node in module.graph.nodes:
             if not (_is_known(node) or (node.op == "get_attr" and node.target in arguments)):
                 raise Bypass(f"{node.op} {node.target}")
-        facts = (module, list(inputs), _places(inputs), config, _settings())
+        facts = (module, list(inputs), _places(inputs), _ranges(inputs), config, _settings())
         return KEY + AOTAutogradCachePickler(module).get_hash(facts), []
 
 
@@ -221,6 +223,13 @@ def _places(inputs: Sequence[Any]) -> list[tuple[str, ...]]:
             number = storages.setdefault(storage._cdata, len(storages))
             places.append((str(number), str(storage.nbytes()), str(given.storage_offset())))
     return places
+
+
+def _ranges(inputs: Sequence[Any]) -> list[tuple[str, str]]:
+    """What is known of each symbolic size before AOTAutograd; torch compares guards alone."""
+    shapes = getattr(detect_fake_mode(inputs), "shape_env", None)
+    known = {} if shapes is None else shapes.var_to_range
+    return sorted((str(symbol), str(reach)) for symbol, reach in known.items())
 
 
 def _settings() -> tuple[Any, ...]:

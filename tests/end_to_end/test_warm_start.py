@@ -33,6 +33,8 @@ FOUND = (
 )
 NEW = {
     "shared": "its inputs lie in one memory now",
+    "reach": "its size may be zero",
+    "bounds": "its size may be smaller",
     "literal": "it has another number",
     "mixed": "autocast has another dtype",
     "other options": "they make other code",

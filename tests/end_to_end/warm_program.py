@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import inductor_lab as lab
 
-SECOND = sys.argv[1] == "second"
+SECOND = sys.argv[1:] == ["second"]
 Case = Callable[[Callable[..., Any]], list[Any]]
 
 
@@ -98,6 +98,26 @@ def symbolic_training(compiled: Callable[..., Any]) -> list[Any]:
     return found
 
 
+def reach(compiled: Callable[..., Any]) -> list[Any]:
+    """A size that the first process promises to be large, and the second lets be zero."""
+    f, found = compiled(lambda x: torch.cat([x.exp(), x.sum(0, keepdim=True)])), []
+    for n in (0, 5) if SECOND else (64, 80):
+        x = numbers(n, 4)
+        if SECOND:
+            torch._dynamo.decorators.mark_unbacked(x, 0)
+        else:
+            torch._dynamo.mark_dynamic(x, 0, min=50, max=100)
+        found.append(f(x))
+    return found
+
+
+def bounds(compiled: Callable[..., Any]) -> list[Any]:
+    f = compiled(lambda x: x.exp().sum(0))
+    x = numbers(64, 4)
+    torch._dynamo.mark_dynamic(x, 0, min=2 if SECOND else 50, max=100)
+    return [f(x)]
+
+
 def literal(compiled: Callable[..., Any]) -> list[Any]:
     weight = 3.0 if SECOND else 2.0
     return [compiled(lambda x: x * torch.tensor([1.0, weight]) + weight)(numbers(5, 2))]
@@ -172,6 +192,8 @@ CASES: tuple[Case, ...] = (
     shared,
     symbolic,
     symbolic_training,
+    reach,
+    bounds,
     literal,
     closed_over,
     mixed,
