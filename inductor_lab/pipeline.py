@@ -61,7 +61,7 @@ class GraphCompiler:
 
     With `keep`, every station is kept as data for `result()`; without, only running code is made.
     `number` is the graph's place among those of one call; `parameters` are the places of parameters
-    that are trained among its inputs.
+    that are trained among its inputs; a `trained` graph is a forward and a backward.
     """
 
     options: Options
@@ -73,6 +73,7 @@ class GraphCompiler:
     parameters: frozenset[int] = frozenset()
     joint: JointGraph | None = None
     split: Partition | None = None
+    trained: bool = False
     parts: dict[str, CompiledPart] = field(default_factory=dict)
 
     @no_collection()
@@ -95,6 +96,7 @@ class GraphCompiler:
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
         """AOTAutograd's partition_fn: cut the joint graph in two."""
+        self.trained = True
         if self.keep:
             self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
         forward, backward, self.split = self._phase(
@@ -121,26 +123,27 @@ class GraphCompiler:
         def phase(step: str, run: Callable[[], T]) -> T:
             return self._phase(f"{name}.{step}", run, work)
 
-        trained = self.split is not None
-        packs = options.pack_weights and not trained
+        packs = options.pack_weights and not self.trained
         kept = torch_api.inputs_among(module.graph, self.parameters) if packs else frozenset()
         rewrites = phase(
             "rewrite",
             lambda: rewrite(module, name, options, record=self.keep, parameters=kept),
         )
         work = rewrites.module
-        loops = phase("lower", lambda: lower_graph(work, name, options, writes=writes))
+        loops = phase(
+            "lower", lambda: lower_graph(work, name, options, writes=writes, trained=self.trained)
+        )
         if options.target is not None:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
         schedule = phase("schedule", lambda: schedule_program(loops, fusion))
         schedule, libraries = phase(
-            "libraries", lambda: choose_libraries(schedule, options, trained=trained)
+            "libraries", lambda: choose_libraries(schedule, options, trained=self.trained)
         )
         if not options.emulate_precision_casts:
             schedule = keep_precision(schedule)
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
-        host = phase("host", lambda: host_program(schedule, kernels, options))
+        host = phase("host", lambda: host_program(schedule, kernels, options, self.trained))
         executable = None
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
         if options.target is None:

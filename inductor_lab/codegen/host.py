@@ -56,16 +56,26 @@ HELPERS = {
     "empty_strided_cuda": "inductor_lab.runtime.memory",
     "laid_out": "inductor_lab.runtime.memory",
     "reinterpret": "inductor_lab.runtime.memory",
+    "view_of": "inductor_lab.runtime.memory",
 }
 """What a host program may call, apart from kernels and ATen, and where it is."""
 
 
 def host_program(
-    schedule: Schedule, kernels: Sequence[Kernel], options: Options = DEFAULTS
+    schedule: Schedule,
+    kernels: Sequence[Kernel],
+    options: Options = DEFAULTS,
+    trained: bool = False,
 ) -> HostProgram:
-    """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
+    """Write the program that runs a schedule; `kernels` holds one for each group, in order.
+
+    Results in one memory are views of one tensor, as in eager, so that a graph that goes on with
+    them may write to one.  Not where the program is `trained`, part of a function of autograd's
+    that says itself what they have to do with one another, and not with symbolic sizes, which
+    TorchDynamo could not name in a view.
+    """
     program = schedule.program
-    writer = _Writer(schedule, pooled=options.memory_pool > 0)
+    writer = _Writer(schedule, pooled=options.memory_pool > 0, trained=trained)
     parameters = tuple(str(entry) for entry in program.inputs)
     writer.unpack(parameters)
     remaining = iter(kernels)
@@ -85,6 +95,7 @@ class _Writer:
 
     schedule: Schedule
     pooled: bool
+    trained: bool
     lines: list[Line] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
@@ -241,10 +252,27 @@ class _Writer:
             if memory.reuse.get(value.buffer) != write.input:
                 text = f"{write.input}.{write.method}({self.value(value)})"
                 self.emit(text, program.buffers[value.buffer].origins, statement=True)
-        values = [self.value(output) for output in program.returned]
+        values = list(self.results())
         origins = [program.buffers[view.buffer].origins for view in views_in(program.returned)]
         comma = "," if len(values) == 1 else ""
         self.emit(f"return ({', '.join(values)}{comma})", NO_ORIGINS.union(*origins))
+
+    def results(self) -> Iterator[str]:
+        """The results of the graph as Python expressions."""
+        returned = self.program.returned
+        made = [v.buffer for v in views_in(returned) if v.buffer not in self.program.inputs]
+        apart = self.trained or any(isinstance(given, sympy.Basic) for given in self.program.inputs)
+        whole: set[str] = set()
+        for output in returned:
+            if not isinstance(output, BufferView) or apart or made.count(output.buffer) < 2:
+                yield self.value(output)
+                continue
+            name, layout = output.buffer, output.layout
+            if name in whole or layout != self.program.buffers[name].layout:
+                yield self.reinterpreted(name, layout, "view_of")
+            else:
+                whole.add(name)
+                yield name
 
     # ---- values -------------------------------------------------------------------------------
 
@@ -269,10 +297,10 @@ class _Writer:
             case _:
                 return repr(value)
 
-    def reinterpreted(self, name: str, layout: Layout) -> str:
+    def reinterpreted(self, name: str, layout: Layout, how: str = "reinterpret") -> str:
         offset = "" if layout.offset == 0 else f", {_size(layout.offset)}"
         sizes = f"{_tuple(layout.size)}, {_strides(layout)}{offset}"
-        return f"{self.helper('reinterpret')}({name}, {sizes})"
+        return f"{self.helper(how)}({name}, {sizes})"
 
 
 def returns_one_tensor(op: str) -> bool:

@@ -111,15 +111,17 @@ def lower_graph(
     options: Options,
     registry: Mapping[Operator, Lowering] = LOWERINGS,
     writes: tuple[Write, ...] = (),
+    trained: bool = False,
 ) -> LoopProgram:
     """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
 
-    Its last results are what `writes` says of inputs (`lower/writes.py`).
+    Its last results are what `writes` says of inputs (`lower/writes.py`).  `trained` graphs run
+    within a function of autograd's.
 
     Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
     for what cannot be lowered at all (operators that write to their arguments).
     """
-    program = _Walk(module, Builder(name, options), registry, writes).run()
+    program = _Walk(module, Builder(name, options), registry, writes, trained).run()
     return split_reductions(program, options)
 
 
@@ -132,8 +134,10 @@ class _Walk:
         build: Builder,
         registry: Mapping[Operator, Lowering],
         writes: tuple[Write, ...],
+        trained: bool,
     ) -> None:
         self.module, self.build, self.registry, self.writes = module, build, registry, writes
+        self.trained = trained
         self.values: dict[torch.fx.Node, Any] = {}
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
@@ -290,18 +294,27 @@ class _Walk:
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
-        autograd is told that one of `x, x.detach()` has no gradient."""
+        autograd is told that one of `x, x.detach()` has no gradient.
+
+        Without gradients it is a view of the other (see `codegen/host.py`), but for symbolic sizes,
+        which TorchDynamo could not name in a view.
+        """
         output = self._output(result)
         if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output
+        if not (self.trained or self._has_symbols()):
+            return output
         return self._made(OPERATORS.again.default, output, output.layout, reason="alias")
+
+    def _has_symbols(self) -> bool:
+        return any(isinstance(given, sympy.Symbol) for given in self.inputs)
 
     def _beside(self, output: BufferView, value: TensorValue) -> BufferView:
         """A view of what an input becomes, placed in its storage as it will be in the input's.
 
         Where there are symbolic sizes, AOTAutograd makes the result from the input and that place.
         """
-        if not any(isinstance(given, sympy.Symbol) for given in self.inputs):
+        if not self._has_symbols():
             return output
         results = self.module.graph.output_node().args[0]
         updates = results[len(results) - len(self.writes) :]

@@ -6,7 +6,7 @@ import torch
 
 from inductor_lab.torch_api import empty_strided_cpu, empty_strided_cuda, reinterpret
 
-__all__ = ["empty_strided_cpu", "empty_strided_cuda", "laid_out", "reinterpret"]
+__all__ = ["empty_strided_cpu", "empty_strided_cuda", "laid_out", "reinterpret", "view_of"]
 
 
 def laid_out(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
@@ -23,3 +23,10 @@ def laid_out(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
         return reinterpret(tensor, tensor.shape, stride)
     new = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device)
     return new.copy_(tensor)
+
+
+def view_of(
+    tensor: torch.Tensor, size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0
+) -> torch.Tensor:
+    """As `reinterpret`, but to autograd too it is a view."""
+    return tensor.as_strided(size, stride, tensor.storage_offset() + offset)

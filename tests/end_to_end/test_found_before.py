@@ -360,3 +360,24 @@ def test_views_of_one_result_go_into_a_graph_that_writes_to_one() -> None:
 
     x = torch.arange(4).reshape(2, 2)
     assert_close(lab.compile(function)(x), function(x))
+
+
+@pytest.mark.parametrize("view", [
+    lambda v: v.split(2)[-1], lambda v: v[1:], torch.Tensor.mT.__get__, lambda v: v.reshape(-1),
+    lambda v: v[:1].expand(5, 3, 4),
+])  # fmt: skip
+@pytest.mark.parametrize("last", [lambda v: v.tensor_split(3, 2)[1], lambda v: v[1:]])
+def test_results_in_one_memory_are_views_as_in_eager(view, last) -> None:
+    """Where they are none, AOTAutograd cannot make views of them in the next graph."""
+
+    def function(x):
+        signs = x.sign()
+        other = view(signs)
+        torch._dynamo.graph_break()
+        signs[:, 0] = 7
+        return last(signs), other + 1, other
+
+    x = torch.arange(24).reshape(2, 3, 4)
+    found = lab.compile(function)(x)
+    assert_close(found, function(x))
+    assert found[2]._version > 0, "a write to the other one is told"

@@ -6,13 +6,18 @@ import copy
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 import inductor_lab as lab
+from inductor_lab.backend import backend_with
+from inductor_lab.ir.program import ExternCall
 from inductor_lab.library_ops import mkl_knows, onednn_knows
+from inductor_lab.observer import Observer
+from inductor_lab.options import Options
 from inductor_lab.runtime import matmul
 from inductor_lab.runtime.packing import LIBRARIES as LIBRARY
 from inductor_lab.runtime.packing import LINEAR, PAYS, TRIES, WEIGHTS, unfit
@@ -271,3 +276,21 @@ def test_the_schedule_says_what_runs(library: str, layer: nn.Linear) -> None:
         torch.testing.assert_close(part.schedule.run(*c.graphs[0].inputs)[0], layer(x))
     trained = lab.inspect(layer, x).graphs[0].forward
     assert {step.op for step in trained.schedule.steps} == {"aten.addmm.default"}
+
+
+def test_weights_are_not_packed_in_training(library: str, layer: nn.Linear) -> None:
+    operators: list[str] = []
+
+    class Watching(Observer):
+        def left(self, phase: str, result: Any) -> None:
+            if phase.endswith("libraries"):
+                steps = result[0].steps
+                operators.extend(step.op for step in steps if isinstance(step, ExternCall))
+
+    compiled = torch.compile(layer, backend=backend_with(Options(), Watching()))
+    compiled(rows()).sum().backward()
+    assert operators and LINEAR not in operators
+    torch.compiler.reset()
+    with torch.no_grad():
+        compiled(rows())
+    assert operators[-1] == LINEAR
