@@ -381,3 +381,15 @@ def test_results_in_one_memory_are_views_as_in_eager(view, last) -> None:
     found = lab.compile(function)(x)
     assert_close(found, function(x))
     assert found[2]._version > 0, "a write to the other one is told"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_a_wide_sum_of_what_was_rounded_twice(dtype: torch.dtype) -> None:
+    """GCC 13 makes wrong code of a chain of choices between bits by tests of floats."""
+
+    def function(x):
+        top = x.amax(0)
+        return top.sum(0, dtype=dtype), top.amax(0)
+
+    x = torch.linspace(-9, 9, 140).to(torch.bfloat16).reshape(2, 70)
+    assert_close(lab.compile(function)(x), function(x))
