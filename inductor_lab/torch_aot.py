@@ -101,7 +101,7 @@ class Part(OutputCode):
             raise Bypass("the guards that AOTAutograd has added are not found again")
         try:
             self.kept = pickle.dumps((self.again, *self.beside))
-        except (pickle.PicklingError, TypeError, AttributeError) as problem:
+        except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as problem:
             raise Bypass("it consists of what only this process has") from problem
         self.call, self.again, self.traces = None, None, {}
         del self.beside
