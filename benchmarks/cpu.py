@@ -36,7 +36,7 @@ from benchmarks.measure import (
     with_first_calls,
 )
 from benchmarks.models import MODELS
-from benchmarks.workloads import KERNELS, Workload
+from benchmarks.workloads import KERNELS, OPERATORS, Workload
 from inductor_lab import saving
 from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.machine import machine
@@ -48,7 +48,7 @@ SETTINGS = {
     "kept": {"MALLOC_MMAP_THRESHOLD_": LARGE, "MALLOC_TRIM_THRESHOLD_": LARGE},
 }
 CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-WORKLOADS = (*KERNELS, *MODELS)
+WORKLOADS = (*KERNELS, *OPERATORS, *MODELS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from benchmarks.workloads import KERNELS
+from benchmarks.workloads import KERNELS, OPERATORS
 from inductor_lab.bench.jobs import job
 from inductor_lab.bench.timing import compare
 
@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--stock", action="store_true", help="stock TorchInductor as well")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each workload")
     given = parser.parse_args(arguments)
-    chosen = [w for w in KERNELS if not given.words or any(t in w.name for t in given.words)]
+    known = (*KERNELS, *OPERATORS)
+    chosen = [w for w in known if not given.words or any(t in w.name for t in given.words)]
     names = ["eager", "ours"] + (["stock"] if given.stock else [])
     table = Table(title=f"{torch.cuda.get_device_name()}, torch {torch.__version__}, ms")
     for name in ("workload", *names, "eager/ours", *(["stock/ours"] if given.stock else [])):

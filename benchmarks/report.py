@@ -10,7 +10,7 @@ from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.result import OURS, STOCK, BenchResult, CompileTime, Contender, Table
 
 TITLES = {EAGER: "eager", STOCK: "stock", OURS: "ours"}
-KINDS = ("kernel", "model", "training")
+KINDS = ("kernel", "operator", "model", "training")
 TOLERATED = 1.05
 """So much slower than somebody else is not called slower: it is noise more often than not."""
 ROOF = 1.15

@@ -143,12 +143,15 @@ class GraphCompiler:
         if not options.emulate_precision_casts:
             schedule = keep_precision(schedule)
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
-        host = phase("host", lambda: host_program(schedule, kernels, options, self.trained))
+        host = phase("host", lambda: host_program(schedule, kernels, options))
         executable = None
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
         if options.target is None:
             executable = phase(
-                "load", lambda: build_executable(schedule, kernels, host, options, traces)
+                "load",
+                lambda: build_executable(
+                    schedule, kernels, host, options, traces, ahead=not self.keep
+                ),
             )
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured

@@ -54,6 +54,10 @@ BARE: dict[str, Callable[[GraphModule, Any], Any]] = {
 KEY = "inductor_lab_key"
 """The attribute of a captured graph that has our part of its key."""
 
+SETTINGS = {"bundled_autograd_cache": True, "force_non_lazy_backward_lowering": True}
+"""AOTAutograd's entries hold what the backend made, instead of where Inductor has it; and backwards
+are compiled while the C++ compiler is busy with their forwards."""
+
 cache_folder: Callable[[], str] = autograd_cache.cache_dir
 """Where torch keeps compiled graphs."""
 
@@ -131,9 +135,9 @@ def aot_autograd(
 
     Each compiler takes a GraphModule of ATen ops and fake example inputs, and returns a *boxed*
     function (see `torch_api.boxed`).  Without gradients only the inference compiler runs (default:
-    the forward's).  The backward compiler is called ahead, right after the forward's, for graphs
-    with symbolic sizes, and otherwise at the first `.backward()`.  With `keep_input_writes`, writes
-    to inputs are the last calls of the graph; without, AOTAutograd makes them after the call.
+    the forward's); with gradients the backward compiler is called right after the forward's, not at
+    the first `.backward()`.  With `keep_input_writes`, writes to inputs are the last calls of the
+    graph; without, AOTAutograd makes them after the call.
 
     With a `key` the compilers return a `Part`, which is kept on disk, and are not called for a
     graph that was compiled before under this key (and under torch's own, see above).
@@ -154,10 +158,10 @@ def aot_autograd(
     around = _Around(module, inputs, keeps=bool(key))
     first: Any = around.watching("forward", fw_compiler)
     with ExitStack() as stack:
+        stack.enter_context(functorch_config.patch(SETTINGS))
         if key:
             setattr(module, KEY, key)
             first = SerializableAOTDispatchCompiler(Part, first)
-            stack.enter_context(_kept_whole())
             stack.callback(_AROUND.reset, _AROUND.set(around))
         wrapped = aot_module_simplified(
             module,
@@ -254,11 +258,6 @@ def _settings() -> tuple[Any, ...]:
     )
 
 
-def _kept_whole() -> Any:
-    """AOTAutograd's entries hold what the backend made, instead of where Inductor has it."""
-    return functorch_config.patch({"bundled_autograd_cache": True})
-
-
 class _Around:
     """What is left to do around one graph in a call, learned while AOTAutograd has it compiled or
     finds it on disk.
@@ -278,8 +277,6 @@ class _Around:
         self.facts: Any = None
         self.forwards: tuple[Compiled, Trained] | None = None
         self.backwards: tuple[Compiled, Gradient] | None = None
-        self.waits = self.gradients
-        self.function: Any = None
         self.direct: Callable[..., Any] | None = None
 
     def watching(self, kind: str, compiler: Compiler) -> Compiler:
@@ -304,7 +301,6 @@ class _Around:
 
     def inference(self, compiled: Compiled, bare: bool | None) -> None:
         """A graph without gradients is compiled, or was found."""
-        self.waits = False
         if self.plain and not self.gradients and bare:
             self.direct = lambda *args: compiled(list(args))
 
@@ -314,50 +310,29 @@ class _Around:
             self.forwards = compiled, bare
 
     def backward(self, compiled: Compiled, bare: Gradient | None) -> None:
-        """So is its backward, ahead or after the first call."""
-        self.waits = False
+        """So is its backward."""
         if bare is not None:
             self.backwards = compiled, bare
-            self.settle()
-
-    def settle(self) -> None:
-        """With gradients, the call has to wait for the backward and for the first results."""
-        if self.forwards and self.backwards and self.function:
-            self.direct = direct_call(*self.forwards, *self.backwards, self.function)
-            self.forwards = self.backwards = None
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo's code calls."""
-        if self.forwards is None and not (self.keeps and self.waits):
+        if self.forwards is None or self.backwards is None:
             return self.direct or wrapped
 
         def call(*args: Any) -> Any:
             if self.direct is not None:
                 return self.direct(*args)
             results = wrapped(*args)
-            if self.function is None:
-                self.function = function_behind(results)
-                if self.function is not None and self.keeps and self.waits:
-                    _keep_what_backward_compiles(self.function)
-                self.settle()
+            function = function_behind(results)
+            if function is not None and self.forwards and self.backwards:
+                self.direct = direct_call(*self.forwards, *self.backwards, function)
+                self.forwards = self.backwards = None
             return results
 
         return call
 
 
 _AROUND: ContextVar[_Around] = ContextVar("graph in AOTAutograd's hands")
-
-
-def _keep_what_backward_compiles(function: Any) -> None:
-    """A backward that is compiled at the first `.backward()` is kept as a forward is."""
-    compile_and_run = function._backward_impl
-
-    def first(ctx: Any, given: list[Any]) -> Any:
-        function._backward_impl = staticmethod(compile_and_run)
-        with _kept_whole():
-            return compile_and_run(ctx, given)
-
-    function._backward_impl = staticmethod(first)
 
 
 def _requires_grad(given: Any) -> bool:

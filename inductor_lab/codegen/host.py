@@ -65,17 +65,10 @@ def host_program(
     schedule: Schedule,
     kernels: Sequence[Kernel],
     options: Options = DEFAULTS,
-    trained: bool = False,
 ) -> HostProgram:
-    """Write the program that runs a schedule; `kernels` holds one for each group, in order.
-
-    Results in one memory are views of one tensor, as in eager, so that a graph that goes on with
-    them may write to one.  Not where the program is `trained`, part of a function of autograd's
-    that says itself what they have to do with one another, and not with symbolic sizes, which
-    TorchDynamo could not name in a view.
-    """
+    """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
     program = schedule.program
-    writer = _Writer(schedule, pooled=options.memory_pool > 0, trained=trained)
+    writer = _Writer(schedule, pooled=options.memory_pool > 0)
     parameters = tuple(str(entry) for entry in program.inputs)
     writer.unpack(parameters)
     remaining = iter(kernels)
@@ -95,7 +88,6 @@ class _Writer:
 
     schedule: Schedule
     pooled: bool
-    trained: bool
     lines: list[Line] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
@@ -261,10 +253,10 @@ class _Writer:
         """The results of the graph as Python expressions."""
         returned = self.program.returned
         made = [v.buffer for v in views_in(returned) if v.buffer not in self.program.inputs]
-        apart = self.trained or any(isinstance(given, sympy.Basic) for given in self.program.inputs)
+        related = self.program.related_results
         whole: set[str] = set()
         for output in returned:
-            if not isinstance(output, BufferView) or apart or made.count(output.buffer) < 2:
+            if not (related and isinstance(output, BufferView) and made.count(output.buffer) > 1):
                 yield self.value(output)
                 continue
             name, layout = output.buffer, output.layout

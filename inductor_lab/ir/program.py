@@ -268,6 +268,9 @@ class LoopProgram(Shown):
     higher-order operators are given (live: they are not saved).  `ignored_inputs` are positions of
     arguments that nothing uses (their entry in `inputs` still names them).  `writes` are about the
     last of the outputs, in order: values that inputs have once the graph has run.
+
+    With `related_results`, results in one memory are views of one tensor, as in eager, so that a
+    graph that goes on with them may write to one.  Without, they are tensors of their own.
     """
 
     name: str
@@ -278,6 +281,7 @@ class LoopProgram(Shown):
     constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
     callees: Mapping[str, Callable[..., Any]] = field(default_factory=dict, metadata={"live": True})
     writes: tuple[Write, ...] = ()
+    related_results: bool = False
 
     def __repr__(self) -> str:
         nests = len(self.nests)

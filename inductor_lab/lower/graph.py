@@ -162,6 +162,7 @@ class _Walk:
             build.constants,
             self.callees,
             self.writes,
+            self._relates_results(),
         )
 
     # ---- one method for each kind of FX node ----
@@ -295,16 +296,18 @@ class _Walk:
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
         autograd is told that one of `x, x.detach()` has no gradient.
-
-        Without gradients it is a view of the other (see `codegen/host.py`), but for symbolic sizes,
-        which TorchDynamo could not name in a view.
         """
         output = self._output(result)
         if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output
-        if not (self.trained or self._has_symbols()):
+        if self._relates_results():
             return output
         return self._made(OPERATORS.again.default, output, output.layout, reason="alias")
+
+    def _relates_results(self) -> bool:
+        """Not within a function of autograd's, which says itself what results have to do with one
+        another, and not with symbolic sizes, which TorchDynamo could not name in a view."""
+        return not (self.trained or self._has_symbols())
 
     def _has_symbols(self) -> bool:
         return any(isinstance(given, sympy.Symbol) for given in self.inputs)

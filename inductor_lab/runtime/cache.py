@@ -108,23 +108,29 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
         if chosen
         else platformdirs.user_cache_path("inductor_lab", appauthor=False)
     )
-    try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = root.stat()
-    except OSError as problem:
-        raise CacheRefused(f"no cache directory at {root}: {problem}", todo=ELSEWHERE) from problem
-    if hasattr(os, "geteuid"):
-        if facts.st_uid != os.geteuid():
-            raise CacheRefused(
-                f"the cache directory {root} belongs to user {facts.st_uid}, "
-                f"and you are user {os.geteuid()}",
-                todo=ELSEWHERE,
-            )
-        if facts.st_mode & 0o077:
-            root.chmod(0o700)
-    if not os.access(root, os.W_OK | os.X_OK):
-        raise CacheRefused(f"the cache directory {root} cannot be written", todo=ELSEWHERE)
+    if problem := distrust(root):
+        raise CacheRefused(problem, todo=ELSEWHERE)
+    if hasattr(os, "geteuid") and root.stat().st_mode & 0o077:
+        root.chmod(0o700)
     return Cache(root)
+
+
+def distrust(folder: Path) -> str:
+    """Why code from a folder, which is made if it is missing, must not become code of this process;
+    "" if it may."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = folder.stat()
+    except OSError as problem:
+        return f"no cache directory at {folder}: {problem}"
+    if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
+        return (
+            f"the cache directory {folder} belongs to user {facts.st_uid}, "
+            f"and you are user {os.geteuid()}"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"the cache directory {folder} cannot be written"
+    return ""
 
 
 def checksum(entry: Path) -> str:

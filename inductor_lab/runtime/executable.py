@@ -9,6 +9,7 @@ import copy
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from inductor_lab.codegen.cpp import by_name, translation_unit
@@ -19,7 +20,8 @@ from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins, integer_divisors
 from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
 from inductor_lab.ir.program import Scatter
 from inductor_lab.options import Options
-from inductor_lab.runtime.library import Library, build_library, place_of
+from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.runtime.library import Library, library_builder, place_of
 from inductor_lab.runtime.pool import POOL
 from inductor_lab.schedule.result import Group, Schedule
 from inductor_lab.torch_api import mark_boxed
@@ -30,7 +32,7 @@ class Executable:
     """A compiled graph that can be called with a list of its inputs, which it empties.
 
     call      the host program's `call`
-    library   the C++ kernels' library; None if there are none
+    library   the C++ kernels' library; None if there are none, or it is made ahead
     written   positions of the inputs that a call writes to
     """
 
@@ -66,30 +68,61 @@ def build_executable(
     host: HostProgram,
     options: Options,
     traces: Mapping[str, str] | None = None,
+    ahead: bool = False,
 ) -> Executable:
     """Compile and load the kernels, and make the host program callable.
 
-    `traces` maps FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler,
-    CompileFailed, CacheRefused; the result raises IndexOutOfRange where eager raises IndexError.
+    With `ahead` the C++ compiler works in a thread, and the first call waits for it.  `traces` maps
+    FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler, CacheRefused
+    and CompileFailed (ahead: at the first call); the result raises IndexOutOfRange where eager
+    raises IndexError.
     """
     traces = traces or {}
-    name = schedule.program.name
-    cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
+    program = schedule.program
+    POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
+    namespace: dict[str, Any] = {**program.constants, **program.callees}
+    for kernel in {kernel.name: kernel for kernel in kernels}.values():
+        if kernel.language == "triton":
+            namespace[kernel.name] = _triton_function(kernel)
     library = None
+    cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
     if cpp:
         unit = translation_unit(cpp)
-        library = build_library(unit, name, cache=options.cache, traces=traces)
-    POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
-    program = schedule.program
-    namespace: dict[str, Any] = {**program.constants, **program.callees}
-    for name, twins in by_name(kernels).items():
-        if library is not None and twins[0].language == "cpp":
-            namespace[name] = cpp_function(library, twins, traces)
+        build = library_builder(unit, program.name, cache=options.cache, traces=traces)
+        if ahead:
+            namespace.update(_waiting(Ahead(build), cpp, traces, namespace))
         else:
-            namespace[name] = _triton_function(twins[0])
-    exec(compile(str(host), f"<host program {name}>", "exec"), namespace)
+            library = build()
+            namespace.update(_cpp_functions(library, cpp, traces))
+    exec(compile(str(host), f"<host program {program.name}>", "exec"), namespace)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
     return Executable(host, library, mark_boxed(namespace["call"]), written)
+
+
+Functions = dict[str, Callable[..., Any]]
+
+
+def _cpp_functions(
+    library: Library, kernels: Sequence[Kernel], traces: Mapping[str, str]
+) -> Functions:
+    twins_by_name = by_name(kernels).items()
+    return {name: cpp_function(library, twins, traces) for name, twins in twins_by_name}
+
+
+def _waiting(
+    library: Ahead[Library],
+    kernels: Sequence[Kernel],
+    traces: Mapping[str, str],
+    namespace: Functions,
+) -> Functions:
+    """In place of the kernels in a namespace: whichever is called first waits for the library, puts
+    all kernels in their places, and goes on as the one that it stands for."""
+
+    def first(name: str, *args: Any) -> Any:
+        namespace.update(_cpp_functions(library.wait(), kernels, traces))
+        return namespace[name](*args)
+
+    return {kernel.name: partial(first, kernel.name) for kernel in kernels}
 
 
 def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str, str]) -> Any:

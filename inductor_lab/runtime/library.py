@@ -6,7 +6,7 @@ import ctypes
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,25 +43,37 @@ def build_library(
     `traces` maps FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler,
     CompileFailed and CacheRefused.
     """
+    return library_builder(unit, name, cache=cache, traces=traces)()
+
+
+def library_builder(
+    unit: Code, name: str, *, cache: bool = True, traces: Mapping[str, str] | None = None
+) -> Callable[[], Library]:
+    """`build_library` for later, in any thread.  What it needs is looked for now: raises NoCompiler
+    and CacheRefused; a call raises CompileFailed."""
     toolchain = find_toolchain()
+    kept = open_cache() if cache else None
     text = str(unit)
 
-    def build(folder: Path) -> None:
+    def compile_in(folder: Path) -> None:
         source = folder / SOURCE
         source.write_text(text, encoding="utf-8")
         attempt = toolchain.compile(source, folder / LIBRARY)
         if attempt.status != 0:
-            kept = open_cache().keep_failed(name, text)
-            raise refusal(toolchain, attempt, unit, kept, traces or {})
+            failed = open_cache().keep_failed(name, text)
+            raise refusal(toolchain, attempt, unit, failed, traces or {})
 
-    if cache:
-        entry = open_cache().entry((text, toolchain.identity), build)
-        return Library(entry / LIBRARY, ctypes.CDLL(str(entry / LIBRARY)))
-    # Windows cannot delete a library that is loaded
-    temporary = tempfile.TemporaryDirectory(prefix="inductor_lab-", ignore_cleanup_errors=True)
-    build(Path(temporary.name))
-    path = Path(temporary.name) / LIBRARY
-    return Library(path, ctypes.CDLL(str(path)), temporary)
+    def build() -> Library:
+        if kept is not None:
+            entry = kept.entry((text, toolchain.identity), compile_in)
+            return Library(entry / LIBRARY, ctypes.CDLL(str(entry / LIBRARY)))
+        # Windows cannot delete a library that is loaded
+        folder = tempfile.TemporaryDirectory(prefix="inductor_lab-", ignore_cleanup_errors=True)
+        compile_in(Path(folder.name))
+        path = Path(folder.name) / LIBRARY
+        return Library(path, ctypes.CDLL(str(path)), folder)
+
+    return build
 
 
 def refusal(

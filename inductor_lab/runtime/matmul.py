@@ -31,6 +31,7 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.library_ops import onednn_knows
 from inductor_lab.options import Options
+from inductor_lab.runtime.ahead import wait_for_all
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.packing import LIBRARIES, LINEAR, aten, onednn
 from inductor_lab.runtime.toolchain import cpu_identity
@@ -234,6 +235,7 @@ def measured(op: str, product: Product) -> Choice:
 def timed(product: Product) -> dict[str, float]:
     """Seconds of the quickest of some calls of each way, in turns, on random matrices."""
     took: dict[str, list[float]] = {}
+    wait_for_all()
     with without_modes(), torch.no_grad():
         ways = ways_of(product)
         begin = time.perf_counter()

@@ -23,6 +23,7 @@ from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import NoCompiler
 from inductor_lab.options import Options
+from inductor_lab.runtime.cache import distrust
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.toolchain import find_toolchain
 from inductor_lab.schedule.result import Schedule
@@ -52,23 +53,12 @@ def warm_key(options: Options, parameters: Iterable[int]) -> str:
         compiler = find_toolchain().identity
     except NoCompiler:
         return ""
-    if not _is_ours(Path(torch_aot.cache_folder())):
+    folder = Path(torch_aot.cache_folder())
+    if distrust(folder) or (hasattr(os, "geteuid") and folder.stat().st_mode & stat.S_IWOTH):
         return ""
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     facts = (compiler_itself(), options, sorted(parameters), threads, precision, compiler)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
-
-
-def _is_ours(folder: Path) -> bool:
-    """May what lies in a folder become code of this process?"""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = folder.stat()
-    except OSError:
-        return False
-    return not hasattr(os, "geteuid") or (
-        facts.st_uid == os.geteuid() and not facts.st_mode & stat.S_IWOTH
-    )
 
 
 @functools.cache

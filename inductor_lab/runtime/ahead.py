@@ -1,0 +1,56 @@
+"""What is made ahead, in a thread of its own, while Python goes on.
+
+The C++ compiler is a program of its own: it works on a graph's kernels while Python traces, lowers
+and schedules the next graph (a forward's while its backward is lowered).
+
+Inductor: `async_compile.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+NAME = "inductor_lab, made ahead"
+
+
+class Ahead(Generic[T]):
+    """The value of `make()`, which a thread has begun to make."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make, self._process = make, os.getpid()
+        self._made: list[T] = []
+        self._problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=NAME)
+        self._thread.start()
+
+    def wait(self) -> T:
+        """The value; raises what `make` has raised.
+
+        It is made here and now if that was Ctrl-C's doing, or if this is a forked process, which
+        has no such thread.
+        """
+        if os.getpid() == self._process:
+            self._thread.join()
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
+        if not self._made:
+            self._made.append(self._make())
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._make())
+        except BaseException as problem:  # for whoever waits
+            self._problem = problem
+
+
+def wait_for_all() -> None:
+    """Until nothing is made ahead: what is timed next has the processor for itself."""
+    for thread in threading.enumerate():
+        if thread.name == NAME:
+            thread.join()

@@ -1,0 +1,121 @@
+"""What is made ahead in a thread: values, problems, forks, and libraries of C++ kernels."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.errors import CompileFailed
+from inductor_lab.runtime.ahead import NAME, Ahead, wait_for_all
+
+
+def test_it_is_made_once_in_a_thread_of_its_own() -> None:
+    may_end, threads = threading.Event(), []
+
+    def make() -> str:
+        threads.append(threading.current_thread().name)
+        assert may_end.wait(60)
+        return "made"
+
+    ahead = Ahead(make)
+    assert not ahead._made, "nobody has waited for it"
+    may_end.set()
+    assert ahead.wait() == ahead.wait() == "made"
+    assert threads == [NAME]
+
+
+def test_a_problem_is_told_and_the_next_wait_tries_again() -> None:
+    answers = iter([ValueError("the first time"), "the second time"])
+
+    def make() -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    ahead = Ahead(make)
+    with pytest.raises(ValueError, match="the first time"):
+        ahead.wait()
+    assert ahead.wait() == "the second time"
+
+
+def test_waiting_for_all() -> None:
+    may_end = threading.Event()
+    several = [Ahead(may_end.wait) for _ in range(3)]
+    threading.Timer(0.2, may_end.set).start()
+    wait_for_all()
+    assert all(ahead._made == [True] for ahead in several)
+
+
+def _compiled(fn: Any, **options: Any) -> Any:
+    torch._dynamo.reset()
+    return lab.compile(fn, **options)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_does_not_wait_for_a_thread_that_it_lacks() -> None:
+    may_end, processes = threading.Event(), multiprocessing.get_context("fork")
+    ahead = Ahead(lambda: may_end.wait(60))
+    ours, theirs = processes.Pipe(duplex=False)
+
+    def in_child() -> None:
+        may_end.set()
+        theirs.send(ahead.wait())
+
+    child = processes.Process(target=in_child)
+    child.start()
+    assert ours.poll(60) and ours.recv() is True
+    may_end.set()
+    child.join()
+    assert ahead.wait() is True
+
+
+def test_forward_and_backward_are_compiled_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The C++ compiler ends with an error unless another one runs beside it."""
+    slow = tmp_path / "slow-g++"
+    slow.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--version*) exec g++ --version;; esac\n'
+        f'touch {tmp_path}/begun.$$\n'
+        "for turn in $(seq 600); do\n"
+        f'    [ $(ls {tmp_path}/begun.* | wc -l) -ge 2 ] && exec g++ "$@"\n'
+        "    sleep 0.1\n"
+        "done\n"
+        'echo "kernel.cpp:1:1: error: alone" >&2; exit 1\n'
+    )
+    slow.chmod(0o755)
+    monkeypatch.setenv("CXX", str(slow))
+    x = torch.randn(100, requires_grad=True)
+    ours = _compiled(lambda x: x.sin() * 2)
+    ours(x).sum().backward()
+    torch.testing.assert_close(x.grad, 2 * x.detach().cos())
+
+
+def test_a_library_that_is_not_to_be_had_is_told_at_the_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each one, until the compiler works."""
+    broken = tmp_path / "broken-g++"
+    broken.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--version*) exec g++ --version;; esac\n'
+        f'[ -e {tmp_path}/mended ] && exec g++ "$@"\n'
+        'echo "kernel.cpp:1:1: error: not today" >&2; exit 1\n'
+    )
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    ours, x = _compiled(lambda x: x.sin() * 3), torch.randn(100)
+    for _ in range(2):
+        with pytest.raises(CompileFailed, match="not today"):
+            ours(x)
+    (tmp_path / "mended").touch()
+    torch.testing.assert_close(ours(x), x.sin() * 3)
