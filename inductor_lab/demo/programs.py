@@ -121,7 +121,9 @@ def small_gpt2() -> tuple[torch.nn.Module, torch.Tensor]:
         bos_token_id=0,
         eos_token_id=0,
     )
-    return GPT2LMHeadModel(config).train(), torch.randint(0, 1000, (4, 64))
+    model = GPT2LMHeadModel(config).train()
+    model.loss_type = "ForCausalLM"  # it asks for this in a warning, which TorchDynamo stops at
+    return model, torch.randint(0, 1000, (4, 64))
 
 
 def gpt2_loss() -> tuple[Callable[..., Any], tuple[Any, ...]]:
