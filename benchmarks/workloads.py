@@ -106,6 +106,17 @@ def _int8_arguments() -> tuple[torch.Tensor, ...]:
     return _floats(32, 4096), w, torch.full((4096, 1), 0.01)
 
 
+def int4_row(x: torch.Tensor, pairs: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """A row times weights of four bits, two in a byte; each 128 of them have a scale."""
+    nibbles = torch.stack((pairs & 15, pairs >> 4), -1).reshape(len(pairs), -1, 128)
+    return x @ ((nibbles.float() - 8) * scale).reshape(len(pairs), -1).t()
+
+
+def _int4_arguments() -> tuple[torch.Tensor, ...]:
+    pairs = (_floats(4096, 2048) * 40 + 128).clamp(0, 255).to(torch.uint8)
+    return _floats(1, 4096), pairs, torch.full((4096, 32, 1), 0.01)
+
+
 def adam_step() -> Built:
     """Adam's step over the 148 tensors of a transformer of 12 layers, 3 M numbers."""
     width, layers = 128, 12
@@ -197,6 +208,7 @@ OPERATORS = (
              lambda: (_floats(1_000_000), torch.arange(1_000_000) % 1000)),
     operator("attention written out (8, 512, 64)", attention,
              lambda: tuple(_floats(8, 512, 64) for _ in range(3))),
+    operator("int4 dequantize + matmul (1, 4096, 4096)", int4_row, _int4_arguments),
     operator("pad, reflect (8, 64, 112, 112)", lambda x: F.pad(x, (1, 1, 1, 1), "reflect"),
              lambda: (_floats(8, 64, 112, 112),)),
     operator("pad, replicate (8, 64, 112, 112)", lambda x: F.pad(x, (1, 1, 1, 1), "replicate"),

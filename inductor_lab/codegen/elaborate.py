@@ -94,6 +94,8 @@ class Elaborator:
                 return self._load(expr, buffer, index, origins)
             case IndexValue(index, dtype):
                 place = self.resolved(index, origins)
+                if isinstance(place.constant, int) and not (place.terms or dtype.is_floating_point):
+                    return Const(place.constant, dtype)
                 if place.is_affine:
                     return IndexValue(place, dtype)
                 return self._bind(IndexValue(place, dtype), self._index_depth(place), origins)
@@ -172,8 +174,8 @@ class Elaborator:
     def _masked(self, expr: Masked, origins: Origins) -> Expr:
         mask = self.value(expr.mask, origins)
         other = self.value(expr.other, origins)
-        if mask == Const(True, torch.bool):
-            return self.value(expr.body, origins)
+        if isinstance(mask, Const):
+            return self.value(expr.body, origins) if mask.value else other
         known = self._find(("masked", mask, expr.body, other))
         if known is not None:
             return known

@@ -1,8 +1,9 @@
 """Matrix products, convolutions and attention: ATen does them, on purpose.
 
 One product is ours: a row times a matrix that is made on the fly of less than its own bytes, which
-is what weights kept in int8 are.  It takes as long as reading the matrix does; as a loop
-nest it reads what the matrix is made of, which is never written out.
+is what weights kept in int8 or int4 are.  It takes as long as reading the matrix does; as a loop
+nest it reads what the matrix is made of, which is never written out.  Of two weights in one byte
+the nest makes both in one turn.
 
     row[1, 4096] @ (w.to(float32) * scale)[4096, 4096]
       →   buf2[i0, i1] : f32  = sum over r0<4096 of mul(row[0, r0], buf1[i1, r0])
@@ -13,23 +14,27 @@ Inductor: `kernel/mm.py`, `kernel/conv.py`; there templates compete with ATen, h
 
 from __future__ import annotations
 
+import functools
 from functools import partial
-from math import prod
+from math import lcm, prod
 from typing import Any
 
 import torch
 
 from inductor_lab.ir.expr import Expr, Masked
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, is_int
 from inductor_lab.ir.program import Pointwise, read_by
 from inductor_lab.library_ops import OWN_CONVOLUTION
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.extern import call
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, axes_of, identity
+from inductor_lab.lower.tensor import TensorValue, by_stride, flatten, identity, is_dense, layout_of
 
 aten = torch.ops.aten
+
+MOST_TOGETHER = 4
+"""Weights of two bits in one byte; more terms would hardly fit in registers."""
 
 
 def _library(op: Any, build: Builder, *args: Any, **kwargs: Any) -> Any:
@@ -76,15 +81,24 @@ def _row_times(
     fixed = all(isinstance(size, int) for size in (*a.shape, *b.shape))
     if not fixed or facts.device != "cpu" or facts.dtype not in (torch.float32, torch.bfloat16):
         return None
-    if a.shape[0] != 1 or a.shape[1] < 2 or not _made_of_less(build, b):
+    columns = _columns(build, b)
+    if a.shape[0] != 1 or a.shape[1] < 2 or columns is None:
         return None
-    along = Index.of(axes_of(b.shape)[0])
-    if b.index[-1] != along or build.buffers[b.buffer].layout.stride[-1] != 1:
-        return None  # the sums would go across its rows
-    wide, (row, column), k = accumulator(facts.dtype), identity(facts.shape), Axis("r0", a.shape[1])
-    factors = (build.load(a, (row, Index.of(k))), build.load(b, (Index.of(k), column)))
-    product = build.op("mul", *(build.convert(factor, wide) for factor in factors))
-    total = build.reduction("sum", product, (k,), facts.having(wide))
+    together = _made_of_less(build, columns)
+    if not together:
+        return None
+    wide, (row, column) = accumulator(facts.dtype), identity(facts.shape)
+    *outer, length = columns.shape[1:]
+    space = tuple(Axis(f"r{n}", size) for n, size in enumerate((*outer, length // together)))
+    *around, within = map(Index.of, space)
+    terms = []
+    for part in range(together):
+        at = (*around, within * together + part)
+        load = build.load(a, (row, flatten(at, columns.shape[1:])))
+        factors = (load, build.load(columns, (column, *at)))
+        terms.append(build.op("mul", *(build.convert(factor, wide) for factor in factors)))
+    product = functools.reduce(partial(build.op, "add"), terms)
+    total = build.reduction("sum", product, space, facts.having(wide))
     if bias is None and wide == facts.dtype:
         return total
     value = build.load(total, (row, column))
@@ -94,28 +108,47 @@ def _row_times(
     return build.pointwise(value, facts)
 
 
-def _made_of_less(build: Builder, value: TensorValue) -> bool:
-    """Does what a tensor is computed from, element by element, have fewer bytes than itself?"""
+def _columns(build: Builder, b: TensorValue) -> TensorValue | None:
+    """The columns of `b`, each in the shape in which it was computed ([groups, elements] where each
+    group has a scale of its own); None if they are not computed one after the other."""
+    buffer = build.buffers[b.buffer]
+    layout = layout_of(b, buffer)
+    whole = TensorValue.of(buffer)
+    in_rows = layout is not None and layout.stride == (1, b.shape[0]) and layout.offset == 0
+    if not in_rows or not is_dense(buffer.layout) or whole.shape[:1] != b.shape[1:]:
+        return None
+    return whole if by_stride(buffer.layout) == list(range(whole.ndim)) else None
+
+
+def _made_of_less(build: Builder, value: TensorValue) -> int:
+    """How many elements are made together (two of four bits) where a tensor is computed, element by
+    element, from fewer bytes than it has itself; otherwise 0."""
     makers = {step.buffer: step for step in build.steps if isinstance(step, Pointwise)}
-    leaves, waiting, seen = 0, [value.buffer], set[str]()
+    leaves, together, waiting, seen = 0, 1, [value.buffer], set[str]()
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
         if name in makers:
-            if not all(map(_is_plain, makers[name].body.walk())):
-                return False
+            together = lcm(together, *map(_period, makers[name].body.walk()))
             waiting.extend(read_by(makers[name]))
         else:
             leaves += _nbytes(build, name)
-    return value.buffer in makers and leaves < _nbytes(build, value.buffer)
+    less = value.buffer in makers and leaves < _nbytes(build, value.buffer)
+    even = together <= MOST_TOGETHER and is_int(value.shape[-1] % together, 0)
+    return together if less and even else 0
 
 
-def _is_plain(node: Expr) -> bool:
-    """Can a vector of neighbours be computed of vectors of neighbours?  Not out of packed pairs."""
+def _period(node: Expr) -> int:
+    """After how many neighbours a node that is computed for each of them is the same again."""
     atoms = [atom for index in node.indices() for atom, _ in index.terms]
-    return not isinstance(node, Masked) and all(isinstance(atom, Axis) for atom in atoms)
+    if not all(isinstance(atom, Axis | Quotient | Remainder) for atom in atoms):
+        return MOST_TOGETHER + 1
+    periods = [atom.divisor for atom in atoms if isinstance(atom, Quotient | Remainder)]
+    if isinstance(node, Masked):
+        periods += [axis.size for axis in node.mask.axes()]
+    return lcm(*(size if isinstance(size, int) else MOST_TOGETHER + 1 for size in periods))
 
 
 def _nbytes(build: Builder, name: str) -> int:

@@ -32,14 +32,44 @@ def shifted(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.T
     return x @ ((w.to(x.dtype) - 3) * scale[:, None]).t()
 
 
+def halves(w: torch.Tensor) -> torch.Tensor:
+    """Two weights of four bits for each one of eight."""
+    low, high = (w & 15) - 8, (w >> 4) & 15
+    return torch.stack((low, high), -1).reshape(N, 2 * K)
+
+
+def pairs(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    return torch.nn.functional.linear(torch.cat((x, x), 1), halves(w).to(x.dtype), bias)
+
+
+def groups(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    """Each run of 24 weights has a scale of its own."""
+    weight = w.reshape(N, -1, 24).to(x.dtype) * (scale[:, None] * bias[:4])[..., None]
+    return x @ weight.reshape(N, K).t()
+
+
+def groups_of_pairs(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    weight = halves(w).reshape(N, -1, 32).to(x.dtype) * scale[:, None, None]
+    return torch.nn.functional.linear(torch.cat((x, x), 1), weight.reshape(N, 2 * K)) + bias
+
+
+def quarters(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    """Four weights of two bits in each byte."""
+    parts = torch.stack([(w >> shift) & 3 for shift in (0, 2, 4, 6)], -1).reshape(N, 4 * K)
+    return torch.nn.functional.linear(torch.cat((x, x, x, x), 1), parts.to(x.dtype) - 1.5)
+
+
+FUSED = [scaled, scaled_after, shifted, pairs, groups, groups_of_pairs]
+
+
 def calls_of(function: Callable[..., torch.Tensor], tensors: Given) -> list[str]:
     part = lab.inspect(function, *tensors).graphs[0].forward
     return [step.op for step in part.schedule.steps if isinstance(step, ExternCall)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("function", [scaled, scaled_after, shifted])
-def test_a_row_times_int8_weights(function: Callable[..., torch.Tensor], dtype: torch.dtype):
+@pytest.mark.parametrize("function", FUSED)
+def test_a_row_times_weights_of_few_bits(function: Callable[..., torch.Tensor], dtype: torch.dtype):
     tensors = given(dtype=dtype)
     c = lab.inspect(function, *tensors)
     part = c.graphs[0].forward
@@ -54,19 +84,35 @@ def test_a_row_times_int8_weights(function: Callable[..., torch.Tensor], dtype: 
         torch.testing.assert_close(found, c.result, rtol=1e-5 if bound < 1e-5 else 1e-2, atol=1e-3)
 
 
+def test_weights_of_two_bits() -> None:
+    tensors = given()
+    assert calls_of(quarters, tensors) == []
+    exact = quarters(*(t.double() if t.is_floating_point() else t for t in tensors))
+    torch.testing.assert_close(
+        lab.inspect(quarters, *tensors).result.double(), exact, rtol=1e-5, atol=1e-4
+    )
+
+
 def across(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
     return x @ (w.t().contiguous().to(x.dtype) * scale)
 
 
-def pairs(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
-    halves = torch.stack((w & 15, w >> 4), -1).reshape(N, 2 * K)
-    return torch.nn.functional.linear(torch.cat((x, x), 1), halves.to(x.dtype))
+def side_by_side(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    """The low halves first: the columns are not made of neighbours."""
+    weight = torch.cat((w & 15, w >> 4), 1)
+    return torch.nn.functional.linear(torch.cat((x, x), 1), weight.to(x.dtype))
+
+
+def eighths(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
+    bits = torch.stack([(w >> shift) & 1 for shift in range(8)], -1).reshape(N, 8 * K)
+    return torch.nn.functional.linear(x.repeat(1, 8), bits.to(x.dtype))
 
 
 def test_the_library_multiplies_otherwise() -> None:
     assert calls_of(scaled, given(rows=2)) == ["aten.addmm.default"]
     assert calls_of(across, given()) == ["aten.mm.default"]
-    assert calls_of(pairs, given()) == ["aten.mm.default"]
+    assert calls_of(side_by_side, given()) == ["aten.mm.default"]
+    assert calls_of(eighths, given()) == ["aten.mm.default"]
     assert calls_of(scaled, given(dtype=torch.float16)) == ["aten.addmm.default"]
     x, w, _, bias = given()
     wide = w.to(torch.float32)
