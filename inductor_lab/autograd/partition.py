@@ -99,8 +99,9 @@ def _copy_before_written(forward: GraphModule, own: int) -> None:
             with forward.graph.inserting_before(output):
                 results[n] = forward.graph.call_function(aten.clone.default, (node,))
             results[n].meta = dict(node.meta)
-    output.args = (tuple(results),)
-    forward.recompile()
+    if results != list(output.args[0]):
+        output.args = (tuple(results),)
+        forward.recompile()
 
 
 def _recompute_late(backward: GraphModule, gradient: set[str]) -> None:

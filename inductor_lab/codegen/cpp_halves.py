@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.tidy import expressions, nodes_in, walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, Stmt, Store, When
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index, is_int
@@ -78,12 +78,11 @@ def rounded_as_floats(tree: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
     out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
     """
-    widened = {_widened(node) for s in walk(tree) for e in expressions(s) for node in e.walk()}
-    floats = {
-        stmt.temp: Temp(stmt.temp.name, torch.float32)
-        for stmt in walk(tree)
-        if isinstance(stmt, Let) and stmt.temp in widened and rounds(stmt.value)
-    }
+    rounded = [s.temp for s in walk(tree) if isinstance(s, Let) and rounds(s.value)]
+    if not rounded:
+        return tree
+    widened = set(map(_widened, nodes_in(tree)))
+    floats = {temp: Temp(temp.name, torch.float32) for temp in rounded if temp in widened}
 
     def value(node: Expr) -> Expr:
         if (temp := _widened(node)) in floats:

@@ -121,6 +121,8 @@ class Statements:
 
     def clauses(self, body: tuple[Stmt, ...]) -> str:
         """What a pragma before a loop over `body` must say of the status."""
+        if not self.checked:
+            return ""
         stmts = list(walk(body))
         checked = any(isinstance(s, Let) and s.temp in self.checks for s in stmts)
         checked = checked or any(map(divisors, stmts))
@@ -142,7 +144,7 @@ class Statements:
             self.stmt(stmt)
 
     def stmt(self, stmt: Stmt) -> None:
-        if not isinstance(stmt, When):
+        if self.checked and not isinstance(stmt, When):
             for divisor, origins in divisors(stmt):
                 test = f"({self.writer.operand(divisor)} == 0)"
                 self.line(f"{STATUS} |= {BY_ZERO} * {test};", origins)

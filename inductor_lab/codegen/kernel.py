@@ -13,11 +13,12 @@ from inductor_lab.codegen.tree import Stmt
 from inductor_lab.display import Shown
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.value import Value
 from inductor_lab.schedule.result import Group
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Line(Value):
     """One line of generated text and the FX nodes that it computes.
 
     `statement` is false for lines that compute nothing of the person's (braces, includes, blank).

@@ -12,7 +12,7 @@ import sympy
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tidy import nodes_in, places, walk
 from inductor_lab.codegen.tree import Loop, Stmt, Store
-from inductor_lab.ir.expr import Load, SizeValue
+from inductor_lab.ir.expr import Expr, Load, SizeValue
 from inductor_lab.ir.index import Size, given_of, sizes_in
 from inductor_lab.ir.program import Buffer
 
@@ -24,11 +24,13 @@ def kernel_parameters(
 
     A buffer that the kernel writes and reads back is an output.
     """
+    nodes = list(nodes_in(tree))
     written = {s.buffer: None for s in walk(tree) if isinstance(s, Store)}
-    read = {load.buffer: None for load in tree_loads(tree) if load.buffer not in written}
+    loads = (node.buffer for node in nodes if isinstance(node, Load))
+    read = {buffer: None for buffer in loads if buffer not in written}
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
-    return with_symbols((*ins, *outs), _sizes(tree))
+    return with_symbols((*ins, *outs), _sizes(tree, nodes))
 
 
 def with_symbols(parameters: tuple[Parameter, ...], sizes: Iterable[Size]) -> tuple[Parameter, ...]:
@@ -44,14 +46,14 @@ def tree_loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
     return (node for node in nodes_in(tree) if isinstance(node, Load))
 
 
-def _sizes(tree: tuple[Stmt, ...]) -> Iterator[Size]:
-    """Every size that the text will spell out."""
+def _sizes(tree: tuple[Stmt, ...], nodes: Iterable[Expr]) -> Iterator[Size]:
+    """Every size that the text will spell out; `nodes` are those of the values."""
     for stmt in walk(tree):
         if isinstance(stmt, Loop):
             yield stmt.axis.size
         for index in places(stmt):
             yield from sizes_in(index)
-    for node in nodes_in(tree):
+    for node in nodes:
         if isinstance(node, SizeValue):
             yield node.size
         for index in node.indices():

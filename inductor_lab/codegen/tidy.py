@@ -72,20 +72,18 @@ def places(stmt: Stmt) -> tuple[Index, ...]:
 
 
 def temps_read(stmt: Stmt) -> Iterator[Temp]:
-    """Temps that this very statement reads, in values and in gathered indices."""
-    for value in expressions(stmt):
-        yield from _temps(value)
-    for index in places(stmt):
-        yield from (node for node in values_in(index) if isinstance(node, Temp))
+    """Temps that this very statement reads, in values and in gathered indices.
 
-
-def _temps(value: Expr) -> Iterator[Temp]:
-    """Each use counts, so a value that an expression holds twice comes twice (`walk` would not)."""
-    if isinstance(value, Temp):
-        yield value
-    for child in value.children():
-        yield from _temps(child)
-    for index in value.indices():
+    Each use counts, so a value that an expression holds twice comes twice (`walk` would not).
+    """
+    waiting, indices = list(expressions(stmt)), list(places(stmt))
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Temp):
+            yield value
+        waiting += value.children()
+        indices += value.indices()
+    for index in indices:
         yield from (node for node in values_in(index) if isinstance(node, Temp))
 
 

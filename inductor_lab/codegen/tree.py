@@ -17,6 +17,7 @@ import torch
 
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
 from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.value import Value
 
 
 class LoopKind(Enum):
@@ -41,7 +42,7 @@ class LoopKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Value):
     """`temp = value`, visible to the end of the enclosing body."""
 
     temp: Temp

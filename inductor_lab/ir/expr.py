@@ -16,8 +16,9 @@ from typing import TypeAlias, cast
 
 import torch
 
-from inductor_lab.ir.index import Axis, Gathered, Index, Quotient, Remainder, Size
+from inductor_lab.ir.index import Axis, Gathered, Index, Size
 from inductor_lab.ir.ops import DIVIDING
+from inductor_lab.ir.value import Value
 
 Origins: TypeAlias = frozenset[str]
 """Names of FX nodes, in the graph that was lowered."""
@@ -25,7 +26,7 @@ Origins: TypeAlias = frozenset[str]
 NO_ORIGINS: Origins = frozenset()
 
 
-class _Tree:
+class _Tree(Value):
     """What every expression can do; subclasses are frozen dataclasses with a `dtype`."""
 
     __slots__ = ()
@@ -66,6 +67,9 @@ class _Tree:
 
     def substitute(self, axes: Mapping[Axis, Index]) -> Expr:
         """The same value at another place: every axis replaced by the index given for it."""
+        axes = {axis: at for axis, at in axes.items() if at != Index.of(axis)}
+        if not axes:
+            return cast("Expr", self)
         done: dict[int, Expr] = {}
 
         def rebuild(node: Expr) -> Expr:
@@ -243,5 +247,5 @@ def values_in(index: Index) -> Iterator[Expr]:
     for atom, _ in index.terms:
         if isinstance(atom, Gathered):
             yield atom.value
-        elif isinstance(atom, Quotient | Remainder):
+        elif not isinstance(atom, Axis):
             yield from values_in(atom.dividend)

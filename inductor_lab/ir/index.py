@@ -11,12 +11,14 @@ this with sympy throughout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, TypeAlias
 
 import sympy
+
+from inductor_lab.ir.value import Value
 
 if TYPE_CHECKING:
     from inductor_lab.ir.expr import Expr
@@ -26,7 +28,7 @@ Size: TypeAlias = "int | sympy.Expr"
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Value):
     """One loop variable; it runs over 0 <= name < size."""
 
     name: str
@@ -34,7 +36,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(Value):
     """floor(dividend / divisor), divisor > 0."""
 
     dividend: Index
@@ -42,7 +44,7 @@ class Quotient:
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(Value):
     """dividend mod divisor, in 0 <= r < divisor."""
 
     dividend: Index
@@ -50,7 +52,7 @@ class Remainder:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Value):
     """An index that is a value of the program, such as a token id.
 
     `size` is the length of the dimension it indexes.  The value is already wrapped: where the
@@ -65,7 +67,7 @@ Atom: TypeAlias = "Axis | Quotient | Remainder | Gathered"
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class Index(Value):
     """`sum(coefficient * atom) + constant`, with terms in a canonical order.
 
     Build one with `Index.of`, `Index.constant_of` or arithmetic; the constructor does not
@@ -213,6 +215,14 @@ def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
     if len(collected) > 1:
         return Index(tuple(sorted(collected.items(), key=_order)), constant)
     return Index(tuple(collected.items()), constant)
+
+
+def dot(place: Sequence[Index], strides: Sequence[Size], offset: Size) -> Index:
+    """`offset + sum(place[d] * strides[d])`."""
+    parts = [index * stride for index, stride in zip(place, strides, strict=True)]
+    for part in parts:
+        offset = add_sizes(offset, part.constant)
+    return linear((term for part in parts for term in part.terms), offset)
 
 
 def _order(term: tuple[Atom, Size]) -> tuple[int, str]:

@@ -19,8 +19,9 @@ import sympy
 import torch
 
 from inductor_lab.display import Shown
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
-from inductor_lab.ir.index import Axis, Index, Size, add_sizes, mul_sizes, product, sizes_in
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, SizeValue, values_in
+from inductor_lab.ir.index import Axis, Index, Size, add_sizes, dot, mul_sizes, product, sizes_in
+from inductor_lab.ir.value import Value
 
 
 class BufferKind(Enum):
@@ -33,7 +34,7 @@ class BufferKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Value):
     """Sizes and strides in elements; element `i` is at `offset + sum(i[d] * stride[d])`."""
 
     size: tuple[Size, ...]
@@ -63,14 +64,11 @@ class Layout:
 
     def element(self, place: Sequence[Index]) -> Index:
         """The element of the storage at a place, which has an index for each dimension."""
-        total = Index.constant_of(self.offset)
-        for index, stride in zip(place, self.stride, strict=True):
-            total = total + index * stride
-        return total
+        return dot(place, self.stride, self.offset)
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Value):
     """Named storage on one device (`"cpu"`, `"cuda:0"`)."""
 
     name: str
@@ -93,7 +91,7 @@ class BufferView:
     layout: Layout
 
 
-class _OverAxes:
+class _OverAxes(Value):
     """A nest that visits the points of `axes` and nothing else at each of them."""
 
     __slots__ = ()
@@ -337,7 +335,9 @@ def read_by(step: Step) -> frozenset[str]:
     if isinstance(step, ExternCall):
         return frozenset(view.buffer for view in step.views)
     base = frozenset([step.base] if isinstance(step, Scatter) else ())
-    return base | frozenset(load.buffer for root in step.roots for load in root.loads())
+    return base | frozenset(
+        [node.buffer for root in step.roots for node in root.walk() if isinstance(node, Load)]
+    )
 
 
 def written_by(step: Step) -> tuple[str, ...]:

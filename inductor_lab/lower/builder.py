@@ -147,17 +147,21 @@ class Builder:
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
         """Device → its seed, and how many numbers were drawn with it so far."""
         self._computed = 0
+        self._result: Facts | None = None
 
     def begin(self, node: torch.fx.Node) -> None:
         """From here on everything that is made comes from `node`."""
         self.node, self.origins = node, frozenset((node.name,))
+        self._result = None
 
     # ---- the node at hand ----
 
     @property
     def result(self) -> Facts:
         """The facts of the node's (only) tensor result."""
-        return Facts.of(self.node.meta["val"])
+        if self._result is None:
+            self._result = Facts.of(self.node.meta["val"])
+        return self._result
 
     @property
     def results(self) -> tuple[Facts | None, ...]:

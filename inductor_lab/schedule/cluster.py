@@ -123,7 +123,8 @@ class Cluster:
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """Buffers that the kernel reads from memory."""
-        return tuple(b for b in self.loads if b not in self.inlined and b not in self.made)
+        loaded = dict.fromkeys(b for member in self.members for b in member.loads)
+        return tuple(b for b in loaded if b not in self.inlined and b not in self.made)
 
     @cached_property
     def bytes_read(self) -> int:

@@ -6,7 +6,7 @@ how many times the loop evaluates it (that is work, if the buffer is not loaded 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -106,14 +106,17 @@ def access(place: Place, loops: tuple[Axis, ...], buffer: Buffer) -> Access:
         reached *= hint(axis.size)
         if axis in used:
             evaluations = reached
-    return Access(min(points, _volume(box)), tuple(box), evaluations)
+    elements = min(points, _volume(box), storage_elements(buffer.layout))
+    return Access(elements, tuple(box), evaluations)
 
 
-def touched(accesses: Iterable[Access], buffer: Buffer) -> int:
+def touched(accesses: Sequence[Access], buffer: Buffer) -> int:
     """Elements of a buffer that several loads touch together; the same range counts once.
 
     Different ranges are added up and never exceed the box around them or the storage.
     """
+    if len(accesses) == 1:
+        return accesses[0].elements
     boxes: dict[Box, int] = {}
     for one in accesses:
         boxes[one.box] = max(one.elements, boxes.get(one.box, 0))

@@ -63,10 +63,10 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
 
 def live_steps(program: LoopProgram) -> tuple[Step, ...]:
     """The extern calls, and the nests that an output or an extern call needs."""
-    needed = program.leaving
+    needed = set(program.leaving)
     live: list[Step] = []
     for step in reversed(program.steps):
-        if isinstance(step, ExternCall) or needed.intersection(written_by(step)):
+        if isinstance(step, ExternCall) or not needed.isdisjoint(written_by(step)):
             live.append(step)
             needed |= read_by(step)
     return tuple(reversed(live))

@@ -73,9 +73,10 @@ def recompute_work(pair: Pair) -> str | None:
         return None
     facts = pair.first.members[0].facts
     extra = pair.merged.flops_again(facts)
+    if extra <= FREE_FLOPS + FLOPS_PER_BYTE * max(pair.saved, 0):
+        return None
     work = pair.merged.flops + (0 if pair.evaluated_on_demand else extra)
-    spare = work <= SPARE_FLOPS_PER_BYTE * pair.merged.bytes
-    if spare or extra <= FREE_FLOPS + FLOPS_PER_BYTE * max(pair.saved, 0):
+    if work <= SPARE_FLOPS_PER_BYTE * pair.merged.bytes:
         return None
     return (
         f"{extra:,} more flops, because {pair.producer} is read again and again, "

@@ -15,9 +15,13 @@ from inductor_lab.errors import UnknownName
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.index import Axis
 from inductor_lab.ir.program import ExternCall, LoopProgram, Nest, Pointwise
+from inductor_lab.ir.value import Value
 
 Choice: TypeAlias = Literal["rules", "forced", "forbidden", "disabled"]
 """Who decided on a pair: the rules, or the options."""
+
+Kind: TypeAlias = Literal["legality", "profit"]
+"""Must a rule hold, or should it?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,12 @@ class Verdict:
     """One rule's answer for one pair; `reason` is None where the rule has nothing against it."""
 
     rule: str
-    kind: Literal["legality", "profit"]
+    kind: Kind
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Value):
     """Were two nests put into one group, and what did every rule say?
 
     A producer and its consumer are fused vertically, two that read the same data horizontally, and

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias, TypeVar
 
 from inductor_lab.ir.index import Axis
@@ -15,7 +16,7 @@ from inductor_lab.ir.program import Buffer
 from inductor_lab.ir.rules import rule_of
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.result import Choice, Verdict
+from inductor_lab.schedule.result import Choice, Kind, Verdict
 
 Placement: TypeAlias = Literal["inlined", "copied", "stored", "siblings"]
 
@@ -84,12 +85,22 @@ def judged(
     choice: Choice,
 ) -> tuple[tuple[Verdict, ...], bool]:
     """Ask every rule, then let the options have the last word: the verdicts, and is it fused?"""
-    verdicts = [Verdict(name, "legality", rule(subject)) for name, rule in legality.items()]
+    verdicts = [_verdict(name, "legality", rule(subject)) for name, rule in legality.items()]
     legal = all(verdict.reason is None for verdict in verdicts)
     asked = [(name, rule) for name, rule in profit.items() if name not in options.off]
-    verdicts += [Verdict(name, "profit", rule(subject)) for name, rule in asked]
+    verdicts += [_verdict(name, "profit", rule(subject)) for name, rule in asked]
     wanted = choice == "forced" or all(verdict.reason is None for verdict in verdicts)
     return tuple(verdicts), legal and wanted and choice in ("rules", "forced")
+
+
+def _verdict(rule: str, kind: Kind, reason: str | None) -> Verdict:
+    return _passed(rule, kind) if reason is None else Verdict(rule, kind, reason)
+
+
+@cache
+def _passed(rule: str, kind: Kind) -> Verdict:
+    """Most rules have nothing against most pairs: one value says so for all of them."""
+    return Verdict(rule, kind, None)
 
 
 def choice_on(

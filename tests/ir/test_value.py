@@ -1,0 +1,33 @@
+"""Values that another process wrote to disk."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import torch
+
+from inductor_lab.ir.expr import Load, Op
+from inductor_lab.ir.index import Axis, Index
+
+WRITE = """
+import pickle, sys, torch
+from inductor_lab.ir.expr import Load, Op
+from inductor_lab.ir.index import Axis, Index
+load = Load("x", (Index.of(Axis("i0", 4)),), torch.float32, frozenset({"sin"}))
+sys.stdout.buffer.write(pickle.dumps(Op("sin", (load,), torch.float32, frozenset({"sin"}))))
+"""
+
+
+def test_a_value_of_another_process_is_found_among_our_own() -> None:
+    """Hashes of strings are others there."""
+    load = Load("x", (Index.of(Axis("i0", 4)),), torch.float32)
+    ours = Op("sin", (load,), torch.float32)
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE], env=environment, capture_output=True, check=True
+    )
+    theirs = pickle.loads(done.stdout)
+    assert theirs in {ours}
+    assert theirs.origins == {"sin"}
+    assert theirs.args[0] in {load}
