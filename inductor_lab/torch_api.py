@@ -39,7 +39,7 @@ from torch._logging import structured as _structured
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
-from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule, _use_lazy_graph_module
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.graph import magic_methods as _infix
@@ -290,17 +290,21 @@ def extract_modules(
     num_fwd_outputs: int,
     static_lifetime_input_nodes: Any = None,
 ) -> tuple[GraphModule, GraphModule]:
-    """Cut a joint graph in two at the saved values, in AOTAutograd's calling convention."""
+    """Cut a joint graph in two at the saved values, in AOTAutograd's calling convention.
+
+    The two become Python text only if somebody reads it, as in `copy_of`.
+    """
     extract = _partitioners._extract_fwd_bwd_modules
     optional = {"static_lifetime_input_nodes": static_lifetime_input_nodes}
     accepted = inspect.signature(extract).parameters
-    return extract(
-        joint,
-        saved_tensors,
-        saved_sym_nodes=saved_sizes,
-        num_fwd_outputs=num_fwd_outputs,
-        **{name: value for name, value in optional.items() if name in accepted},
-    )
+    with _use_lazy_graph_module(True):
+        return extract(
+            joint,
+            saved_tensors,
+            saved_sym_nodes=saved_sizes,
+            num_fwd_outputs=num_fwd_outputs,
+            **{name: value for name, value in optional.items() if name in accepted},
+        )
 
 
 def copy_of(module: GraphModule) -> GraphModule:
