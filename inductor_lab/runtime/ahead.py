@@ -30,8 +30,8 @@ class Ahead(Generic[T]):
     def wait(self) -> T:
         """The value; raises what `make` has raised.
 
-        It is made here and now if that was Ctrl-C's doing, or if this is a forked process, which
-        has no such thread.
+        After a problem (Ctrl-C ends a C++ compiler too) the next `wait` makes it here and now, and
+        so does a forked process, which has no such thread.
         """
         if os.getpid() == self._process:
             self._thread.join()
