@@ -25,6 +25,7 @@ from inductor_lab.errors import (
     UnreadableFile,
 )
 from inductor_lab.lower.graph import LOWERINGS
+from tests.scripts import script
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
@@ -41,13 +42,11 @@ def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_compiler_that_fails_names_the_persons_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = tmp_path / "g++"
-    broken.write_text(
-        "#!/bin/sh\n"
+    broken = script(
+        tmp_path / "g++",
         'case "$*" in *--version*) echo "g++ (broken) 12.2.0"; exit 0;; esac\n'
-        'echo "kernel.cpp:1:1: error: I do not feel like it"; exit 1\n'
+        'echo "kernel.cpp:1:1: error: I do not feel like it"; exit 1',
     )
-    broken.chmod(0o755)
     monkeypatch.setenv("CXX", str(broken))
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(CompileFailed) as caught:
@@ -133,13 +132,11 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing on Windows")
 def test_control_c_during_a_compile(tmp_path: Path) -> None:
-    slow = tmp_path / "slow-g++"
-    slow.write_text(
-        "#!/bin/sh\n"
+    slow = script(
+        tmp_path / "slow-g++",
         f'case "$*" in *kernel*) touch {tmp_path}/started; sleep 30;; esac\n'
-        'exec g++ "$@"\n'
+        'exec g++ "$@"',
     )
-    slow.chmod(0o755)
     environment = {
         **os.environ,
         "CXX": str(slow),

@@ -14,6 +14,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.errors import CompileFailed
 from inductor_lab.runtime.ahead import NAME, Ahead, wait_for_all
+from tests.scripts import script
 
 
 def test_it_is_made_once_in_a_thread_of_its_own() -> None:
@@ -81,18 +82,16 @@ def test_forward_and_backward_are_compiled_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The C++ compiler ends with an error unless another one runs beside it."""
-    slow = tmp_path / "slow-g++"
-    slow.write_text(
-        "#!/bin/sh\n"
+    slow = script(
+        tmp_path / "slow-g++",
         'case "$*" in *--version*) exec g++ --version;; esac\n'
         f'touch {tmp_path}/begun.$$\n'
         "for turn in $(seq 600); do\n"
         f'    [ $(ls {tmp_path}/begun.* | wc -l) -ge 2 ] && exec g++ "$@"\n'
         "    sleep 0.1\n"
         "done\n"
-        'echo "kernel.cpp:1:1: error: alone" >&2; exit 1\n'
+        'echo "kernel.cpp:1:1: error: alone" >&2; exit 1',
     )
-    slow.chmod(0o755)
     monkeypatch.setenv("CXX", str(slow))
     x = torch.randn(100, requires_grad=True)
     ours = _compiled(lambda x: x.sin() * 2)
@@ -104,14 +103,12 @@ def test_a_library_that_is_not_to_be_had_is_told_at_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each one, until the compiler works."""
-    broken = tmp_path / "broken-g++"
-    broken.write_text(
-        "#!/bin/sh\n"
+    broken = script(
+        tmp_path / "broken-g++",
         'case "$*" in *--version*) exec g++ --version;; esac\n'
         f'[ -e {tmp_path}/mended ] && exec g++ "$@"\n'
-        'echo "kernel.cpp:1:1: error: not today" >&2; exit 1\n'
+        'echo "kernel.cpp:1:1: error: not today" >&2; exit 1',
     )
-    broken.chmod(0o755)
     monkeypatch.setenv("CXX", str(broken))
     ours, x = _compiled(lambda x: x.sin() * 3), torch.randn(100)
     for _ in range(2):

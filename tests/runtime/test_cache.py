@@ -15,6 +15,7 @@ import pytest
 
 from inductor_lab.errors import CacheRefused
 from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache
+from tests.scripts import script
 
 
 @pytest.fixture
@@ -115,13 +116,11 @@ def test_many_builders_of_one_entry(cache: Cache) -> None:
 
 def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
     """Ctrl-C while the compiler runs: it ends, the cache is clean, the next call works."""
-    slow = tmp_path / "slow-g++"
-    slow.write_text(
-        "#!/bin/sh\n"
+    slow = script(
+        tmp_path / "slow-g++",
         'if [ "$1" = --version ]; then echo "g++ 1, Free Software Foundation"; exit 0; fi\n'
-        f'echo $$ > {tmp_path / "pid"}; sleep 60 & wait $!; exec g++ "$@"\n'
+        f'echo $$ > {tmp_path / "pid"}; sleep 60 & wait $!; exec g++ "$@"',
     )
-    slow.chmod(0o755)
     program = (
         "from inductor_lab.codegen.kernel import Code, Line\n"
         "from inductor_lab.runtime.library import build_library\n"

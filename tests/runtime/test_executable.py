@@ -11,6 +11,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.errors import CompileFailed, IndexOutOfRange
+from tests.scripts import script
 
 
 @pytest.fixture(autouse=True)
@@ -97,15 +98,13 @@ def test_a_compiler_that_says_no_names_the_persons_line(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The compiler is replaced by one that dislikes multiplications, wherever they are."""
-    picky = tmp_path / "picky-g++"
-    picky.write_text(
-        "#!/bin/sh\n"
+    picky = script(
+        tmp_path / "picky-g++",
         '[ "$1" = --version ] && echo "g++ 1, Free Software Foundation" && exit 0\n'
         'for last; do case "$last" in *.cpp) source="$last";; esac; done\n'
         'line=$(grep -n " \\* 2.0f" "$source" | head -n 1 | cut -d: -f1)\n'
-        'echo "$source:$line:5: error: I do not multiply" >&2; exit 1\n'
+        'echo "$source:$line:5: error: I do not multiply" >&2; exit 1',
     )
-    picky.chmod(0o755)
     monkeypatch.setenv("CXX", str(picky))
     with pytest.raises(CompileFailed) as failed:
         lab.inspect(scaled, torch.randn(33))

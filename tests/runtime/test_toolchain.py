@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from inductor_lab.runtime import openmp
 from inductor_lab.runtime.families import FAMILIES, family_of
 from inductor_lab.runtime.library import build_library
 from inductor_lab.runtime.toolchain import find_toolchain
+from tests.scripts import script
 
 THREADS = """
 #include <cstdint>
@@ -35,12 +35,6 @@ def code_of(text: str, **origins: str) -> Code:
         nodes = frozenset(node for word, node in origins.items() if word in line)
         lines.append(Line(line, nodes))
     return Code.of(lines)
-
-
-def script(path: Path, body: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
 
 
 @pytest.fixture(autouse=True)
