@@ -62,9 +62,7 @@ HELPERS = {
 
 
 def host_program(
-    schedule: Schedule,
-    kernels: Sequence[Kernel],
-    options: Options = DEFAULTS,
+    schedule: Schedule, kernels: Sequence[Kernel], options: Options = DEFAULTS
 ) -> HostProgram:
     """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
     program = schedule.program

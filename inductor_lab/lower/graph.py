@@ -295,8 +295,7 @@ class _Walk:
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
-        autograd is told that one of `x, x.detach()` has no gradient.
-        """
+        autograd is told that one of `x, x.detach()` has no gradient."""
         output = self._output(result)
         if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output

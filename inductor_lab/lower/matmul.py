@@ -14,8 +14,7 @@ Inductor: `kernel/mm.py`, `kernel/conv.py`; there templates compete with ATen, h
 
 from __future__ import annotations
 
-import functools
-from functools import partial
+from functools import partial, reduce
 from math import lcm, prod
 from typing import Any
 
@@ -97,7 +96,7 @@ def _row_times(
         load = build.load(a, (row, flatten(at, columns.shape[1:])))
         factors = (load, build.load(columns, (column, *at)))
         terms.append(build.op("mul", *(build.convert(factor, wide) for factor in factors)))
-    product = functools.reduce(partial(build.op, "add"), terms)
+    product = reduce(partial(build.op, "add"), terms)
     total = build.reduction("sum", product, space, facts.having(wide))
     if bias is None and wide == facts.dtype:
         return total
