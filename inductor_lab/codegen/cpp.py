@@ -3,6 +3,7 @@
     full_tree       the loops and what is computed in them
     keep_rows       what one loop over a row keeps for the next
     split_loops     loops without masks where their bounds are known
+    share_columns   what windows that overlap have in common
     plan_of         which loop is threaded and which is SIMD
     RowScans, Columns   the lines
 
@@ -30,6 +31,7 @@ from inductor_lab.codegen.row_cache import Row, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
+from inductor_lab.codegen.windows import share_columns
 from inductor_lab.ir.index import product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
@@ -101,8 +103,9 @@ def _printer(
         kept, rows = _with_rows(full)
         return RowScans(rounded_as_floats(tidy(kept)), writer, plan, rows)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
-        split = split_loops(full, plan.threads)
+        split, rows = share_columns(split_loops(full, plan.threads), plan.threads)
         tree = tree if split == full else tidy(split)
+        return RowScans(rounded_as_floats(tree), writer, plan, rows)
     return RowScans(rounded_as_floats(tree), writer, plan)
 
 

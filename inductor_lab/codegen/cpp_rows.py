@@ -45,8 +45,6 @@ from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Sto
 from inductor_lab.ir.expr import Expr, Load, Origins, Temp
 from inductor_lab.ir.index import Axis, Index, hint, is_int
 
-POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
-
 CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min"}
 """The OpenMP name of a reduction."""
 
@@ -119,7 +117,8 @@ class Rows(Statements):
             self.in_blocks(loop)
         else:
             with self.loop(name, "0", size):
-                if not any(isinstance(s, Loop) and s.kind in POINTS for s in loop.body):
+                inside = [s for s in loop.body if isinstance(s, Loop)]
+                if not innermost and all(s.kind is not LoopKind.PARALLEL for s in inside):
                     self.declare_rows()
                 self.body(loop.body)
         self.level -= 1

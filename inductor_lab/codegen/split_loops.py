@@ -33,6 +33,7 @@ from inductor_lab.codegen.tidy import temps_read, walk
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp, map_expr
 from inductor_lab.ir.index import Atom, Axis, Index, Quotient, Remainder
+from inductor_lab.ir.ops import neutral
 
 MOST_PIECES = 6
 """Beyond this the text grows more than the time shrinks."""
@@ -196,7 +197,7 @@ def _piece(loop: Loop, begin: int, end: int, step: int) -> Loop:
     for turn in range(begin, begin + step):
         shift = {loop.axis: Index.of(axis) * step + turn}
         body += _Piece(loop.axis, turn, shift, made).body(loop.body)
-    return Loop(axis, loop.kind, _needed(tuple(body)))
+    return Loop(axis, loop.kind, needed(tuple(body)))
 
 
 def _hoisted(loop: Loop) -> tuple[Stmt, ...]:
@@ -298,6 +299,9 @@ class _Piece:
 def _folded(value: Expr) -> Expr:
     """Logic and choices with a constant in them."""
     match value:
+        case Op("maximum" | "minimum", (first, second)):
+            least = Const(neutral(value.name, value.dtype), value.dtype)
+            return second if first == least else first if second == least else value
         case Op("logical_and" | "bitwise_and", args) if value.dtype is torch.bool:
             return _without(args, True, value)
         case Op("logical_or" | "bitwise_or", args) if value.dtype is torch.bool:
@@ -321,7 +325,7 @@ def _without(args: tuple[Expr, ...], neutral: bool, value: Expr) -> Expr:
     return value if len(rest) == len(args) else rest[0]
 
 
-def _needed(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def needed(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Without the values that nobody reads any more."""
     read: set[str] = set()
     kept: list[Stmt] = []
