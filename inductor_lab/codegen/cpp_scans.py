@@ -6,12 +6,15 @@
     }
 
 A loop that carries a value from one turn to the next has no vector lanes.  So what is expensive
-before and after the accumulation runs in loops of its own, a block at a time.
+before and after the accumulation runs in loops of its own, a block at a time.  Sums have lanes all
+the same: `lab_running_sum` adds a vector to itself, moved by one, two and four places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import torch
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_rows import part_count, running_of
@@ -19,10 +22,13 @@ from inductor_lab.codegen.cpp_search import RowSearches
 from inductor_lab.codegen.cpp_statements import Accumulator
 from inductor_lab.codegen.tidy import has_expensive, temps_read, walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
-from inductor_lab.ir.expr import Temp
+from inductor_lab.ir.expr import Expr, Origins, Temp
+from inductor_lab.ir.index import hint
 
-SCAN_BLOCK = 256
+SCAN_BLOCK = 64
 """Elements of a block: what goes from one of its loops to the next stays in the first cache."""
+SHORTEST_SUM = 16
+"""Elements of a row from which on its running sum is made in lanes."""
 
 
 class RowScans(RowSearches):
@@ -65,45 +71,55 @@ class RowScans(RowSearches):
     # ---- one after the other -----------------------------------------------------------------
 
     def in_order(self, loop: Loop, begin: str, end: str) -> None:
-        before, scan, after = runs_of(loop.body)
+        before, scan, after = runs_of(loop)
         if not before and not after:
             with self.loop(loop.axis.name, begin, end):
                 self.body(loop.body)
             return
-        axis = loop.axis.name
-        kept = _crossing(before, scan, after)
+        axis, sums = loop.axis.name, is_sum(scan)
+        running = {Temp(s.name, s.value.dtype): s for s in scan if isinstance(s, Accumulate)}
+        kept = _crossing((*before, *scan), (), after) if sums else _crossing(before, scan, after)
+        kept += [temp for temp in running if sums and temp not in kept]
         for temp in kept:
             self.line(f"{CTYPES[temp.dtype]} {temp.name}_block[{SCAN_BLOCK}];")
         with self.loop(f"{axis}_block", begin, end, str(SCAN_BLOCK)):
             stop = f"{axis}_block + {SCAN_BLOCK}"
             self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
-            places = {t.name: f"{t.name}_block[{axis} - {axis}_block]" for t in kept}
-            running = {s.name for s in scan if isinstance(s, Accumulate)}
-            self.writer.places.update({n: at for n, at in places.items() if n not in running})
-            self._block(axis, before, simd=True)
-            self._block(axis, scan, store=[(n, at) for n, at in places.items() if n in running])
-            self.writer.places.update(places)
-            self._block(axis, after, simd=True)
-            for name in places:
-                del self.writer.places[name]
+            places = {temp: f"{temp.name}_block[{axis} - {axis}_block]" for temp in kept}
+            self.writer.places.update({t.name: at for t, at in places.items() if t not in running})
+            if sums:
+                added = [(places[t], s.value, s.origins) for t, s in running.items()]
+                self._block(axis, before, added)
+                for temp, stmt in running.items():
+                    given = f"{temp.name}, {temp.name}_block, {axis}_end - {axis}_block"
+                    text = f"{temp.name} = lab_running_sum({given});"
+                    self.line(text, stmt.origins, statement=True)
+            else:
+                so_far = [(places[t], t, s.origins) for t, s in running.items() if t in places]
+                self._block(axis, before)
+                self._block(axis, scan, so_far, simd=False)
+            self.writer.places.update({temp.name: at for temp, at in places.items()})
+            self._block(axis, after)
+            for temp in kept:
+                del self.writer.places[temp.name]
 
     def _block(
         self,
         axis: str,
         stmts: tuple[Stmt, ...],
+        kept: Sequence[tuple[str, Expr, Origins]] = (),
         *,
-        simd: bool = False,
-        store: Iterable[tuple[str, str]] = (),
+        simd: bool = True,
     ) -> None:
-        """One loop over a block; `store` keeps running values for the loop after it."""
-        if not stmts:
+        """One loop over a block; `kept` are values for the loop after it, and their places."""
+        if not stmts and not kept:
             return
         if simd:
             self.pragma("simd" + self.clauses(stmts))
         with self.loop(axis, f"{axis}_block", f"{axis}_end"):
             self.body(stmts)
-            for name, place in store:
-                self.line(f"{place} = {name};", self.accumulators[name].origins)
+            for place, value, origins in kept:
+                self.line(f"{place} = {self.writer.expr(value)};", origins, statement=True)
 
 
 def read_by(stmts: Iterable[Stmt]) -> set[str]:
@@ -126,9 +142,10 @@ def needed_by_scans(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 Runs = tuple[tuple[Stmt, ...], tuple[Stmt, ...], tuple[Stmt, ...]]
 
 
-def runs_of(body: tuple[Stmt, ...]) -> Runs:
-    """What comes before the scan, the scan, and what comes after it; what is cheap is with the
-    scan, so that often there is nothing else."""
+def runs_of(loop: Loop) -> Runs:
+    """What comes before the scan, the scan, and what comes after it; what is cheap is with a scan
+    that goes step by step, so that often there is nothing else."""
+    body = loop.body
     needed = needed_by_scans(body)
     depends = {stmt.name for stmt in needed if isinstance(stmt, Accumulate)}
     before: list[Stmt] = []
@@ -140,11 +157,25 @@ def runs_of(body: tuple[Stmt, ...]) -> Runs:
             before.append(stmt)
     scan = [stmt for stmt in body if stmt in needed and stmt not in before]
     after = [stmt for stmt in body if stmt not in needed]
+    if is_sum(scan) and hint(loop.axis.size, SHORTEST_SUM) >= SHORTEST_SUM:
+        return tuple(before), tuple(scan), tuple(after)
     if not has_expensive(tuple(before)):
         before, scan = [], [stmt for stmt in body if stmt in needed]
     if not has_expensive(tuple(after)):
         after, scan = [], [stmt for stmt in body if stmt not in before]
     return tuple(before), tuple(scan), tuple(after)
+
+
+def is_sum(scan: Sequence[Stmt]) -> bool:
+    """Are there only sums, each of what is known beforehand, in numbers of eight bytes?"""
+    names = {stmt.name for stmt in scan if isinstance(stmt, Accumulate)}
+    return all(
+        isinstance(stmt, Accumulate)
+        and stmt.kind == "sum"
+        and stmt.value.dtype in (torch.float64, torch.int64)
+        and not read_by((stmt,)) & names
+        for stmt in scan
+    )
 
 
 def _defined(stmt: Stmt) -> Temp | None:

@@ -120,6 +120,33 @@ template <class T> static inline void lab_stream_lines(T* to, const T* from, int
     for (int64_t k = 0; k < bytes; k += 64) lab_stream_line((char*)to + k, (const char*)from + k);
 }
 
+//@ lab_running_sum
+// Makes a block of numbers of eight bytes their running sums, from `sum` on; the last one comes back.
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+template <class T> static inline T lab_running_sum(T sum, T* block, int64_t count) {
+    typedef T lab_lanes __attribute__((vector_size(64)));
+    const lab_lanes zero = {};
+    int64_t k = 0;
+    for (; k + 8 <= count; k += 8) {
+        lab_lanes a;
+        __builtin_memcpy(&a, block + k, 64);
+        a += __builtin_shufflevector(a, zero, 8, 0, 1, 2, 3, 4, 5, 6);
+        a += __builtin_shufflevector(a, zero, 8, 8, 0, 1, 2, 3, 4, 5);
+        a += __builtin_shufflevector(a, zero, 8, 8, 8, 8, 0, 1, 2, 3);
+        a += sum;
+        __builtin_memcpy(block + k, &a, 64);
+        sum = a[7];
+    }
+    for (; k < count; k++) block[k] = sum = sum + block[k];
+    return sum;
+}
+#else
+template <class T> static inline T lab_running_sum(T sum, T* block, int64_t count) {
+    for (int64_t k = 0; k < count; k++) block[k] = sum = sum + block[k];
+    return sum;
+}
+#endif
+
 //@ lab_fetch
 // Asks for what is read soon; nothing happens if it is not there.
 template <class T> static inline void lab_fetch(const T* from, int64_t count) {

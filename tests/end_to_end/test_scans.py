@@ -120,6 +120,23 @@ def test_triton(name: str) -> None:
     same(c.result, expected, "Triton")
 
 
+@pytest.mark.parametrize("columns", [8, 16, 17, 63, 64, 65, 128, 203])
+def test_running_sums_in_lanes(columns: int) -> None:
+    """A vector at a time, with what is left of a row and of a block; integers wrap."""
+
+    def function(x: torch.Tensor, large: torch.Tensor, wide: torch.Tensor) -> Any:
+        return x.cumsum(1), large.cumsum(1), (wide * 2).cumsum(1).exp()
+
+    torch.compiler.reset()
+    large = (1 << 60) * ints(9, columns) - 5
+    args = (special(9, columns), large, floats(9, columns).double() / 9)
+    c = lab.inspect(function, *args)
+    same(c.result, function(*args), str(columns))
+    assert torch.equal(c.result[1], large.cumsum(1))
+    text = "".join(str(kernel.code) for kernel in c.graphs[0].forward.kernels)
+    assert text.count("lab_running_sum(") == (3 if columns >= 16 else 0), text
+
+
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_any_size(language: str) -> None:
     def function(x: torch.Tensor) -> Any:
