@@ -205,22 +205,18 @@ static inline void lab_turn_square(T* to, int64_t width, const T* from, int64_t 
 template <class T>
 static inline void lab_turn(T* to, int64_t width, const T* from, int64_t stride, int64_t rows,
                             int64_t columns) {
-    int64_t row = 0;
+    int64_t turned_rows = 0, turned_columns = 0;
 #if defined(__GNUC__)
-    for (; sizeof(T) == 4 && row + LAB_SIDE <= rows; row += LAB_SIDE) {
-        int64_t column = 0;
-        for (; column + LAB_SIDE <= columns; column += LAB_SIDE) {
-            lab_turn_square(to + width * column + row, width, from + stride * row + column, stride);
-        }
-        for (; column < columns; column++) {
-            for (int64_t k = row; k < row + LAB_SIDE; k++) {
-                to[width * column + k] = from[stride * k + column];
-            }
-        }
+    // one loop over all squares: of two GCC would make many
+    const int64_t across = columns / LAB_SIDE, down = sizeof(T) == 4 ? rows / LAB_SIDE : 0;
+    for (int64_t square = 0; square < down * across; square++) {
+        const int64_t row = square / across * LAB_SIDE, column = square % across * LAB_SIDE;
+        lab_turn_square(to + width * column + row, width, from + stride * row + column, stride);
     }
+    turned_rows = down * LAB_SIDE, turned_columns = across * LAB_SIDE;
 #endif
-    for (; row < rows; row++) {
-        for (int64_t column = 0; column < columns; column++) {
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t column = row < turned_rows ? turned_columns : 0; column < columns; column++) {
             to[width * column + row] = from[stride * row + column];
         }
     }
