@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.kernel import Code, Kernel
 from inductor_lab.codegen.triton import triton_kernel
+from inductor_lab.codegen.twins import Twins
 from inductor_lab.errors import working_on
 from inductor_lab.ir.program import Buffer, ExternCall, read_by, views_in
 from inductor_lab.options import Options
@@ -23,11 +25,12 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
     C++ for groups on the CPU, Triton for GPUs, for `options.target` and where
     `options.language` says so.
     """
-    kernels = []
-    results = _results(schedule)
+    buffers, results = schedule.program.buffers, _results(schedule)
+    printed = partial(_kernel, buffers=buffers, options=options, results=results)
+    twins, kernels = Twins(buffers, results), []
     for group in schedule.groups:
         with working_on(group.origins):
-            kernels.append(_kernel(group, schedule.program.buffers, options, results))
+            kernels.append(twins.kernel(group, printed))
     return tuple(shared(kernels))
 
 
@@ -73,7 +76,7 @@ def _kernel(
 ) -> Kernel:
     device = buffers[group.nests[0].buffer].device
     if _language(device, options) == "cpp":
-        return cpp_kernel(group, buffers, f"cpp_{group.name}", results=results)
+        return cpp_kernel(group, buffers, f"cpp_{group.name}", results=results & group.stored)
     target = options.target.split(":")[0] if options.target else device
     return triton_kernel(group, buffers, f"triton_{group.name}", device=target)
 

@@ -195,8 +195,13 @@ def argument_text(argument: ExternArg, buffers: Mapping[str, Buffer]) -> str:
 
 
 def origins_text(origins: Origins) -> str:
-    """FX node names in reading order (`add_2` before `add_10`)."""
-    return ", ".join(sorted(origins, key=_natural))
+    """FX node names in reading order."""
+    return ", ".join(in_reading_order(origins))
+
+
+def in_reading_order(names: Iterable[str]) -> list[str]:
+    """`add_2` before `add_10`."""
+    return sorted(names, key=_natural)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -230,7 +235,7 @@ def _comment(head: str, step: Step) -> str:
     if not step.origins:
         return ""
     text = origins_text(step.origins)
-    sources = ", ".join(sorted(read_by(step), key=_natural))
+    sources = ", ".join(in_reading_order(read_by(step)))
     if sources:
         text += f"  <- {sources}"
     return " " * max(2, COMMENT_COLUMN - len(head)) + f"# {text}"

@@ -1,0 +1,162 @@
+"""Groups that are equal but for the names in them: one is printed, the others' kernels are copies.
+
+    buf3[i0] = tanh(buf2[i0])      # tanh_1         in0 = buf2, out0 = buf3, lines of tanh_1
+    buf7[i0] = tanh(buf6[i0])      # tanh_2    →    in0 = buf6, out0 = buf7, lines of tanh_2
+
+So the layers of a model are printed once.  Printing depends on names in one place, the order of an
+index's terms that are read from memory; there they stay names, and twins read the same ones.
+
+Inductor has no counterpart: it prints every kernel, then finds equal texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Set
+from dataclasses import replace
+
+from inductor_lab.codegen.kernel import Code, Kernel, Line
+from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
+from inductor_lab.ir.expr import Expr, Load, Masked, Op, Origins
+from inductor_lab.ir.program import Buffer, Nest
+from inductor_lab.ir.text import in_reading_order
+from inductor_lab.schedule.result import Group
+
+
+class Twins:
+    """The kernels made so far, by what their groups are.
+
+    `results` are buffers that are written in another way (`cpp.cpp_kernel`).
+    """
+
+    def __init__(self, buffers: Mapping[str, Buffer], results: Set[str]) -> None:
+        self.buffers = buffers
+        self.results = results
+        self.made: dict[Hashable, tuple[Kernel, Spelling]] = {}
+
+    def kernel(self, group: Group, printed: Callable[[Group], Kernel]) -> Kernel:
+        """The kernel of an equal group, renamed; if there is none, what `printed` makes."""
+        if group.combined:
+            return printed(group)
+        spelling = Spelling(self.buffers)
+        key = spelling.key(group, self.results)
+        if key not in self.made:
+            self.made[key] = printed(group), spelling
+            return self.made[key][0]
+        kernel, other = self.made[key]
+        return _Renaming(other, spelling).kernel(kernel, group)
+
+
+class Spelling:
+    """The names in a group, each with its number in the order in which they appear."""
+
+    def __init__(self, known: Mapping[str, Buffer]) -> None:
+        self.known = known
+        self.buffers: dict[str, int] = {}
+        self.origins: dict[str, int] = {}
+        self._sets: dict[Origins, frozenset[int]] = {}
+
+    def key(self, group: Group, results: Set[str]) -> Hashable:
+        """All that a kernel depends on, with numbers for names."""
+        own = tuple(map(self._nest, group.nests))
+        inlined = tuple(map(self._nest, group.inlined.values()))
+        described = tuple(
+            (self._described(name), name in group.stored, name in results) for name in self.buffers
+        )
+        return group.axes, own, inlined, described, self._those(group.origins)
+
+    def _nest(self, nest: Nest) -> Hashable:
+        named = ("buffer", "body", "origins")  # the base of a scatter, which is its alone, is not
+        kind = [getattr(nest, name) for name in nest.__match_args__ if name not in named]
+        nodes = list(nest.body.walk())
+        places = {id(node): place for place, node in enumerate(nodes)}
+        body = tuple(self._node(node, places) for node in nodes)
+        return type(nest), *kind, self._buffer(nest.buffer), self._those(nest.origins), body
+
+    def _node(self, node: Expr, places: Mapping[int, int]) -> Hashable:
+        """A node whose children are their places in the walk."""
+        below = tuple(places[id(child)] for child in node.children())
+        match node:
+            case Load(buffer, index, dtype, origins):
+                return self._buffer(buffer), index, dtype, self._those(origins)
+            case Op(name, _, dtype, origins):
+                return name, below, dtype, self._those(origins)
+            case Masked(origins=origins):
+                return below, self._those(origins)
+            case _:
+                return node
+
+    def _buffer(self, name: str) -> int:
+        return self.buffers.setdefault(name, len(self.buffers))
+
+    def _those(self, origins: Origins) -> frozenset[int]:
+        if origins not in self._sets:
+            for name in in_reading_order(origins - self.origins.keys()):
+                self.origins[name] = len(self.origins)
+            self._sets[origins] = frozenset(self.origins[name] for name in origins)
+        return self._sets[origins]
+
+    def _described(self, name: str) -> Hashable:
+        buffer = self.known[name]
+        return buffer.dtype, buffer.device, buffer.layout, self._those(buffer.origins)
+
+
+class _Renaming:
+    """From the names in a group to those in its twin."""
+
+    def __init__(self, old: Spelling, new: Spelling) -> None:
+        self.buffers = dict(zip(old.buffers, new.buffers, strict=True))
+        self.names = dict(zip(old.origins, new.origins, strict=True))
+        self._sets: dict[Origins, Origins] = {}
+
+    def kernel(self, kernel: Kernel, group: Group) -> Kernel:
+        """The kernel of `group`; its name is that of the other one."""
+        heading = {_heading(kernel.group): _heading(group)}
+        lines = (
+            Line(heading.get(line.text, line.text), self.origins(line.origins), line.statement)
+            for line in kernel.code.lines
+        )
+        parameters = tuple(
+            replace(p, buffer=self.buffers[p.buffer]) if p.buffer is not None else p
+            for p in kernel.parameters
+        )
+        tree = self.body(kernel.tree)
+        return replace(kernel, code=Code.of(lines), parameters=parameters, tree=tree, group=group)
+
+    def origins(self, old: Origins) -> Origins:
+        if old not in self._sets:
+            self._sets[old] = frozenset(self.names[name] for name in old)
+        return self._sets[old]
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map(self.stmt, body))
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Loop(axis, kind, body):
+                return Loop(axis, kind, self.body(body))
+            case Let(temp, value, origins):
+                return Let(temp, self.expr(value), self.origins(origins))
+            case Store(buffer, index, value, origins, kind):
+                new = self.buffers[buffer], index, self.expr(value), self.origins(origins)
+                return Store(*new, kind)
+            case Init(name, kind, dtype, origins):
+                return Init(name, kind, dtype, self.origins(origins))
+            case Accumulate(name, kind, value, position, origins):
+                return Accumulate(name, kind, self.expr(value), position, self.origins(origins))
+            case When(mask, body, result, value, other, origins):
+                inside = self.expr(mask), self.body(body), result, self.expr(value)
+                return When(*inside, self.expr(other), self.origins(origins))
+
+    def expr(self, expr: Expr) -> Expr:
+        match expr:
+            case Load(buffer, index, dtype, origins):
+                return Load(self.buffers[buffer], index, dtype, self.origins(origins))
+            case Op(name, args, dtype, origins):
+                return Op(name, tuple(map(self.expr, args)), dtype, self.origins(origins))
+            case _:
+                return expr
+
+
+def _heading(group: Group) -> str:
+    """The line over a kernel that names its FX nodes."""
+    return f"// {', '.join(sorted(group.origins))}"
