@@ -33,13 +33,12 @@ class Writer:
     """Names and tables that turn an expression into text.
 
     `places` says how a temp is written where it is not simply its name: an element of a strip
-    (`t3[i1 - b]`).  `checked` are the temps whose value, as an index, has a name of its own.
+    (`t3[i1 - b]`).
     """
 
     parameters: tuple[Parameter, ...]
     table: Mapping[str, str] = field(default_factory=lambda: CPP_OPS)
     places: dict[str, str] = field(default_factory=dict)
-    checked: dict[tuple[Expr, Size], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.buffers = {p.buffer: p.name for p in self.parameters if p.buffer is not None}
@@ -107,8 +106,7 @@ class Writer:
             case Remainder(dividend, divisor):
                 return self._divided(dividend, divisor, "%", "lab_remainder")
             case Gathered(value, size):
-                known = self.checked.get((value, size))
-                return known or f"lab_clamp_index({self.expr(value)}, {self.size(size)})"
+                return f"lab_clamp_index({self.expr(value)}, {self.size(size)})"
 
     def _divided(self, dividend: Index, divisor: Size, sign: str, function: str) -> str:
         """C++ division truncates, which is the floor unless the dividend can be negative."""
