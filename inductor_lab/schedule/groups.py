@@ -46,6 +46,7 @@ def make_steps(
     order = Order(units, program)
     steps: list[ScheduleStep] = []
     decisions: list[Decision] = []
+    leaving = program.leaving
     while (position := order.next()) is not None:
         unit = units[position]
         if isinstance(unit, ExternCall):
@@ -56,7 +57,7 @@ def make_steps(
         if options.enabled and options.combos and is_pointwise(unit):
             ready = (units[at] for at in sorted(order.ready - {position}))
             others = [other for other in ready if isinstance(other, Cluster)]
-            decisions += grow(combo, others, program.leaving, options)
+            decisions += grow(combo, others, leaving, options)
         count = sum(isinstance(step, Group) for step in steps)
         steps.append(make_group(unit, count) if len(combo) == 1 else make_combo(combo, count))
         order.done(cluster.first for cluster in combo)

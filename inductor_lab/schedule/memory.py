@@ -189,8 +189,7 @@ class _Plan:
                 self.live[position] -= self.lives[old].nbytes
             else:
                 dead = [old for old in fitting if self.lives[old].last < position]
-                dead = [old for old in dead if self.affordable(old, position)]
-                old = max(dead, key=lambda n: self.lives[n].last, default=None)
+                old = self.affordable(dead, position)
                 if old is None:
                     continue
                 for gap in range(self.lives[old].last + 1, position):
@@ -222,12 +221,16 @@ class _Plan:
             self.live[later] -= self.lives[name].nbytes
         return True
 
-    def affordable(self, old: str, position: int) -> bool:
-        """Keeping the dead storage until it is needed must not raise the peak."""
-        life = self.lives[old]
-        return all(
-            self.live[gap] + life.nbytes <= self.peak for gap in range(life.last + 1, position)
-        )
+    def affordable(self, dead: Sequence[str], position: int) -> str | None:
+        """The storage that died last of those that raise no peak if they are kept until now."""
+        most, start = 0, position
+        for old in sorted(dead, key=lambda name: self.lives[name].last, reverse=True):
+            life = self.lives[old]
+            most = max(most, max(self.live[life.last + 1 : start], default=0))
+            start = life.last + 1
+            if start == position or most + life.nbytes <= self.peak:
+                return old
+        return None
 
 
 def _kind_of_storage(buffer: Buffer) -> object:

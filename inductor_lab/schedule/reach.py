@@ -34,6 +34,13 @@ class Reach:
             total |= table[position]
         return total
 
+    def _common(self, table: list[int], mask: int) -> int:
+        """What all of a set have in a table: steps that learn nothing new when the set joins."""
+        total = -1
+        for position in positions(mask):
+            total &= table[position]
+        return total
+
     def between(self, first: int, second: int) -> int:
         """Steps outside of both sets on a way from one to the other.
 
@@ -48,9 +55,11 @@ class Reach:
         both = first | second
         above = self._all(self.before, both) | both
         below = self._all(self.after, both) | both
-        for position in positions(above):
+        knew_above = self._common(self.before, both)
+        knew_below = self._common(self.after, both)
+        for position in positions(above & ~knew_above):
             self.after[position] |= below & ~(1 << position)
-        for position in positions(below):
+        for position in positions(below & ~knew_below):
             self.before[position] |= above & ~(1 << position)
 
 

@@ -180,7 +180,7 @@ class Walk:
         if (first, second) in self.refused:
             return False
         names = self.reader(shared, number, other), self.reader(shared, other, number)
-        judged = self.judge_siblings(first, second, names, shared)
+        judged = self.judge_siblings(number, other, names, shared)
         if not judged.fused or judged.pair.merged is None:
             self.refused.add((first, second))
             return False
@@ -188,12 +188,13 @@ class Walk:
         return True
 
     def judge_siblings(
-        self, first: Cluster, second: Cluster, names: tuple[str, str], shared: str | None
+        self, number: int, other: int, names: tuple[str, str], shared: str | None
     ) -> _Judged:
+        first, second = self.clusters[number], self.clusters[other]
         both = [b for b in first.loads if b in second.loads and b != shared]
         through = both if shared is None else [shared, *both]
-        inside = {n for n, c in self.clusters.items() if c is first or c is second}
-        judged = self.judge(self.together(first, second, names, "siblings", through, inside))
+        pair = self.together(first, second, names, "siblings", through, {number, other})
+        judged = self.judge(pair)
         self.decisions.append(_decision(judged, *names))
         return judged
 
@@ -214,8 +215,7 @@ class Walk:
             if names in known or not all(places) or places[0] == places[1]:
                 continue
             number, other = places[0][0], places[1][0]
-            first, second = self.clusters[number], self.clusters[other]
-            judged = self.judge_siblings(first, second, names, None)
+            judged = self.judge_siblings(number, other, names, None)
             if judged.fused and judged.pair.merged is not None:
                 self.merge(number, other, judged.pair.merged)
 
