@@ -38,6 +38,19 @@ def base_of(node: Node) -> Node:
     return node
 
 
+def escapes(base: Node) -> bool:
+    """Is an output of the graph in the memory of this node?"""
+    waiting = [base]
+    while waiting:
+        node = waiting.pop()
+        for user in node.users:
+            if user.op == "output":
+                return True
+            if user.args[:1] == (node,) and base_of(user) is base:
+                waiting.append(user)
+    return False
+
+
 def facts(value: Any) -> tuple[Any, ...]:
     """What must be equal for one value to take the place of another."""
     if not isinstance(value, torch.Tensor):
@@ -73,10 +86,6 @@ class Aliases:
             if node.target is aten.as_strided.default:
                 self.raw.add(base_of(node))
 
-    def escaping(self) -> set[Node]:
-        """The bases of all graph outputs; computed anew, since rewrites change outputs."""
-        return {base_of(node) for node in self._output().all_input_nodes}
-
     def may_replace(self, old: Node, new: Node) -> bool:
         """May every use of `old` be a use of `new`, given that their values are equal?"""
         if not same_facts(old, new):
@@ -87,9 +96,8 @@ class Aliases:
             return not {old, new} <= set(given_back(self._output()))
         if {old_base, new_base} & self.written or old_base in self.raw:
             return False
-        escaping = self.escaping()
-        is_fresh = new_base.op == "call_function" and new_base not in escaping
-        return old_base not in escaping or is_fresh
+        is_fresh = new_base.op == "call_function" and not escapes(new_base)
+        return is_fresh or not escapes(old_base)
 
     def _output(self) -> Node:
         return next(iter(reversed(self.graph.nodes)))
