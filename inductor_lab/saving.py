@@ -52,7 +52,6 @@ MODULES = (
     "capture.result",
     "capture.source",
     "codegen.kernel",
-    "codegen.tree",
     "compilation",
     "ir.expr",
     "ir.index",

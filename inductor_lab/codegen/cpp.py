@@ -69,7 +69,7 @@ def cpp_kernel(
         printer.line(f"return (int){STATUS};" if printer.checked else "return 0;")
     device = buffers[group.nests[0].buffer].device
     code = Code.of(printer.lines)
-    return Kernel(name, "cpp", device, code, parameters, tree, group, buffers)
+    return Kernel(name, "cpp", device, code, parameters, group, buffers)
 
 
 def translation_unit(kernels: Sequence[Kernel]) -> Code:

@@ -88,7 +88,7 @@ def combo_kernel(
         lines += _function(function, alike)
     lines += _Calls(name, parameters, parts, names, group.origins).lines()
     device = buffers[group.nests[0].buffer].device
-    return Kernel(name, "cpp", device, Code.of(lines), parameters, tree, group, buffers)
+    return Kernel(name, "cpp", device, Code.of(lines), parameters, group, buffers)
 
 
 def _part(

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import sympy
 import torch
 
-from inductor_lab.codegen.tree import Stmt
 from inductor_lab.display import Shown
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.program import Buffer
@@ -75,7 +74,6 @@ class Kernel(Shown):
     name        `cpp_fused_add_cos_pow_sin_0`, `triton_fused_...`
     code        this kernel's function alone, with origins
     parameters  in call order
-    tree        the loop tree the text was printed from
     group, buffers   what it was made from, so that the group can be rendered in the other language
     launch      for Triton: constants and grid (see `codegen/triton.py`); empty for C++
     """
@@ -85,7 +83,6 @@ class Kernel(Shown):
     device: str
     code: Code
     parameters: tuple[Parameter, ...]
-    tree: tuple[Stmt, ...]
     group: Group
     buffers: Mapping[str, Buffer]
     launch: Mapping[str, Any] = field(default_factory=dict)

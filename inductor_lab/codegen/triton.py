@@ -81,7 +81,7 @@ def triton_kernel(
         launch["ynumel"] = blocks.tiled.size
     if counted_in == "INDEX":
         launch["reach"] = reached
-    return Kernel(name, "triton", device, code, parameters, tree, group, buffers, launch)
+    return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
 
 
 class Printer(Accumulations):

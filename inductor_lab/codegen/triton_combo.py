@@ -69,7 +69,7 @@ def combo_kernel(
     if index == "INDEX":
         launch["reach"] = reached
     lines = tuple(_Text(caller, parts).lines())
-    return Kernel(name, "triton", device, Code(lines), parameters, tree, group, buffers, launch)
+    return Kernel(name, "triton", device, Code(lines), parameters, group, buffers, launch)
 
 
 class _Text:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Hashable, Mapping, Set
 from dataclasses import replace
 
 from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
 from inductor_lab.ir.expr import Expr, Load, Masked, Op, Origins
 from inductor_lab.ir.program import Buffer, Nest
 from inductor_lab.ir.text import in_reading_order
@@ -119,42 +118,12 @@ class _Renaming:
             replace(p, buffer=self.buffers[p.buffer]) if p.buffer is not None else p
             for p in kernel.parameters
         )
-        tree = self.body(kernel.tree)
-        return replace(kernel, code=Code.of(lines), parameters=parameters, tree=tree, group=group)
+        return replace(kernel, code=Code.of(lines), parameters=parameters, group=group)
 
     def origins(self, old: Origins) -> Origins:
         if old not in self._sets:
             self._sets[old] = frozenset(self.names[name] for name in old)
         return self._sets[old]
-
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(map(self.stmt, body))
-
-    def stmt(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case Loop(axis, kind, body):
-                return Loop(axis, kind, self.body(body))
-            case Let(temp, value, origins):
-                return Let(temp, self.expr(value), self.origins(origins))
-            case Store(buffer, index, value, origins, kind):
-                new = self.buffers[buffer], index, self.expr(value), self.origins(origins)
-                return Store(*new, kind)
-            case Init(name, kind, dtype, origins):
-                return Init(name, kind, dtype, self.origins(origins))
-            case Accumulate(name, kind, value, position, origins):
-                return Accumulate(name, kind, self.expr(value), position, self.origins(origins))
-            case When(mask, body, result, value, other, origins):
-                inside = self.expr(mask), self.body(body), result, self.expr(value)
-                return When(*inside, self.expr(other), self.origins(origins))
-
-    def expr(self, expr: Expr) -> Expr:
-        match expr:
-            case Load(buffer, index, dtype, origins):
-                return Load(self.buffers[buffer], index, dtype, self.origins(origins))
-            case Op(name, args, dtype, origins):
-                return Op(name, tuple(map(self.expr, args)), dtype, self.origins(origins))
-            case _:
-                return expr
 
 
 def _heading(group: Group) -> str:

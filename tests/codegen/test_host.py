@@ -63,7 +63,7 @@ def kernel(group: Group, name: str, language: Any = "cpp", symbols: tuple[Any, .
         Parameter("out0", "out", nest.buffer, F32),
         *(Parameter(f"ks{k}", "symbol", symbol=s) for k, s in enumerate(symbols)),
     )
-    return Kernel(name, language, "cpu", Code(()), parameters, (), group, {})
+    return Kernel(name, language, "cpu", Code(()), parameters, group, {})
 
 
 def schedule(

@@ -116,7 +116,7 @@ def spelled_out(value: Any) -> Any:
 
 
 def written(kernel: Kernel) -> Any:
-    names = ("name", "language", "device", "code", "parameters", "tree", "launch")
+    names = ("name", "language", "device", "code", "parameters", "launch")
     return {name: spelled_out(getattr(kernel, name)) for name in names}
 
 
