@@ -77,31 +77,35 @@ class RowScans(RowSearches):
                 self.body(loop.body)
             return
         axis, sums = loop.axis.name, is_sum(scan)
-        running = {Temp(s.name, s.value.dtype): s for s in scan if isinstance(s, Accumulate)}
+        running = {s.name: s for s in scan if isinstance(s, Accumulate)}
         kept = _crossing((*before, *scan), (), after) if sums else _crossing(before, scan, after)
-        kept += [temp for temp in running if sums and temp not in kept]
+        known = {temp.name for temp in kept}
+        kept += [
+            Temp(s.name, s.value.dtype) for s in running.values() if sums and s.name not in known
+        ]
         for temp in kept:
             self.line(f"{CTYPES[temp.dtype]} {temp.name}_block[{SCAN_BLOCK}];")
         with self.loop(f"{axis}_block", begin, end, str(SCAN_BLOCK)):
             stop = f"{axis}_block + {SCAN_BLOCK}"
             self.line(f"const int64_t {axis}_end = {stop} < {end} ? {stop} : {end};")
-            places = {temp: f"{temp.name}_block[{axis} - {axis}_block]" for temp in kept}
-            self.writer.places.update({t.name: at for t, at in places.items() if t not in running})
+            places = {temp.name: f"{temp.name}_block[{axis} - {axis}_block]" for temp in kept}
+            self.writer.places.update({n: at for n, at in places.items() if n not in running})
             if sums:
-                added = [(places[t], s.value, s.origins) for t, s in running.items()]
+                added = [(places[n], s.value, s.origins) for n, s in running.items()]
                 self._block(axis, before, added)
-                for temp, stmt in running.items():
-                    given = f"{temp.name}, {temp.name}_block, {axis}_end - {axis}_block"
-                    text = f"{temp.name} = lab_running_sum({given});"
+                for name, stmt in running.items():
+                    given = f"{name}, {name}_block, {axis}_end - {axis}_block"
+                    text = f"{name} = lab_running_sum({given});"
                     self.line(text, stmt.origins, statement=True)
             else:
-                so_far = [(places[t], t, s.origins) for t, s in running.items() if t in places]
+                so_far = [(places[t.name], t, running[t.name].origins) for t in kept
+                          if t.name in running]  # fmt: skip
                 self._block(axis, before)
                 self._block(axis, scan, so_far, simd=False)
-            self.writer.places.update({temp.name: at for temp, at in places.items()})
+            self.writer.places.update(places)
             self._block(axis, after)
-            for temp in kept:
-                del self.writer.places[temp.name]
+            for name in places:
+                del self.writer.places[name]
 
     def _block(
         self,

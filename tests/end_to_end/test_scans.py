@@ -83,6 +83,7 @@ CASES: dict[str, Case] = {
         (floats(9, 700), floats(9, 700)),
         1,
     ),
+    "places_in_blocks": (lambda x: (x.exp().cummax(1).indices / 99).sin(), (special(9, 203),), 1),
     "long_in_blocks": (lambda x: (x.sin().cumsum(0) / 99).cos(), (floats(70_001),), 1),
     "long_of_a_scan": (lambda x: x.cumsum(0).cummax(0).values, (floats(70_001),), 1),
 }
