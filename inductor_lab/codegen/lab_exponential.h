@@ -101,7 +101,7 @@ template <> inline float lab_expm1<float>(float x) {
     uint32_t half = e.biased >> 1, rest = e.biased - half;
     float a = lab_power_of_two(half), inverse = lab_power_of_two(254 - rest);
     float result = lab_fused(a, p, a - inverse) * lab_power_of_two(rest);
-    return x == 0 ? x : result;
+    return lab_copysign<float>(result, x);
 }
 template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
 
@@ -213,7 +213,7 @@ template <> inline float lab_log1p<float>(float x) {
     lab_reduced_log l = lab_log_of(sum);
     float low = lab_fused(l.n, 1.42860677e-6f, l.rest + lost / sum);
     float result = lab_log_special(sum, lab_fused(l.n, 0.693145752f, l.f + low));
-    return x == 0 ? x : result;
+    return lab_copysign<float>(result, x);
 }
 template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
 

@@ -393,3 +393,19 @@ def test_a_wide_sum_of_what_was_rounded_twice(dtype: torch.dtype) -> None:
 
     x = torch.linspace(-9, 9, 140).to(torch.bfloat16).reshape(2, 70)
     assert_close(lab.compile(function)(x), function(x))
+
+
+def test_a_count_beside_functions_that_keep_the_sign_of_zero() -> None:
+    """The same: it counted wrong where an argument of expm1 or log1p was zero."""
+
+    def function(x):
+        smooth = torch.nn.functional.selu(x)
+        kept = x / (smooth.abs() + 1)
+        return smooth.erfc(), kept @ kept[0], kept.nanmean(0)
+
+    x = ((torch.arange(660).reshape(20, 33) % 23 - 11) / 4).movedim(0, -1)
+    assert_close(lab.compile(function)(x), function(x))
+    signs = torch.tensor([0.0, -0.0, 1e-40, -1e-40, 3.0, -0.5]).repeat(9)
+    found = lab.compile(lambda x: (x.expm1(), x.log1p()))(signs)
+    for values in found:
+        assert torch.equal(values.signbit(), signs.signbit())
