@@ -25,7 +25,7 @@ from inductor_lab.codegen.cpp_scans import RowScans
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
-from inductor_lab.codegen.kernel import Code, Kernel, Line, merged
+from inductor_lab.codegen.kernel import Code, Kernel, Line, heading, merged
 from inductor_lab.codegen.parameters import kernel_parameters, tree_loads
 from inductor_lab.codegen.row_cache import Row, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
@@ -61,7 +61,7 @@ def cpp_kernel(
     printer = _printer(full, tree, Writer(parameters, table), plan)
     arguments = ", ".join(map(declared, parameters))
     if group.origins:
-        printer.line(f"// {', '.join(sorted(group.origins))}")
+        printer.line(heading(group.origins))
     with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
         if printer.checked:
             printer.line(f"int64_t {STATUS} = 0;")

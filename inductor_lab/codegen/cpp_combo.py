@@ -33,7 +33,7 @@ from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_statements import STATUS, Statements
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan, team_plan_of
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, merged
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, heading, merged
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Stmt
@@ -136,7 +136,7 @@ class _Calls:
     def lines(self) -> list[Line]:
         arguments = ", ".join(map(declared, self.parameters))
         checked = any(part.checked for part in self.parts)
-        start = [Line(f"// {', '.join(sorted(self.origins))}", statement=False)]
+        start = [Line(heading(self.origins), statement=False)]
         head = f'extern "C" lab_only_calls LAB_EXPORT int {self.name}({arguments}) {{'
         start += [Line(head, statement=False)]
         if checked:

@@ -28,6 +28,11 @@ class Line(Value):
     statement: bool = True
 
 
+def heading(origins: Origins) -> str:
+    """The line over a C++ function that names its FX nodes."""
+    return f"// {', '.join(sorted(origins))}"
+
+
 def merged(texts: Iterable[Iterable[Line]]) -> Iterator[Line]:
     """The lines of equal texts once, each with the origins that it has in all of them."""
     for same in zip(*texts, strict=True):

@@ -122,11 +122,11 @@ template <class T> static inline void lab_stream_lines(T* to, const T* from, int
 
 //@ lab_running_sum
 // Makes a block of numbers of eight bytes their running sums, from `sum` on; the last one comes back.
-#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
 template <class T> static inline T lab_running_sum(T sum, T* block, int64_t count) {
+    int64_t k = 0;
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
     typedef T lab_lanes __attribute__((vector_size(64)));
     const lab_lanes zero = {};
-    int64_t k = 0;
     for (; k + 8 <= count; k += 8) {
         lab_lanes a;
         __builtin_memcpy(&a, block + k, 64);
@@ -137,15 +137,10 @@ template <class T> static inline T lab_running_sum(T sum, T* block, int64_t coun
         __builtin_memcpy(block + k, &a, 64);
         sum = a[7];
     }
+#endif
     for (; k < count; k++) block[k] = sum = sum + block[k];
     return sum;
 }
-#else
-template <class T> static inline T lab_running_sum(T sum, T* block, int64_t count) {
-    for (int64_t k = 0; k < count; k++) block[k] = sum = sum + block[k];
-    return sum;
-}
-#endif
 
 //@ lab_fetch
 // Asks for what is read soon; nothing happens if it is not there.

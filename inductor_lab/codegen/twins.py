@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Set
 from dataclasses import replace
 
-from inductor_lab.codegen.kernel import Code, Kernel, Line
+from inductor_lab.codegen.kernel import Code, Kernel, Line, heading
 from inductor_lab.ir.expr import Expr, Load, Masked, Op, Origins
 from inductor_lab.ir.program import Buffer, Nest
 from inductor_lab.ir.text import in_reading_order
@@ -109,9 +109,9 @@ class _Renaming:
 
     def kernel(self, kernel: Kernel, group: Group) -> Kernel:
         """The kernel of `group`; its name is that of the other one."""
-        heading = {_heading(kernel.group): _heading(group)}
+        headings = {heading(kernel.group.origins): heading(group.origins)}
         lines = (
-            Line(heading.get(line.text, line.text), self.origins(line.origins), line.statement)
+            Line(headings.get(line.text, line.text), self.origins(line.origins), line.statement)
             for line in kernel.code.lines
         )
         parameters = tuple(
@@ -124,8 +124,3 @@ class _Renaming:
         if old not in self._sets:
             self._sets[old] = frozenset(self.names[name] for name in old)
         return self._sets[old]
-
-
-def _heading(group: Group) -> str:
-    """The line over a kernel that names its FX nodes."""
-    return f"// {', '.join(sorted(group.origins))}"
