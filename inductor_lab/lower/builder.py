@@ -232,9 +232,10 @@ class Builder:
     def pointwise(self, body: Expr, facts: Facts | None = None) -> TensorValue:
         """A nest that fills a new buffer with `body` over the axes of its shape."""
         facts = facts or self.result
-        body = self.convert(body, facts.dtype)
+        axes = axes_of(facts.shape)
+        body = self._over(axes, self.convert(body, facts.dtype))
         buffer = self._new(facts, BufferKind.COMPUTED)
-        self.steps.append(Pointwise(buffer.name, axes_of(facts.shape), body, self.origins))
+        self.steps.append(Pointwise(buffer.name, axes, body, self.origins))
         return TensorValue.of(buffer)
 
     def rounded(self, value: TensorValue, facts: Facts) -> TensorValue:
@@ -249,8 +250,7 @@ class Builder:
         """A nest that reduces `body` over `reduce_axes` for each element of `facts.shape`."""
         buffer = self._new(facts, BufferKind.COMPUTED)
         axes = axes_of(facts.shape)
-        if any(is_int(axis.size, 0) for axis in reduce_axes):
-            body = self.const(0, body.dtype)
+        body = self._over((*axes, *reduce_axes), body)
         self.steps.append(Reduction(buffer.name, axes, reduce_axes, kind, body, self.origins))
         return TensorValue.of(buffer)
 
@@ -258,6 +258,7 @@ class Builder:
         """A nest that fills a new buffer with `body` accumulated along one dimension."""
         buffer = self._new(facts, BufferKind.COMPUTED)
         axes = axes_of(facts.shape)
+        body = self._over(axes, body)
         self.steps.append(Scan(buffer.name, axes, axes[dim], kind, body, self.origins))
         return TensorValue.of(buffer)
 
@@ -282,6 +283,12 @@ class Builder:
         nest = Scatter(buffer.name, old.name, axes, index, kind, body, self.origins)
         self.steps.append(nest)
         return TensorValue.of(buffer)
+
+    def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
+        """What is computed at each point of `axes`.  Where there is none, nothing is: a load would
+        be moved in front of the loops that never run, to memory that is not there."""
+        nothing = any(is_int(axis.size, 0) for axis in axes)
+        return self.const(0, body.dtype) if nothing else body
 
     def copy(self, value: TensorValue, facts: Facts | None = None) -> TensorValue:
         """The elements of a view in a buffer of their own (row-major if no facts are given)."""

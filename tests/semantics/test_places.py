@@ -45,6 +45,17 @@ def test_no_places_in_no_rows(name: str) -> None:
     check_call(OPERATORS[name], lambda: given)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_no_rows_in_steps_of_nothing(dynamic: bool) -> None:
+    """Their first element is the same for each column, and it is not there."""
+
+    def function(x):
+        x[x < 0] = 0
+        return x + 1, x.sum(0), x.cumsum(0)
+
+    check_call(function, lambda: [torch.empty_strided((0, 3), (1, 0))], dynamic=dynamic)
+
+
 def test_a_maximum_of_nothing_is_refused() -> None:
     for function in (torch.max, torch.argmax, lambda x: x.amin(0)):
         with pytest.raises(RuntimeError):
