@@ -1,14 +1,14 @@
 """The part of the `lab_*.h` headers that a source needs.
 
 They are lists of entries, each introduced by `//@ names`.  An entry is taken if the kernels,
-or an entry that is taken, mention one of its names; so a kernel that only adds carries no
-mathematics, compiles fast and can be read in one go.
+or an entry that is taken, mention one of its names; `name<double>` if they mention the name and
+doubles.  So a kernel that only adds carries no mathematics, compiles fast and can be read whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,12 +17,14 @@ HEADERS = (
     "lab_basics.h",
     "lab_exponential.h",
     "lab_angles.h",
+    "lab_double.h",
     "lab_special.h",
     "lab_random.h",
     "lab_integers.h",
 )
 """In an order in which each uses only what came before it."""
-_NAME = re.compile(r"\blab_\w+")
+DOUBLE = "<double>"
+_NAME = re.compile(rf"\blab_\w+|{DOUBLE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,12 @@ class Entry:
     """Some functions that belong together: the names they define, those they use, their text."""
 
     defines: frozenset[str]
+    of_doubles: bool
     uses: frozenset[str]
     lines: tuple[str, ...]
+
+    def serves(self, needed: Set[str]) -> bool:
+        return bool(self.defines & needed) and (not self.of_doubles or DOUBLE in needed)
 
 
 @cache
@@ -39,11 +45,11 @@ def entries() -> tuple[Entry, ...]:
     """The headers as entries, in order; the first one is the preamble, which is always taken."""
     folder = Path(__file__).parent
     texts = [(folder / name).read_text(encoding="utf-8").split("//@") for name in HEADERS]
-    found = [Entry(frozenset(), frozenset(), _trimmed(texts[0][0]))]
+    found = [Entry(frozenset(), False, frozenset(), _trimmed(texts[0][0]))]
     for part in (part for parts in texts for part in parts[1:]):
-        names, _, text = part.partition("\n")
-        uses = frozenset(_NAME.findall(text))
-        found.append(Entry(frozenset(names.split()), uses, _trimmed(text)))
+        heading, _, text = part.partition("\n")
+        names, uses = frozenset(_NAME.findall(heading)), frozenset(_NAME.findall(text))
+        found.append(Entry(names - {DOUBLE}, DOUBLE in names, uses, _trimmed(text)))
     return tuple(found)
 
 
@@ -52,7 +58,7 @@ def header_lines(text: Iterable[str]) -> list[str]:
     needed = {name for line in text for name in _NAME.findall(line)}
     taken: set[int] = {0}
     while True:
-        more = {k for k, entry in enumerate(entries()) if k not in taken and entry.defines & needed}
+        more = {k for k, entry in enumerate(entries()) if k not in taken and entry.serves(needed)}
         if not more:
             break
         taken |= more

@@ -1,54 +1,86 @@
 // Trigonometry: Cody and Waite's reduction, then polynomials.
 
-//@ lab_angle_function
-// lab_angle_function(sin, near) defines lab_any_sin(x): near(x), or the C library's sin(x) if |x| is
-// 2**17 or more, where the reduction needs many more digits of pi.  So rare a case must not take time
-// in every lane.  GCC's vector code calls vector versions of sinf, and these are ours, by their names
-// in the x86-64 vector ABI: one test for all lanes.  Other compilers see a branch.
+//@ lab_angle_function lab_double_angle_function lab_quotient_function
+// lab_angle_function(sinf, near) defines lab_any_sinf(x): near(x), or the C library's sinf(x) if |x| is
+// 2**17 or more, where the reduction needs many more digits of pi; for doubles it is 2**30, and for
+// functions of two doubles their quotient is looked at.  So rare a case must not take time in every
+// lane.  GCC's vector code calls vector versions of sinf, and these are ours, by their names in the
+// x86-64 vector ABI: one test for all lanes.  Other compilers see a branch.
 #if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__)
-template <int lanes> struct lab_register {
-    typedef float floats __attribute__((vector_size(4 * lanes)));
-    typedef int32_t ints __attribute__((vector_size(4 * lanes)));
-    // The sign bit of each lane: is its magnitude at least that of 2**17?
+template <int bytes> struct lab_register {
+    typedef float floats __attribute__((vector_size(bytes)));
+    typedef double doubles __attribute__((vector_size(bytes)));
+    typedef int32_t ints __attribute__((vector_size(bytes)));
+    typedef int64_t longs __attribute__((vector_size(bytes)));
+    typedef uint64_t bits __attribute__((vector_size(bytes)));
+    // Sign bits: is the magnitude of a lane at least that of 2**17, or of 2**30?
     static inline ints far(floats x) { return 0x47ffffff - ((ints)x & 0x7fffffff); }
+    static inline ints far(doubles x) { return (ints)(0x41cfffff - (longs)(((bits)x << 1) >> 33)); }
 };
-#define lab_any4(signs) __builtin_ia32_movmskps((lab_register<4>::floats)(signs))
-#define lab_any8(signs) __builtin_ia32_movmskps256((lab_register<8>::floats)(signs))
-#define lab_any16(signs) __builtin_ia32_cmpd512_mask(signs, lab_register<16>::ints{}, 1, -1)
-#define lab_vector_version(name, near, isa, lanes)                                               \
-    extern "C" __attribute__((visibility("hidden"))) lab_register<lanes>::floats                 \
-    _ZGV##isa##N##lanes##v_##name##f(lab_register<lanes>::floats x) {                            \
-        if (lab_any##lanes(lab_register<lanes>::far(x))) return lab_one_by_one_##name(x);        \
-        float given[lanes], found[lanes];                                                        \
+#define lab_any16(signs) __builtin_ia32_movmskps((lab_register<16>::floats)(signs))
+#define lab_any32(signs) __builtin_ia32_movmskps256((lab_register<32>::floats)(signs))
+#define lab_any64(signs) __builtin_ia32_cmpd512_mask(signs, lab_register<64>::ints{}, 1, -1)
+#define lab_angle_version(name, near, T, isa, lanes, bytes)                                      \
+    extern "C" __attribute__((visibility("hidden"))) lab_register<bytes>::T##s                   \
+    _ZGV##isa##N##lanes##v_##name(lab_register<bytes>::T##s x) {                                 \
+        if (lab_any##bytes(lab_register<bytes>::far(x))) return lab_one_by_one_##name(x);        \
+        T given[lanes], found[lanes];                                                            \
         __builtin_memcpy(given, &x, sizeof(x));                                                  \
         _Pragma("omp simd")                                                                      \
         for (int k = 0; k < lanes; k++) found[k] = near(given[k]);                               \
         __builtin_memcpy(&x, found, sizeof(x));                                                  \
         return x;                                                                                \
     }
+#define lab_quotient_version(name, near, T, isa, lanes, bytes)                                   \
+    extern "C" __attribute__((visibility("hidden"))) lab_register<bytes>::T##s                   \
+    _ZGV##isa##N##lanes##vv_##name(lab_register<bytes>::T##s x, lab_register<bytes>::T##s y) {   \
+        if (lab_any##bytes(lab_register<bytes>::far(x / y))) return lab_one_by_one_##name(x, y); \
+        T above[lanes], below[lanes], found[lanes];                                              \
+        __builtin_memcpy(above, &x, sizeof(x));                                                  \
+        __builtin_memcpy(below, &y, sizeof(y));                                                  \
+        _Pragma("omp simd")                                                                      \
+        for (int k = 0; k < lanes; k++) found[k] = near(above[k], below[k]);                     \
+        __builtin_memcpy(&x, found, sizeof(x));                                                  \
+        return x;                                                                                \
+    }
 #if defined(__AVX512F__)
-#define lab_wide_versions(name, near)                                                            \
-    lab_vector_version(name, near, c, 8) lab_vector_version(name, near, d, 8)                    \
-    lab_vector_version(name, near, e, 16)
+#define lab_wide_versions(version, name, near, T, half, full)                                    \
+    version(name, near, T, c, half, 32) version(name, near, T, d, half, 32)                      \
+    version(name, near, T, e, full, 64)
 #elif defined(__AVX__)
-#define lab_wide_versions(name, near)                                                            \
-    lab_vector_version(name, near, c, 8) lab_vector_version(name, near, d, 8)
+#define lab_wide_versions(version, name, near, T, half, full)                                    \
+    version(name, near, T, c, half, 32) version(name, near, T, d, half, 32)
 #else
-#define lab_wide_versions(name, near)
+#define lab_wide_versions(version, name, near, T, half, full)
 #endif
-#define lab_angle_function(name, near)                                                           \
-    extern "C" __attribute__((simd("notinbranch"))) float name##f(float);                        \
-    static inline float lab_any_##name(float x) { return __builtin_##name##f(x); }               \
-    template <class T> __attribute__((cold, noinline, optimize("no-tree-vectorize")))            \
-    static T lab_one_by_one_##name(T x) {                                                        \
-        for (int k = 0; k < (int)(sizeof(T) / 4); k++) x[k] = __builtin_##name##f(x[k]);         \
+#define lab_vector_function(version, name, operands, near, T, least, half, full)                 \
+    extern "C" __attribute__((simd("notinbranch"))) T name operands;                             \
+    template <class... X> static inline T lab_any_##name(X... x) { return __builtin_##name(x...); } \
+    template <class X, class... Y> __attribute__((cold, noinline, optimize("no-tree-vectorize"))) \
+    static X lab_one_by_one_##name(X x, Y... y) {                                                \
+        const int lanes = sizeof(X) / sizeof(T);                                                 \
+        for (int k = 0; k < lanes; k++) x[k] = __builtin_##name(x[k], y[k]...);                  \
         return x;                                                                                \
     }                                                                                            \
-    lab_vector_version(name, near, b, 4) lab_wide_versions(name, near)
+    version(name, near, T, b, least, 16) lab_wide_versions(version, name, near, T, half, full)
+#define lab_angle_function(name, near)                                                           \
+    lab_vector_function(lab_angle_version, name, (float), near, float, 4, 8, 16)
+#define lab_double_angle_function(name, near)                                                    \
+    lab_vector_function(lab_angle_version, name, (double), near, double, 2, 4, 8)
+#define lab_quotient_function(name, near)                                                        \
+    lab_vector_function(lab_quotient_version, name, (double, double), near, double, 2, 4, 8)
 #else
 #define lab_angle_function(name, near)                                                           \
     static inline float lab_any_##name(float x) {                                                \
-        return lab_abs<float>(x) < 131072.0f ? near(x) : lab_libm(name##f)(x);                   \
+        return lab_abs<float>(x) < 131072.0f ? near(x) : lab_libm(name)(x);                      \
+    }
+#define lab_double_angle_function(name, near)                                                    \
+    static inline double lab_any_##name(double x) {                                              \
+        return lab_abs<double>(x) < 1073741824.0 ? near(x) : lab_libm(name)(x);                  \
+    }
+#define lab_quotient_function(name, near)                                                        \
+    static inline double lab_any_##name(double x, double y) {                                    \
+        return lab_abs<double>(x / y) < 1073741824.0 ? near(x, y) : lab_libm(name)(x, y);        \
     }
 #endif
 
@@ -82,10 +114,9 @@ static inline float lab_near_sin(float x) {
     float t = lab_fused(x, 0.318309886f, 12582912.0f);
     return lab_half_wave(lab_less_half_turns(x, t - 12582912.0f, 1.0f), t);
 }
-lab_angle_function(sin, lab_near_sin)
+lab_angle_function(sinf, lab_near_sin)
 template <class T> static inline T lab_sin(T x);
-template <> inline float lab_sin<float>(float x) { return lab_any_sin(x); }
-template <> inline double lab_sin<double>(double x) { return lab_libm(sin)(x); }
+template <> inline float lab_sin<float>(float x) { return lab_any_sinf(x); }
 
 //@ lab_near_cos
 static inline float lab_near_cos(float x) {
@@ -95,12 +126,11 @@ static inline float lab_near_cos(float x) {
 
 //@ lab_cos
 // Of |x|, in integers: GCC makes one call that has no vector version of sin(x) and cos(x).
-lab_angle_function(cos, lab_near_cos)
+lab_angle_function(cosf, lab_near_cos)
 template <class T> static inline T lab_cos(T x);
 template <> inline float lab_cos<float>(float x) {
-    return lab_any_cos(lab_bitcast<float>(lab_bitcast<uint32_t>(x) & 0x7fffffffu));
+    return lab_any_cosf(lab_bitcast<float>(lab_bitcast<uint32_t>(x) & 0x7fffffffu));
 }
-template <> inline double lab_cos<double>(double x) { return lab_libm(cos)(x); }
 
 //@ lab_tan
 // r / q, where q = r / tan(r) is nearly a polynomial; -q / r an odd number of right angles away.
@@ -114,10 +144,9 @@ static inline float lab_near_tan(float x) {
     bool odd = lab_bitcast<uint32_t>(t) & 1;
     return (odd ? -q : r) / (odd ? r : q);
 }
-lab_angle_function(tan, lab_near_tan)
+lab_angle_function(tanf, lab_near_tan)
 template <class T> static inline T lab_tan(T x);
-template <> inline float lab_tan<float>(float x) { return lab_any_tan(x); }
-template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
+template <> inline float lab_tan<float>(float x) { return lab_any_tanf(x); }
 
 //@ lab_atan_part
 // atan(t) for 0 <= t <= 1.
@@ -140,7 +169,6 @@ template <> inline float lab_atan<float>(float x) {
     float a = lab_abs<float>(x), r = lab_atan_part(a > 1.0f ? 1.0f / a : a);
     return lab_copysign<float>(a > 1.0f ? 1.57079637f - (r + 4.37113883e-8f) : r, x);
 }
-template <> inline double lab_atan<double>(double x) { return lab_libm(atan)(x); }
 
 //@ lab_atan2
 template <class T> static inline T lab_atan2(T y, T x);
@@ -153,7 +181,6 @@ template <> inline float lab_atan2<float>(float y, float x) {
     r = lab_bitcast<int32_t>(x) < 0 ? 3.14159274f - (r + 8.74227766e-8f) : r;
     return (x != x) | (y != y) ? lab_nanf : lab_copysign<float>(r, y);
 }
-template <> inline double lab_atan2<double>(double y, double x) { return lab_libm(atan2)(y, x); }
 
 //@ lab_asin_part
 // asin(t) for |t| <= 1/2.
@@ -174,7 +201,6 @@ template <> inline float lab_asin<float>(float x) {
     float r = lab_asin_part(t);
     return lab_copysign<float>(a > 0.5f ? 1.57079637f - (2.0f * r + 4.37113883e-8f) : r, x);
 }
-template <> inline double lab_asin<double>(double x) { return lab_libm(asin)(x); }
 
 //@ lab_acos
 template <class T> static inline T lab_acos(T x);
@@ -184,4 +210,3 @@ template <> inline float lab_acos<float>(float x) {
     float far = x > 0 ? 2.0f * r : 3.14159274f - (2.0f * r + 8.74227766e-8f);
     return a > 0.5f ? far : 1.57079637f - (r + 4.37113883e-8f);
 }
-template <> inline double lab_acos<double>(double x) { return lab_libm(acos)(x); }

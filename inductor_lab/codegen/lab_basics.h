@@ -427,7 +427,7 @@ template <> inline double lab_abs<double>(double x) { return lab_libm(fabs)(x); 
 //@ lab_float_fmod
 // In floats: whole multiples of y are taken away, 52 bits of the quotient in a step, each without
 // a rounding; no two floats are further apart than six such steps.
-template <class T> static inline T lab_float_fmod(T x, T y) { return lab_libm(fmod)(x, y); }
+template <class T> static inline T lab_float_fmod(T x, T y);
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 template <> inline float lab_float_fmod<float>(float x, float y) {
     double rest = lab_abs<float>(x), b = lab_abs<float>(y), inverse = 1.0 / b;

@@ -42,28 +42,6 @@ template <> inline float lab_exp<float>(float x) {
     uint32_t half = e.biased >> 1;
     return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.biased - half);
 }
-template <> inline double lab_exp<double>(double x) {
-    bool vanishes = x < -746.0;
-    x = vanishes ? 0.0 : x > 710.0 ? 710.0 : x;
-    double t = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = t - 6755399441055744.0;
-    double r = lab_fused(n, -1.90821492927058770002e-10,
-                         lab_fused(n, -6.93147180369123816490e-01, x));
-    double q = lab_fused(2.0827678078031843e-9, r, 2.5112106469889583e-8);
-    q = lab_fused(q, r, 2.7557577680724703e-7);
-    q = lab_fused(q, r, 2.755723466158026e-6);
-    q = lab_fused(q, r, 2.480158693277039e-5);
-    q = lab_fused(q, r, 1.9841269896588398e-4);
-    q = lab_fused(q, r, 1.3888888889111598e-3);
-    q = lab_fused(q, r, 8.333333333316947e-3);
-    q = lab_fused(q, r, 4.16666666666661e-2);
-    q = lab_fused(q, r, 0.16666666666666682);
-    q = lab_fused(q, r, 0.5);
-    double p = lab_fused(q, r * r, r) + 1.0;
-    int64_t k = (int64_t)(lab_bitcast<uint64_t>(t) - 0x4338000000000000u), half = k >> 1;
-    double first = lab_bitcast<double>((uint64_t)(half + 1023) << 52);
-    double y = p * first * lab_bitcast<double>((uint64_t)(k - half + 1023) << 52);
-    return vanishes ? 0.0 : y;
-}
 
 //@ lab_exp2_slope
 // (2**r - 1) / r for |r| <= 1/2
@@ -85,7 +63,6 @@ template <> inline float lab_exp2<float>(float x) {
     uint32_t biased = (uint32_t)bits, half = biased >> 1;
     return lab_fused(lab_exp2_slope(r), r, 1.0f) * lab_power_of_two(half) * lab_power_of_two(biased - half);
 }
-template <> inline double lab_exp2<double>(double x) { return lab_libm(exp2)(x); }
 
 //@ lab_expm1
 template <class T> static inline T lab_expm1(T x);
@@ -103,7 +80,6 @@ template <> inline float lab_expm1<float>(float x) {
     float result = lab_fused(a, p, a - inverse) * lab_power_of_two(rest);
     return lab_copysign<float>(result, x);
 }
-template <> inline double lab_expm1<double>(double x) { return lab_libm(expm1)(x); }
 
 //@ lab_sigmoid
 // 1 / (1 + exp(-x)), both sides by 2**-24: n may be 150, and where it is below -100 it does not count.
@@ -130,7 +106,6 @@ template <> inline float lab_tanh<float>(float x) {
     float h = lab_fused(scale, part, lab_fused(scale, 0.5f, -0.5f));
     return lab_copysign<float>(h / (h + 1.0f), x);
 }
-template <> inline double lab_tanh<double>(double x) { return lab_libm(tanh)(x); }
 
 //@ lab_reduced_log lab_log_of lab_log_special
 // x = 2**n * (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f + rest.
@@ -164,26 +139,6 @@ template <> inline float lab_log<float>(float x) {
     float low = lab_fused(l.n, 1.42860677e-6f, l.rest);
     return lab_log_special(x, lab_fused(l.n, 0.693145752f, l.f + low));
 }
-template <> inline double lab_log<double>(double x) {
-    bool subnormal = x < 2.2250738585072014e-308;
-    double y = subnormal ? x * 18014398509481984.0 : x;
-    uint64_t bits = lab_bitcast<uint64_t>(y) - 0x3fe6a09e667f3bcdu;
-    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
-    double f = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
-    double s = f / (2.0 + f), z = s * s;
-    double q = lab_fused(0.14797230449450055, z, 0.15313932750289794);
-    q = lab_fused(q, z, 0.18183568503267453);
-    q = lab_fused(q, z, 0.22222198501667856);
-    q = lab_fused(q, z, 0.28571428742992205);
-    q = lab_fused(q, z, 0.3999999999941238);
-    q = lab_fused(q, z, 0.6666666666666735) * z;
-    double half_square = 0.5 * f * f;
-    double low = lab_fused(n, 1.90821492927058770002e-10, s * (half_square + q));
-    double result = lab_fused(n, 6.93147180369123816490e-01, f - (half_square - low));
-    result = x <= 1.7976931348623157e308 ? result : x;
-    result = x < 0 ? (double)lab_nanf : result;
-    return x == 0 ? -lab_inf : result;
-}
 
 //@ lab_log2
 template <class T> static inline T lab_log2(T x);
@@ -193,7 +148,6 @@ template <> inline float lab_log2<float>(float x) {
     float scaled = lab_fused(m, 1.92596303e-8f, low * 1.44269504f);
     return lab_log_special(x, l.n + lab_fused(m, 1.44269502f, scaled));
 }
-template <> inline double lab_log2<double>(double x) { return lab_libm(log2)(x); }
 
 //@ lab_log10
 template <class T> static inline T lab_log10(T x);
@@ -203,7 +157,6 @@ template <> inline float lab_log10<float>(float x) {
     float mantissa = lab_fused(m, 0.434294492f, low);
     return lab_log_special(x, lab_fused(l.n, 0.301025391f, mantissa));
 }
-template <> inline double lab_log10<double>(double x) { return lab_libm(log10)(x); }
 
 //@ lab_log1p
 template <class T> static inline T lab_log1p(T x);
@@ -215,7 +168,6 @@ template <> inline float lab_log1p<float>(float x) {
     float result = lab_log_special(sum, lab_fused(l.n, 0.693145752f, l.f + low));
     return lab_copysign<float>(result, x);
 }
-template <> inline double lab_log1p<double>(double x) { return lab_libm(log1p)(x); }
 
 //@ lab_half_exp
 // exp(x) / 2 for x >= 0, which overflows no earlier than sinh and cosh do.
@@ -233,7 +185,6 @@ template <> inline float lab_sinh<float>(float x) {
     q = lab_fused(lab_fused(q, z, 8.33335e-3f), z, 0.16666667f);
     return a < 1.0f || x != x ? lab_fused(q * z, x, x) : lab_copysign<float>(e - 0.25f / e, x);
 }
-template <> inline double lab_sinh<double>(double x) { return lab_libm(sinh)(x); }
 
 //@ lab_cosh
 template <class T> static inline T lab_cosh(T x);
@@ -241,7 +192,6 @@ template <> inline float lab_cosh<float>(float x) {
     float e = lab_half_exp(lab_abs<float>(x));
     return e + 0.25f / e;
 }
-template <> inline double lab_cosh<double>(double x) { return lab_libm(cosh)(x); }
 
 //@ lab_asinh
 template <class T> static inline T lab_asinh(T x);
@@ -251,7 +201,6 @@ template <> inline float lab_asinh<float>(float x) {
     float large = lab_log<float>(a) + 0.69314718f;
     return lab_copysign<float>(a > 1.0e9f || x != x ? large : small, x);
 }
-template <> inline double lab_asinh<double>(double x) { return lab_libm(asinh)(x); }
 
 //@ lab_acosh
 template <class T> static inline T lab_acosh(T x);
@@ -261,7 +210,6 @@ template <> inline float lab_acosh<float>(float x) {
     float result = x > 1.0e9f ? lab_log<float>(x) + 0.69314718f : small;
     return x < 1.0f ? lab_nanf : result;
 }
-template <> inline double lab_acosh<double>(double x) { return lab_libm(acosh)(x); }
 
 //@ lab_atanh
 template <class T> static inline T lab_atanh(T x);
@@ -269,7 +217,6 @@ template <> inline float lab_atanh<float>(float x) {
     float a = lab_abs<float>(x);
     return lab_copysign<float>(0.5f * lab_log1p<float>(2.0f * a / (1.0f - a)), x);
 }
-template <> inline double lab_atanh<double>(double x) { return lab_libm(atanh)(x); }
 
 //@ lab_logaddexp
 template <class T> static inline T lab_logaddexp(T a, T b) {

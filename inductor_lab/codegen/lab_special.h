@@ -7,7 +7,17 @@ template <> inline float lab_hypot<float>(float x, float y) {
     float result = (float)lab_sqrt<double>(a * a + b * b);
     return (lab_abs<float>(x) == lab_inff) | (lab_abs<float>(y) == lab_inff) ? lab_inff : result;
 }
-template <> inline double lab_hypot<double>(double x, double y) { return lab_libm(hypot)(x, y); }
+
+//@ lab_hypot<double>
+// The larger of both times a root, which cannot overflow early.
+template <> inline double lab_hypot<double>(double x, double y) {
+    double a = lab_abs<double>(x), b = lab_abs<double>(y);
+    double large = a < b ? b : a, small = a < b ? a : b;
+    double r = large == 0 ? 0.0 : small / large;
+    double result = large * lab_sqrt<double>(lab_fused(r, r, 1.0));
+    result = (x != x) | (y != y) ? lab_nan : result;
+    return (a == lab_inf) | (b == lab_inf) ? lab_inf : result;
+}
 
 //@ lab_erf
 // 1 - 2**-p, where p = -log2(1 - erf |x|) = b * q is nearly a polynomial; from 4 on the result is 1.
@@ -27,7 +37,28 @@ template <> inline float lab_erf<float>(float x) {
     float scale = lab_power_of_two(lab_bitcast<uint32_t>(t));
     return lab_copysign<float>(lab_fused(scale, lab_exp2_slope(r) * r, scale - 1.0f), x);
 }
-template <> inline double lab_erf<double>(double x) { return lab_libm(erf)(x); }
+
+//@ lab_erf<double>
+// x times a polynomial up to 1; then 1 - 2**-p as for floats, and from 6 on 1.
+template <> inline double lab_erf<double>(double x) {
+    double a = lab_abs<double>(x), b = a > 6.0 ? 6.0 : a, z = b * b, v = b - 3.0;
+    double near = b * lab_polynomial(z, -7.795898827002142e-10, 1.3720064546777686e-8,
+        -1.6208483801871705e-7, 1.6447424703317362e-6, -1.492473690741966e-5,
+        1.2055294904839707e-4, -8.548325975389692e-4, 5.2239776071164225e-3,
+        -2.686617064323777e-2, 0.11283791670945006, -0.37612638903183543, 1.1283791670955126);
+    double p = b * lab_polynomial(v, 8.772623455828384e-18, -1.7151052516432811e-16,
+        1.4756980336149268e-15, -7.528661738013543e-15, 2.628913034055415e-14,
+        -6.105335706466265e-14, -5.168121860708025e-14, 2.095287566197045e-12,
+        -1.859569880301865e-11, 1.1943772279895136e-10, -6.310897645270144e-10,
+        2.7735324557877244e-9, -9.234862160603778e-9, 1.117150709350715e-8,
+        1.6294692971923192e-7, -2.0316434204073993e-6, 1.6360376906833973e-5,
+        -1.1123501681768376e-4, 6.88163873418809e-4, -4.016905878097305e-3,
+        2.274381717137071e-2, 1.3129964401262169, 5.155404865731824);
+    double sum = 6755399441055744.0 - p, n = sum - 6755399441055744.0;
+    double scale = lab_double_power_of_two(lab_whole(sum));
+    double rest = lab_exp_rest((-p - n) * 0.6931471805599453);
+    return lab_copysign<double>(b < 1.0 ? near : 1.0 - lab_fused(scale, rest, scale), x);
+}
 
 //@ lab_exp2_for_pow
 // 2**x in double, with just the digits that a float needs.
@@ -67,7 +98,7 @@ template <> inline float lab_erfc<float>(float x) {
 }
 template <> inline double lab_erfc<double>(double x) { return lab_libm(erfc)(x); }
 
-//@ lab_pow lab_log2_for_pow
+//@ lab_pow lab_pow_special lab_log2_for_pow
 // |x|**y = 2**(y * log2 |x|) in double, with just the digits that a float needs.
 static inline double lab_log2_for_pow(double a) {
     uint64_t bits = lab_bitcast<uint64_t>(a) - 0x3fe6a09e667f3bcdu;
@@ -99,18 +130,67 @@ template <class T> static inline T lab_pow(T x, T y) {
     }
     return (T)result;
 }
-template <> inline float lab_pow<float>(float x, float y) {
-    float result = (float)lab_exp2_for_pow(y * lab_log2_for_pow(lab_abs<float>(x)));
-    bool whole = lab_trunc<float>(y) == y, odd = whole & (lab_trunc<float>(0.5f * y) * 2.0f != y);
-    odd = odd & (lab_abs<float>(y) < 16777216.0f);
-    bool negative = lab_bitcast<int32_t>(x) < 0;
-    result = (negative & odd) ? -result : result;
+// What no power of two can tell: signs, and where the result is exactly 1 or no number.
+template <class T> static inline T lab_pow_special(T x, T y, T result) {
+    bool whole = lab_trunc<T>(y) == y, odd = whole & (lab_trunc<T>((T)0.5 * y) * 2 != y);
+    result = (lab_signbit<T>(x) & odd) ? -result : result;
     bool undefined = (x < 0) & (x - x == 0) & !whole & (y - y == 0);
-    result = undefined ? lab_nanf : result;
-    bool one = (x == 1.0f) | (y == 0.0f) | ((x == -1.0f) & (y - y != 0) & (y == y));
-    return one ? 1.0f : result;
+    result = undefined ? (T)lab_nan : result;
+    bool one = (x == 1) | (y == 0) | ((x == -1) & (y - y != 0) & (y == y));
+    return one ? (T)1 : result;
 }
+template <> inline float lab_pow<float>(float x, float y) {
+    double power = y * lab_log2_for_pow(lab_abs<float>(x));
+    return lab_pow_special<float>(x, y, (float)lab_exp2_for_pow(power));
+}
+
+//@ lab_sum_of_two lab_double_log_for_pow
+// A sum of two doubles that are not rounded together; |low| is less than an ULP of `high`.
+struct lab_sum_of_two { double high, low; };
+// log(a) with 66 bits: with s = f / (2 + f) it is n * log(2) + s * (2 + z * (2/3 + z * q)), where
+// z = s * s and q is nearly a polynomial; all but q in two doubles.
+static inline lab_sum_of_two lab_double_log_for_pow(double a) {
+    bool subnormal = a < 2.2250738585072014e-308;
+    uint64_t bits = lab_bitcast<uint64_t>(subnormal ? a * 18014398509481984.0 : a);
+    bits -= 0x3fe6a09e667f3bcdu;
+    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
+    double m = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu), f = m - 1.0;
+    double below = m + 1.0, below_low = m - (below - 1.0), inverse = 1.0 / below;
+    double s = f * inverse, s_low = (lab_fused(-s, below, f) - s * below_low) * inverse;
+    double z = s * s, z_low = lab_fused(s, s, -z) + 2.0 * s * s_low;
+    double q = lab_polynomial(z, 0.11723178623876945, 0.11706236339491159, 0.13334804693847313,
+        0.1538459496251843, 0.18181818335392802, 0.22222222221655885, 0.28571428571429364, 0.4) * z;
+    double c = 0.6666666666666666 + q, c_low = (0.6666666666666666 - c) + q + 3.700743415417188e-17;
+    double w = z * c, w_low = lab_fused(z, c, -w) + z * c_low + z_low * c;
+    double u = s * w, u_low = lab_fused(s, w, -u) + s * w_low + s_low * w;
+    double t = 2.0 * s + u, t_low = (2.0 * s - t) + u + (u_low + 2.0 * s_low);
+    double whole = n * 6.93147180369123816490e-01, sum = whole + t;
+    double rest = (whole - sum) + t + lab_fused(n, 1.90821492927058770002e-10, t_low);
+    double high = sum + rest;
+    return lab_sum_of_two{a > 0 ? a <= 1.7976931348623157e308 ? high : a : a == 0 ? -lab_inf : a,
+                          (sum - high) + rest};
+}
+
+//@ lab_pow<double>
+// |x|**y = exp(y * log |x|), for which the logarithm must have more digits than the result.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+template <> inline double lab_pow<double>(double x, double y) {
+    lab_sum_of_two log = lab_double_log_for_pow(lab_abs<double>(x));
+    double power = y * log.high, low = lab_fused(y, log.high, -power) + y * log.low;
+    bool ordinary = lab_abs<double>(power) < 746.0;
+    double moved = power < -746.0 ? -746.0 : power > 710.0 ? 710.0 : power;
+    double sum = lab_fused(moved, 1.4426950408889634, 6755399441055744.0);
+    double n = sum - 6755399441055744.0;
+    double r = lab_fused(n, -1.90821492927058770002e-10,
+                         lab_fused(n, -6.93147180369123816490e-01, moved));
+    int64_t k = lab_whole(sum), half = k >> 1;
+    double result = lab_exp_rest(r + (ordinary ? low : 0.0)) + 1.0;
+    result = result * lab_double_power_of_two(half) * lab_double_power_of_two(k - half);
+    return lab_pow_special<double>(x, y, result);
+}
+#else
 template <> inline double lab_pow<double>(double x, double y) { return lab_libm(pow)(x, y); }
+#endif
 
 //@ lab_rsqrt
 template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
@@ -118,17 +198,17 @@ template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
 //@ lab_square
 template <class T> static inline T lab_square(T x) { return (T)(x * x); }
 
-//@ lab_erfinv
-// Winitzki's approximation, then Newton's method in double: f = erf(y) - x.
+//@ lab_erfinv lab_nearer_erfinv
+// Winitzki's approximation, then three steps of Newton's method in double: f = erf(y) - x.
+static inline double lab_nearer_erfinv(double y, double x) {
+    return y - (lab_erf<double>(y) - x) * 0.88622692545275801 * lab_exp<double>(y * y);
+}
 template <class T> static inline T lab_erfinv(T x) {
     double v = x, w = lab_log<double>((1 - v) * (1 + v)), a = 4.330746750799873 + 0.5 * w;
     double y = lab_sqrt<double>(lab_sqrt<double>(a * a - w * 6.802721088435374) - a);
     y = lab_copysign<double>(y, v);
-    for (int step = 0; step < 3; step++) {
-        y -= (lab_erf<double>(y) - v) * 0.88622692545275801 * lab_exp<double>(y * y);
-    }
-    y = v == 1 ? lab_inf : v == -1 ? -lab_inf : v == 0 ? v : y;
-    return (T)(lab_abs<double>(v) <= 1 ? y : (double)lab_nanf);
+    y = lab_nearer_erfinv(lab_nearer_erfinv(lab_nearer_erfinv(y, v), v), v);
+    return (T)(lab_abs<double>(v) == 1 ? lab_copysign<double>(lab_inf, v) : y);
 }
 // In floats: x times a polynomial in w = -log(1 - x * x), or in sqrt(w) far out (Giles, 2010).
 template <> inline float lab_erfinv<float>(float x) {
