@@ -265,6 +265,14 @@ def surely_one(size: Any) -> bool:
     return not plain and statically_known_true(size == 1)
 
 
+def share_elements(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Do two tensors, which may be fake, have one storage and read it in the same way?"""
+    if not first.layout == second.layout == torch.strided:
+        return False
+    read = {(x.dtype, x.is_conj(), x.is_neg(), x.untyped_storage()._cdata) for x in (first, second)}
+    return len(read) == 1
+
+
 def nbytes_hint(value: Any) -> int:
     """Bytes of a (fake) tensor, of tensors in a tuple or list, or 8 for a symbolic number."""
     if isinstance(value, torch.Tensor):

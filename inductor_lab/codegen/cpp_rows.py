@@ -9,31 +9,25 @@ Each lane of a vector register sums its own elements (`#pragma omp simd reductio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
 import torch
 
-from inductor_lab.codegen.cpp_halves import (
-    in_floats,
-    narrowed_stores,
-    side_by_side,
-    widened_loads,
-)
+from inductor_lab.codegen.cpp_blocks import Blocks
+from inductor_lab.codegen.cpp_halves import in_floats, widened_loads
 from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_statements import Accumulator, Statements
+from inductor_lab.codegen.cpp_statements import Accumulator
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import (
     BLOCK,
     CHUNKS,
     LINE,
     TILE,
-    WHOLE_BLOCK,
     CpuPlan,
     Simd,
-    in_lines,
     innermost_loops,
     point_loops,
     tiled_axes,
@@ -53,18 +47,13 @@ WIDE = 64
 """Lanes of a loop that only sums: the machine adds faster than one register can take part in it."""
 SHORTEST_WIDE = 1024
 """Turns of a loop from which on this shows."""
-STREAM_BLOCK = 128
-"""Elements of a result that are computed into the first cache and then written past all caches: so
-few that the machine computes the next ones meanwhile."""
-SHORT_BLOCK = 256
-"""The same for elements of 16 bits or less, and for halves that are widened."""
 SMALLEST_TURNED = 1 << 16
 """Elements of a transposed matrix that do not stay in the first cache anyway."""
 CHEAP = 4
 """Operations in a loop, beyond which its arithmetic takes longer than the additions wait."""
 
 
-class Rows(Statements):
+class Rows(Blocks):
     """Prints a tree with point loops outside and SIMD inside."""
 
     level = 0
@@ -83,8 +72,6 @@ class Rows(Statements):
         super().__init__(tree, writer, plan)
         self.rows = rows
         self.tiles = 0
-        self.staged: dict[str, str] = {}
-        """Elements of blocks that are streamed afterwards, by the buffer they belong to."""
         self.tiled: tuple[Axis, ...] = ()
         """The loops that are cut in tiles, from the outer one on, while that is printed."""
         writer.buffers.update((row.name, row.name) for row in rows)
@@ -207,97 +194,6 @@ class Rows(Statements):
         with self.threaded(), self.loop(loop.axis.name, "0", size):
             self.body(loop.body)
 
-    # ---- blocks: results past the caches, halves as floats --------------------------------------
-
-    def in_need_of_blocks(self, loop: Loop) -> bool:
-        if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
-            return False
-        return bool(self.streams(loop) or widened_loads(loop) or narrowed_stores(loop))
-
-    def streams(self, loop: Loop) -> list[Store]:
-        """What an innermost loop writes side by side to large results that nobody reads soon."""
-        if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
-            return []
-        stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.kind == "store"]
-        names = [store.buffer for store in stores]
-        return [
-            store
-            for store in stores
-            if store.buffer in self.plan.streamed
-            and names.count(store.buffer) == 1
-            and side_by_side(store.index, loop.axis)
-        ]
-
-    def in_blocks(self, loop: Loop) -> None:
-        """The loop a block at a time, with some of what it reads and writes in local arrays."""
-        name, size = loop.axis.name, self.writer.size(loop.axis.size)
-        first, end = f"{name}_block", f"{name}_end"
-        halves = widened_loads(loop) or narrowed_stores(loop)
-        if not halves and in_lines(loop, self.streams(loop)):
-            with self.threaded(), self.loop(first, "0", size, str(WHOLE_BLOCK)):
-                self.stretch(loop, first, "", WHOLE_BLOCK)
-            return
-        long = any(store.value.dtype.itemsize > 2 for store in self.streams(loop))
-        most = STREAM_BLOCK if long else SHORT_BLOCK
-        with self.threaded(), self.loop(first, "0", size, str(most)):
-            stop = f"{first} + {most}"
-            self.line(f"const int64_t {end} = {stop} < {size} ? {stop} : {size};")
-            widened, narrowed = widened_loads(loop), narrowed_stores(loop)
-            for let in widened:
-                block = f"block_{let.temp.name}"
-                start = self.block_start(let.value, {loop.axis: first})
-                self.line(f"float {block}[{most}];", let.origins)
-                call = f"lab_widen({block}, {start}, {end} - {first});"
-                self.line(call, let.origins, statement=True)
-                self.writer.places[let.temp.name] = f"{block}[{name} - {first}]"
-            self.stretch(loop, first, end, most, widened, narrowed)
-            for let in widened:
-                del self.writer.places[let.temp.name]
-
-    def stretch(
-        self,
-        loop: Loop,
-        first: str,
-        end: str,
-        most: int,
-        widened: Sequence[Let] = (),
-        narrowed: Sequence[Store] = (),
-    ) -> None:
-        """A SIMD loop over so many turns at most; then what it made is narrowed or streamed.
-
-        Without an `end` there are exactly so many, and whole lines are streamed.
-        """
-        axis, streams = loop.axis, [s for s in self.streams(loop) if s not in narrowed]
-        for store in (*narrowed, *streams):
-            name = self.writer.buffers[store.buffer]
-            ctype = "float" if store in narrowed else CTYPES[store.value.dtype]
-            self.line(f"{ctype} block_{name}[{most}];", store.origins)
-            self.staged[store.buffer] = f"block_{name}[{axis.name} - {first}]"
-        self.pragma("simd" + self.clauses(loop.body))
-        with self.loop(*((axis.name, first, end) if end else ("lane", "0", str(most)))):
-            if not end:
-                self.line(f"const int64_t {axis.name} = {first} + lane;")
-            self.body(in_floats(loop.body, widened, narrowed))
-        for store in (*narrowed, *streams):
-            del self.staged[store.buffer]
-            name = self.writer.buffers[store.buffer]
-            start = self.block_start(store, {axis: first})
-            streaming = f"lab_stream{'' if end else '_lines'}"
-            function = "lab_narrow" if store in narrowed else streaming
-            call = f"{function}({start}, block_{name}, {f'{end} - {first}' if end else most});"
-            self.line(call, store.origins, statement=True)
-
-    def block_start(self, access: Expr | Store, first: Mapping[Axis, str]) -> str:
-        """The address of what is loaded or stored where these axes are at their first places."""
-        assert isinstance(access, Load | Store)
-        index = access.index if isinstance(access, Store) else access.index[0]
-        places = {axis: Index.of(Axis(name, axis.size)) for axis, name in first.items()}
-        start = index.substitute(places)
-        return f"{self.writer.buffers[access.buffer]} + {self.writer.index(start)}"
-
-    def place(self, stmt: Store) -> str:
-        return self.staged.get(stmt.buffer) or super().place(stmt)
-
     def scan(self, loop: Loop, size: str, threads: bool) -> None:
         raise NotImplementedError
 
@@ -369,7 +265,7 @@ class Rows(Statements):
 
     def wide_lanes(self, loop: Loop, begin: str, end: str, width: int) -> None:
         """Sums in an array of `width` lanes: several registers, whose additions overlap."""
-        axis, fed = loop.axis.name, self.fed_by(loop)
+        axis, fed, widened = loop.axis.name, self.fed_by(loop), widened_loads(loop)
         outside = {acc.name: self.writer.temp(acc.name) for acc in fed}
         for acc in fed:
             self.line(f"{acc.ctype} lanes_{acc.name}[{width}] = {{}};", acc.origins)
@@ -378,9 +274,10 @@ class Rows(Statements):
             for load in [] if self.inside_threads else next_row(self.tree, loop):
                 start = self.block_start(load, {loop.axis: f"{axis}_wide"})
                 self.line(f"lab_fetch({start}, {width});", load.origins)
-            self.pragma("simd" + self.clauses(loop.body))
-            with self.loop(axis, f"{axis}_wide", f"{axis}_wide + {width}"):
-                self.body(loop.body)
+            with self.as_floats(widened, loop.axis, f"{axis}_wide", str(width), width):
+                self.pragma("simd" + self.clauses(loop.body))
+                with self.loop(axis, f"{axis}_wide", f"{axis}_wide + {width}"):
+                    self.body(in_floats(loop.body, widened, ()))
         for acc in fed:
             whole = outside[acc.name]
             self._restore(acc.name, whole)

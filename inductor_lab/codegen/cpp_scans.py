@@ -7,7 +7,7 @@
 
 A loop that carries a value from one turn to the next has no vector lanes.  So what is expensive
 before and after the accumulation runs in loops of its own, a block at a time.  Sums have lanes all
-the same: `lab_running_sum` adds a vector to itself, moved by one, two and four places.
+the same: `lab_running_sum` adds a vector to itself, moved by one, two, four places and so on.
 """
 
 from __future__ import annotations
@@ -171,12 +171,12 @@ def runs_of(loop: Loop) -> Runs:
 
 
 def is_sum(scan: Sequence[Stmt]) -> bool:
-    """Are there only sums, each of what is known beforehand, in numbers of eight bytes?"""
+    """Are there only sums, each of what is known beforehand, in numbers that have lanes?"""
     names = {stmt.name for stmt in scan if isinstance(stmt, Accumulate)}
     return all(
         isinstance(stmt, Accumulate)
         and stmt.kind == "sum"
-        and stmt.value.dtype in (torch.float64, torch.int64)
+        and stmt.value.dtype in (torch.float32, torch.float64, torch.int64)
         and not read_by((stmt,)) & names
         for stmt in scan
     )

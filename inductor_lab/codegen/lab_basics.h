@@ -121,7 +121,8 @@ template <class T> static inline void lab_stream_lines(T* to, const T* from, int
 }
 
 //@ lab_running_sum
-// Makes a block of numbers of eight bytes their running sums, from `sum` on; the last one comes back.
+// Makes a block of numbers their running sums, from `sum` on; the last one comes back.
+// Numbers of eight bytes, then floats.
 template <class T> static inline T lab_running_sum(T sum, T* block, int64_t count) {
     int64_t k = 0;
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
@@ -136,6 +137,26 @@ template <class T> static inline T lab_running_sum(T sum, T* block, int64_t coun
         a += sum;
         __builtin_memcpy(block + k, &a, 64);
         sum = a[7];
+    }
+#endif
+    for (; k < count; k++) block[k] = sum = sum + block[k];
+    return sum;
+}
+static inline float lab_running_sum(float sum, float* block, int64_t count) {
+    int64_t k = 0;
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+    typedef float lab_lanes __attribute__((vector_size(64)));
+    const lab_lanes zero = {};
+    for (; k + 16 <= count; k += 16) {
+        lab_lanes a;
+        __builtin_memcpy(&a, block + k, 64);
+        a += __builtin_shufflevector(a, zero, 16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+        a += __builtin_shufflevector(a, zero, 16, 16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13);
+        a += __builtin_shufflevector(a, zero, 16, 16, 16, 16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+        a += __builtin_shufflevector(a, zero, 16, 16, 16, 16, 16, 16, 16, 16, 0, 1, 2, 3, 4, 5, 6, 7);
+        a += sum;
+        __builtin_memcpy(block + k, &a, 64);
+        sum = a[15];
     }
 #endif
     for (; k < count; k++) block[k] = sum = sum + block[k];

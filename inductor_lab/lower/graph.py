@@ -67,7 +67,7 @@ from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
-from inductor_lab.torch_api import given_back
+from inductor_lab.torch_api import given_back, share_elements
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -290,8 +290,20 @@ class _Walk:
         if not isinstance(value, TensorValue):
             return value
         self.build.begin(result)
-        output = self._strided_output(value, Facts.of(result.meta["val"]))
-        return self._beside(output, value)
+        fake = result.meta["val"]
+        output = self._strided_output(value, Facts.of(fake))
+        copied = output.buffer != value.buffer
+        return (self._in_input(fake) if copied else None) or self._beside(output, value, fake)
+
+    def _in_input(self, fake: torch.Tensor) -> BufferView | None:
+        """What is a view of an input for torch, although we found no strides for it."""
+        for node in self.module.graph.find_nodes(op="placeholder"):
+            given = node.meta.get("val")
+            if isinstance(given, torch.Tensor):
+                layout = layout_within(given, self.build.buffers[node.name].layout, fake)
+                if layout is not None:
+                    return BufferView(node.name, layout)
+        return None
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
@@ -311,7 +323,7 @@ class _Walk:
     def _has_symbols(self) -> bool:
         return any(isinstance(given, sympy.Symbol) for given in self.inputs)
 
-    def _beside(self, output: BufferView, value: TensorValue) -> BufferView:
+    def _beside(self, output: BufferView, value: TensorValue, fake: torch.Tensor) -> BufferView:
         """A view of what an input becomes, placed in its storage as it will be in the input's.
 
         Where there are symbolic sizes, AOTAutograd makes the result from the input and that place.
@@ -326,7 +338,8 @@ class _Walk:
                 buffer = self.build.buffers[value.buffer]
                 if self.values[new].index == identity(layout.size):
                     buffer = replace(buffer, layout=layout)  # as it lies in the input
-                whole = layout_of(value, buffer) or output.layout
+                whole = layout_of(value, buffer) or layout_within(new.meta["val"], layout, fake)
+                whole = whole or output.layout
                 more = (BufferView(write.input, layout), whole.offset)
                 op = OPERATORS.placed.default
                 return self._made(op, output, whole, *more, reason="place in storage")
@@ -395,6 +408,17 @@ class _Walk:
             source_line(node),
             "keep it out of the compiled function, for instance with torch.compiler.disable",
         )
+
+
+def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:
+    """The strides of `fake` in the storage of `given`, which has that layout, if torch has made a
+    view of it: by a guard two dimensions may become one, or a number another one."""
+    whole, found = Facts.of(given), Facts.of(fake)
+    kept = same_strides(layout, Layout(whole.shape, whole.stride))
+    if not kept or not share_elements(given, fake):
+        return None
+    steps = size_of(fake.storage_offset()) - size_of(given.storage_offset())
+    return Layout(found.shape, found.stride, layout.offset + steps)
 
 
 def _is_token(placeholder: torch.fx.Node) -> bool:

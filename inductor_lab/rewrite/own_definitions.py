@@ -156,6 +156,24 @@ def trilinear(
     return product.sum(sumdim, dtype=product.dtype) if sumdim else product
 
 
+@defines(aten.roll.default)
+def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """Two pieces of each dimension that change places, where torch's definition, which symbolic
+    sizes have, looks every element's place up."""
+    if not all(isinstance(size, int) for size in x.shape):
+        looked_up: Tensor = known_decompositions()[aten.roll.default](x, shifts, dims)
+        return looked_up
+    if not dims:
+        return roll(x.flatten(), shifts, (0,)).view(x.shape)
+    if x.numel() == 0:
+        return x.clone()
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        start = -shift % size
+        x = torch.cat((x.narrow(dim, start, size - start), x.narrow(dim, 0, start)), dim)
+    return x
+
+
 @defines(aten.resize_as.default)
 def resize_as(
     x: Tensor, template: Tensor, *, memory_format: torch.memory_format | None = None

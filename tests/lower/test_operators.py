@@ -129,6 +129,8 @@ UNARY: dict[str, tuple[Callable[..., Any], tuple[torch.dtype, ...]]] = {
     "pad reflect": (lambda x: F.pad(x, (2, 1), mode="reflect"), FLOATS[:2]),
     "flip": (lambda x: x.flip(0, 1), ALL),
     "roll": (lambda x: x.roll(2, 1), ALL),
+    "roll all": (lambda x: (x.roll(-5), x[:0].roll(1, 0), x.t().roll(0, 1)), ALL),
+    "roll two": (lambda x: x.roll((1, 9), (1, 0)), ALL),
     "repeat": (lambda x: x.repeat(2, 1, 3), ALL),
     "fill": (lambda x: torch.full_like(x, 2), ALL),
     "zeros_like": (torch.zeros_like, ALL),

@@ -112,3 +112,23 @@ def test_a_view_of_a_written_input_has_the_gaps_of_the_input(view, write) -> Non
         result = compiled(given)
         assert_same((result, given), (function(expected), expected))
         assert result.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
+
+
+def merged(x):
+    """A view, but only for an even number of rows: two dimensions become one by a guard."""
+    return x[::2].transpose(0, -1).flatten()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (merged(x), x[::2] * 2),
+    lambda x: merged(x.add_(1)),
+    lambda x: (merged(x), x.add_(1))[0],
+    lambda x: merged(x).mul_(2),
+])  # fmt: skip
+def test_a_view_by_a_guard_alone_is_one(function) -> None:
+    """Its strides are part of the result: AOTAutograd makes the view from the input and these."""
+    compiled = lab.compile(function, dynamic=True)
+    for rows, columns in ((20, 33), (5, 7), (4, 9), (2, 5)):
+        given, expected = (torch.arange(rows * columns).reshape(columns, rows) for _ in range(2))
+        given, expected = given.flip(0).movedim(0, -1), expected.flip(0).movedim(0, -1)
+        assert_same((compiled(given), given), (function(expected), expected), strides=True)
