@@ -139,6 +139,15 @@ def numpy_function() -> Built:
     return next(program for program in PROGRAMS if program.name == "numpy").make()
 
 
+OF_DOUBLES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sin": torch.sin,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "x ** 1.5": lambda x: x**1.5,
+    "x % 0.7": lambda x: x % 0.7,
+}
+"""Functions in the precision that NumPy has."""
+
 SINGLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "x + 1": lambda x: x + 1,
     "relu": torch.relu,
@@ -220,5 +229,7 @@ OPERATORS = (
     operator("x * 2 + 1, 4 M, float16", lambda x: x * 2 + 1, lambda: (_floats(4_000_000).half(),)),
     operator("x + 1, 4 M, bfloat16", lambda x: x + 1, lambda: (_floats(4_000_000).bfloat16(),),
              streams=True),
+    *(operator(f"{name}, 1 M, float64", fn, lambda: (_floats(1_000_000).double().abs(),))
+      for name, fn in OF_DOUBLES.items()),
 )  # fmt: skip
 """Others, nearly all of them one operator: what an aim for many operators in one does not show."""

@@ -98,7 +98,8 @@ class Elaborator:
                     return Const(place.constant, dtype)
                 if place.is_affine:
                     return IndexValue(place, dtype)
-                return self._bind(IndexValue(place, dtype), self._index_depth(place), origins)
+                depth = max(self._index_depth(place), self._guard_depth())  # it may be out of range
+                return self._bind(IndexValue(place, dtype), depth, origins)
             case Op():
                 return self._find(("op", expr)) or self._op(expr, expr.origins or origins)
             case Masked():

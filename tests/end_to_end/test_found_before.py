@@ -409,3 +409,16 @@ def test_a_count_beside_functions_that_keep_the_sign_of_zero() -> None:
     found = lab.compile(lambda x: (x.expm1(), x.log1p()))(signs)
     for values in found:
         assert torch.equal(values.signbit(), signs.signbit())
+
+
+def test_a_place_made_of_a_place_is_checked_where_it_counts() -> None:
+    """The last part of a sum has elements behind its end, whose places are out of range."""
+
+    def function(x):
+        columns = torch.nn.functional.unfold(x[None], 2)
+        return torch.nn.functional.pad(columns, (1, 1), mode="reflect").mean((0, -1), True)
+
+    x = torch.arange(36.0).reshape(3, 2, 6).sin()
+    torch._dynamo.mark_dynamic(x, 2)
+    compiled = lab.compile(function, options={"language": "triton"})
+    assert_close(compiled(x), function(x))
