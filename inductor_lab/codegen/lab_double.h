@@ -67,15 +67,17 @@ template <> inline double lab_expm1<double>(double x) {
 }
 
 //@ lab_tanh<double>
-// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; from 20 on it is 1.
+// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; from 20 on it is 1.  As much of r as can be is above 0,
+// since what is left of 1 / 2 - |h| has fewer digits.
 template <> inline double lab_tanh<double>(double x) {
     double a = lab_abs<double>(x), b = a > 20.0 ? 20.0 : a;
-    double sum = lab_fused(b, 2.8853900817779268, 6755399441055744.0), n = sum - 6755399441055744.0;
+    double sum = lab_fused(b - 0.1, 2.8853900817779268, 6755399441055744.0);
+    double n = sum - 6755399441055744.0;
     double r = lab_fused(n, -9.5410746463529385001e-11,
                          lab_fused(n, -3.46573590184561908245e-01, b));
-    double q = lab_polynomial(r, 4.283326426040764e-6, 2.5707731955103742e-5, 1.41093241140717e-4,
-        7.054657388613833e-4, 3.1746031776683768e-3, 1.2698412719873058e-2, 4.444444444442801e-2,
-        0.13333333333321826, 0.33333333333333337, 0.6666666666666669, 1.0);
+    double q = lab_polynomial(r, 5.074205765905614e-6, 2.530325088444771e-5, 1.411622492760935e-4,
+        7.054630509751965e-4, 3.174602711683266e-3, 1.2698412768694146e-2, 4.444444444413954e-2,
+        0.13333333333308556, 0.3333333333333371, 0.6666666666666669, 1.0);
     double part = lab_fused(q, r * r, r), scale = lab_double_power_of_two(lab_whole(sum));
     double h = lab_fused(scale, part, lab_fused(scale, 0.5, -0.5));
     return lab_copysign<double>(h / (h + 1.0), x);
@@ -184,11 +186,12 @@ template <> inline double lab_atanh<double>(double x) {
 
 //@ lab_double_less_half_turns lab_double_half_wave
 // x - n * pi * unit for |x| < 2**30, where n is x / (pi * unit) rounded to a multiple of 1/2, and
-// the unit is 1 or 1/2: three parts of pi with 53 bits each; the first difference is exact.
+// the unit is 1 or 1/2: three parts of pi with 53 bits each; the first difference is exact.  All
+// parts are positive, so -0 stays what it is.
 static inline double lab_double_less_half_turns(double x, double n, double unit) {
     double r = lab_fused(n, -3.141592653589793 * unit, x);
-    r = lab_fused(n, -1.2246467991473532e-16 * unit, r);
-    return lab_fused(n, 2.9947698097183397e-33 * unit, r);
+    r = lab_fused(n, -1.224646799147353e-16 * unit, r);
+    return lab_fused(n, -2.165713347843828e-32 * unit, r);
 }
 // sin(r) for |r| <= pi/2, turned over if the last bit of `sum` is set; -0 stays what it is.
 static inline double lab_double_half_wave(double r, double sum) {

@@ -110,3 +110,11 @@ def test_one_huge_angle_among_others(name: str, call: Call) -> None:
             x[place] = HUGE
             got, expected = call(name, x), getattr(torch, name)(x)
             torch.testing.assert_close(got, expected, rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["sin", "tan"])
+def test_small_angles_keep_the_sign_of_zero(name: str, dtype: torch.dtype, call: Call) -> None:
+    """Where no huge one is among them, for which the C library computes all lanes."""
+    x = torch.tensor([-0.0, 0.0, 0.5, -1e-320], dtype=dtype).repeat(9)
+    assert torch.equal(call(name, x).signbit(), x.signbit())
