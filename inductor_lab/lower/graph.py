@@ -413,9 +413,10 @@ class _Walk:
 def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:
     """The strides of `fake` in the storage of `given`, which has that layout, if torch has made a
     view of it: by a guard two dimensions may become one, or a number another one."""
+    if not share_elements(given, fake):
+        return None
     whole, found = Facts.of(given), Facts.of(fake)
-    kept = same_strides(layout, Layout(whole.shape, whole.stride))
-    if not kept or not share_elements(given, fake):
+    if not same_strides(layout, Layout(whole.shape, whole.stride)):
         return None
     steps = size_of(fake.storage_offset()) - size_of(given.storage_offset())
     return Layout(found.shape, found.stride, layout.offset + steps)
