@@ -311,9 +311,14 @@ def _atom_bounds(atom: Atom) -> tuple[Size, Size] | None:
             return 0, add_sizes(size, -1)
         case Quotient(dividend, divisor):
             span = dividend.bounds()
-            if span is None or not all(isinstance(v, int) for v in (*span, divisor)):
+            if span is None:
                 return None
-            return span[0] // divisor, span[1] // divisor
+            first, last = span
+            if isinstance(first, int) and isinstance(last, int) and isinstance(divisor, int):
+                return first // divisor, last // divisor
+            count = exact_ratio(add_sizes(last, 1), divisor)  # of whole stretches
+            known = count is not None and is_nonnegative(first)
+            return (0, add_sizes(count, -1)) if known else None
 
 
 # ---- sizes: ints stay ints; a symbolic size goes through sympy -------------------------------

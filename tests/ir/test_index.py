@@ -53,27 +53,37 @@ def everywhere(axes, **symbols):
         yield {**names, **dict(zip(axes, point, strict=True))}
 
 
-leaf = st.one_of(
-    st.sampled_from(AXES).map(lambda axis: (Index.of(axis), lambda at: at[axis])),
-    st.integers(-9, 9).map(lambda c: (Index.constant_of(c), lambda at: c)),
-)
+def leaves(axes):
+    return st.one_of(
+        st.sampled_from(axes).map(lambda axis: (Index.of(axis), lambda at: at[axis])),
+        st.integers(-9, 9).map(lambda c: (Index.constant_of(c), lambda at: c)),
+    )
 
 
-def grown(inner):
+DIVISORS = (1, 2, 3, 4, 6, 8, 12)
+FACTORS = (-3, -1, 0, 1, 2, 3, 4, 6, 8, 12, 24)
+
+
+def grown(inner, divisors=DIVISORS, factors=FACTORS):
     """Bigger terms from smaller ones: an index and the function that says what it should be."""
-    divisor = st.sampled_from([1, 2, 3, 4, 6, 8, 12])
-    factor = st.sampled_from([-3, -1, 0, 1, 2, 3, 4, 6, 8, 12, 24])
+    divisor, factor = st.sampled_from(divisors), st.sampled_from(factors)
     pair = st.tuples(inner, inner)
     return st.one_of(
         pair.map(lambda p: (p[0][0] + p[1][0], lambda at: p[0][1](at) + p[1][1](at))),
         pair.map(lambda p: (p[0][0] - p[1][0], lambda at: p[0][1](at) - p[1][1](at))),
-        st.tuples(inner, factor).map(lambda p: (p[0][0] * p[1], lambda at: p[0][1](at) * p[1])),
-        st.tuples(inner, divisor).map(lambda p: (p[0][0] // p[1], lambda at: p[0][1](at) // p[1])),
-        st.tuples(inner, divisor).map(lambda p: (p[0][0] % p[1], lambda at: p[0][1](at) % p[1])),
+        st.tuples(inner, factor).map(
+            lambda p: (p[0][0] * p[1], lambda at: p[0][1](at) * number(p[1], at))
+        ),
+        st.tuples(inner, divisor).map(
+            lambda p: (p[0][0] // p[1], lambda at: p[0][1](at) // number(p[1], at))
+        ),
+        st.tuples(inner, divisor).map(
+            lambda p: (p[0][0] % p[1], lambda at: p[0][1](at) % number(p[1], at))
+        ),
     )
 
 
-terms = st.recursive(leaf, grown, max_leaves=8)
+terms = st.recursive(leaves(AXES), grown, max_leaves=8)
 
 
 @settings(max_examples=150, deadline=None)
@@ -85,6 +95,33 @@ def test_arithmetic_is_that_of_integers(term):
         found = value(index, at)
         assert found == expected(at)
         assert span is None or span[0] <= found <= span[1]
+
+
+size = sympy.Symbol("size", integer=True, positive=True)
+OF_SYMBOLS = (Axis("i", n), Axis("j", size), Axis("f", n * size))
+terms_of_symbols = st.recursive(
+    leaves(OF_SYMBOLS),
+    lambda inner: grown(inner, (2, 3, n, size, n * size, 2 * n), (-1, 2, 6, n, size, n * size)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(terms_of_symbols)
+def test_arithmetic_of_symbols_is_that_of_integers(term):
+    index, expected = term
+    span = index.bounds()
+    for first, second in ((1, 1), (2, 3), (3, 2), (4, 1), (1, 5)):
+        for at in everywhere(OF_SYMBOLS, n=first, size=second):
+            found = value(index, at)
+            assert found == expected(at)
+            assert span is None or number(span[0], at) <= found <= number(span[1], at)
+
+
+def test_two_dimensions_of_symbols_that_were_one() -> None:
+    flat = Index.of(OF_SYMBOLS[2])
+    assert (flat // n) % size == flat // n
+    assert flat % n + ((flat // n) % size) * n == flat
 
 
 @settings(max_examples=40, deadline=None)
