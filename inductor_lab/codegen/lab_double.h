@@ -26,20 +26,19 @@ static inline double lab_exp_rest(double r) {
         8.333333333316947e-3, 4.16666666666661e-2, 0.16666666666666682, 0.5);
     return lab_fused(q, r * r, r);
 }
-// exp(x) = 2**n * (1 + rest); from x = 710 on it overflows.
+// exp(x + low) = 2**n * (1 + rest) for |x| < 1100 and a `low` that is tiny beside 1.
 struct lab_reduced_double { double rest; int64_t n; };
-static inline lab_reduced_double lab_double_exp_of(double x) {
-    x = x > 710.0 ? 710.0 : x;
+static inline lab_reduced_double lab_double_exp_of(double x, double low) {
     double sum = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = sum - 6755399441055744.0;
     double r = lab_fused(n, -1.90821492927058770002e-10,
                          lab_fused(n, -6.93147180369123816490e-01, x));
-    return lab_reduced_double{lab_exp_rest(r), lab_whole(sum)};
+    return lab_reduced_double{lab_exp_rest(r + low), lab_whole(sum)};
 }
 
 //@ lab_exp<double>
 template <> inline double lab_exp<double>(double x) {
     bool vanishes = x < -746.0;
-    lab_reduced_double e = lab_double_exp_of(vanishes ? 0.0 : x);
+    lab_reduced_double e = lab_double_exp_of(vanishes ? 0.0 : x > 710.0 ? 710.0 : x, 0.0);
     int64_t half = e.n >> 1;
     double y = (e.rest + 1.0) * lab_double_power_of_two(half) * lab_double_power_of_two(e.n - half);
     return vanishes ? 0.0 : y;
@@ -58,7 +57,7 @@ template <> inline double lab_exp2<double>(double x) {
 
 //@ lab_expm1<double>
 template <> inline double lab_expm1<double>(double x) {
-    lab_reduced_double e = lab_double_exp_of(x < -100.0 ? -100.0 : x);
+    lab_reduced_double e = lab_double_exp_of(x < -100.0 ? -100.0 : x > 710.0 ? 710.0 : x, 0.0);
     // (a * (1 + rest) - 1 / b) * b with a * b = 2**n
     int64_t half = e.n >> 1;
     double a = lab_double_power_of_two(half), inverse = lab_double_power_of_two(half - e.n);
@@ -86,12 +85,9 @@ template <> inline double lab_tanh<double>(double x) {
 //@ lab_double_half_exp
 // exp(x) / 2 for x >= 0
 static inline double lab_double_half_exp(double x) {
-    x = x > 711.0 ? 711.0 : x;
-    double sum = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = sum - 6755399441055744.0;
-    double r = lab_fused(n, -1.90821492927058770002e-10,
-                         lab_fused(n, -6.93147180369123816490e-01, x));
-    int64_t k = lab_whole(sum), half = k >> 1;
-    return (lab_exp_rest(r) + 1.0) * lab_double_power_of_two(half) * lab_double_power_of_two(k - half - 1);
+    lab_reduced_double e = lab_double_exp_of(x > 711.0 ? 711.0 : x, 0.0);
+    int64_t half = e.n >> 1;
+    return (e.rest + 1.0) * lab_double_power_of_two(half) * lab_double_power_of_two(e.n - half - 1);
 }
 
 //@ lab_sinh<double>

@@ -179,13 +179,10 @@ template <> inline double lab_pow<double>(double x, double y) {
     double power = y * log.high, low = lab_fused(y, log.high, -power) + y * log.low;
     bool ordinary = lab_abs<double>(power) < 746.0;
     double moved = power < -746.0 ? -746.0 : power > 710.0 ? 710.0 : power;
-    double sum = lab_fused(moved, 1.4426950408889634, 6755399441055744.0);
-    double n = sum - 6755399441055744.0;
-    double r = lab_fused(n, -1.90821492927058770002e-10,
-                         lab_fused(n, -6.93147180369123816490e-01, moved));
-    int64_t k = lab_whole(sum), half = k >> 1;
-    double result = lab_exp_rest(r + (ordinary ? low : 0.0)) + 1.0;
-    result = result * lab_double_power_of_two(half) * lab_double_power_of_two(k - half);
+    lab_reduced_double e = lab_double_exp_of(moved, ordinary ? low : 0.0);
+    int64_t half = e.n >> 1;
+    double result = (e.rest + 1.0) * lab_double_power_of_two(half);
+    result = result * lab_double_power_of_two(e.n - half);
     return lab_pow_special<double>(x, y, result);
 }
 #else
