@@ -8,7 +8,7 @@ static inline double lab_polynomial(double z, double q, double next, Rest... res
     return lab_polynomial(z, lab_fused(q, z, next), rest...);
 }
 
-//@ lab_whole lab_double_power_of_two
+//@ lab_whole lab_double_power_of_two lab_scaled
 // A double is rounded to a whole number by adding this one, beside which no fraction fits; the last
 // bits of the sum are that whole number.
 static inline int64_t lab_whole(double sum) {
@@ -16,6 +16,11 @@ static inline int64_t lab_whole(double sum) {
 }
 static inline double lab_double_power_of_two(int64_t n) {
     return lab_bitcast<double>((uint64_t)(n + 1023) << 52);
+}
+// x * 2**n in two steps, since 2**n alone may overflow or be subnormal where the result is not.
+static inline double lab_scaled(double x, int64_t n) {
+    int64_t half = n >> 1;
+    return x * lab_double_power_of_two(half) * lab_double_power_of_two(n - half);
 }
 
 //@ lab_exp_rest lab_reduced_double lab_double_exp_of
@@ -39,8 +44,7 @@ static inline lab_reduced_double lab_double_exp_of(double x, double low) {
 template <> inline double lab_exp<double>(double x) {
     bool vanishes = x < -746.0;
     lab_reduced_double e = lab_double_exp_of(vanishes ? 0.0 : x > 710.0 ? 710.0 : x, 0.0);
-    int64_t half = e.n >> 1;
-    double y = (e.rest + 1.0) * lab_double_power_of_two(half) * lab_double_power_of_two(e.n - half);
+    double y = lab_scaled(e.rest + 1.0, e.n);
     return vanishes ? 0.0 : y;
 }
 
@@ -49,9 +53,7 @@ template <> inline double lab_exp2<double>(double x) {
     bool vanishes = x < -1076.0;
     x = vanishes ? 0.0 : x > 1025.0 ? 1025.0 : x;
     double sum = x + 6755399441055744.0, r = x - (sum - 6755399441055744.0);
-    int64_t n = lab_whole(sum), half = n >> 1;
-    double y = lab_exp_rest(r * 0.6931471805599453) + 1.0;
-    y = y * lab_double_power_of_two(half) * lab_double_power_of_two(n - half);
+    double y = lab_scaled(lab_exp_rest(r * 0.6931471805599453) + 1.0, lab_whole(sum));
     return vanishes ? 0.0 : y;
 }
 
@@ -86,8 +88,7 @@ template <> inline double lab_tanh<double>(double x) {
 // exp(x) / 2 for x >= 0
 static inline double lab_double_half_exp(double x) {
     lab_reduced_double e = lab_double_exp_of(x > 711.0 ? 711.0 : x, 0.0);
-    int64_t half = e.n >> 1;
-    return (e.rest + 1.0) * lab_double_power_of_two(half) * lab_double_power_of_two(e.n - half - 1);
+    return lab_scaled(e.rest + 1.0, e.n - 1);
 }
 
 //@ lab_sinh<double>
@@ -105,20 +106,27 @@ template <> inline double lab_cosh<double>(double x) {
     return e + 0.25 / e;
 }
 
+//@ lab_parts lab_parts_of
+// x = 2**n * m with m between sqrt(1/2) and sqrt(2), for x > 0.
+struct lab_parts { double n, m; };
+static inline lab_parts lab_parts_of(double x) {
+    bool subnormal = x < 2.2250738585072014e-308;
+    uint64_t bits = lab_bitcast<uint64_t>(subnormal ? x * 18014398509481984.0 : x);
+    bits -= 0x3fe6a09e667f3bcdu;
+    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
+    return lab_parts{n, lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu)};
+}
+
 //@ lab_reduced_double_log lab_double_log_of lab_double_log_special
 // x = 2**n * (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f + rest.
 struct lab_reduced_double_log { double n, f, rest; };
 static inline lab_reduced_double_log lab_double_log_of(double x) {
-    bool subnormal = x < 2.2250738585072014e-308;
-    x = subnormal ? x * 18014398509481984.0 : x;
-    uint64_t bits = lab_bitcast<uint64_t>(x) - 0x3fe6a09e667f3bcdu;
-    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
-    double f = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
-    double s = f / (2.0 + f), z = s * s;
+    lab_parts parts = lab_parts_of(x);
+    double f = parts.m - 1.0, s = f / (2.0 + f), z = s * s;
     double q = lab_polynomial(z, 0.14797230449450055, 0.15313932750289794, 0.18183568503267453,
         0.22222198501667856, 0.28571428742992205, 0.3999999999941238, 0.6666666666666735) * z;
     double half_square = 0.5 * f * f;
-    return lab_reduced_double_log{n, f, lab_fused(s, half_square + q, -half_square)};
+    return lab_reduced_double_log{parts.n, f, lab_fused(s, half_square + q, -half_square)};
 }
 static inline double lab_double_log_special(double x, double result) {
     result = x <= 1.7976931348623157e308 ? result : x;

@@ -150,11 +150,8 @@ struct lab_sum_of_two { double high, low; };
 // log(a) with 66 bits: with s = f / (2 + f) it is n * log(2) + s * (2 + z * (2/3 + z * q)), where
 // z = s * s and q is nearly a polynomial; all but q in two doubles.
 static inline lab_sum_of_two lab_double_log_for_pow(double a) {
-    bool subnormal = a < 2.2250738585072014e-308;
-    uint64_t bits = lab_bitcast<uint64_t>(subnormal ? a * 18014398509481984.0 : a);
-    bits -= 0x3fe6a09e667f3bcdu;
-    double n = (double)((int64_t)bits >> 52) - (subnormal ? 54.0 : 0.0);
-    double m = lab_bitcast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu), f = m - 1.0;
+    lab_parts parts = lab_parts_of(a);
+    double n = parts.n, m = parts.m, f = m - 1.0;
     double below = m + 1.0, below_low = m - (below - 1.0), inverse = 1.0 / below;
     double s = f * inverse, s_low = (lab_fused(-s, below, f) - s * below_low) * inverse;
     double z = s * s, z_low = lab_fused(s, s, -z) + 2.0 * s * s_low;
@@ -180,10 +177,7 @@ template <> inline double lab_pow<double>(double x, double y) {
     bool ordinary = lab_abs<double>(power) < 746.0;
     double moved = power < -746.0 ? -746.0 : power > 710.0 ? 710.0 : power;
     lab_reduced_double e = lab_double_exp_of(moved, ordinary ? low : 0.0);
-    int64_t half = e.n >> 1;
-    double result = (e.rest + 1.0) * lab_double_power_of_two(half);
-    result = result * lab_double_power_of_two(e.n - half);
-    return lab_pow_special<double>(x, y, result);
+    return lab_pow_special<double>(x, y, lab_scaled(e.rest + 1.0, e.n));
 }
 #else
 template <> inline double lab_pow<double>(double x, double y) { return lab_libm(pow)(x, y); }
