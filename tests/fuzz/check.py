@@ -111,6 +111,8 @@ TORCHS_OWN = (
     # The first graph returns two tensors in one memory, the second one writes to one of them:
     # AOTAutograd cannot merge inputs of symbolic sizes that are no views to autograd.
     "Expected !size_bytes_is_heap_allocated_ to be true",
+    # The same with fixed sizes, where something else in the graph needs gradients.
+    "does not yet handle non-differentiable view input mutations",
 )
 """Errors of torch about what no compiler can foresee."""
 
@@ -162,7 +164,7 @@ class Noise(TorchFunctionMode):
         return self.changed(result)
 
     def changed(self, result: torch.Tensor) -> torch.Tensor:
-        rounding = 1e-7 * torch.arange(result.numel()).mul(17).sin().reshape(result.shape)
+        rounding = 1e-7 * torch.arange(1, result.numel() + 1).mul(17).sin().reshape(result.shape)
         exact = result * GRID == (result * GRID).round()
         return torch.where(exact, result, result * (1 + rounding))
 
@@ -174,19 +176,36 @@ class Nothing(Noise):
         return result - torch.where(result.abs() < 1e-6, result, 0).detach()
 
 
+class Something(Noise):
+    """What is zero because it is its own mean is not quite zero: a mean is rounded."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if "norm" in func.__name__:
+            return super().__torch_function__(func, types, args, kwargs)
+        return func(*args, **(kwargs or {}))
+
+    def changed(self, result: torch.Tensor) -> torch.Tensor:
+        return result + torch.where(result == 0, 1e-9, 0.0)
+
+
 def jumps(call: Call, gradients: bool) -> bool:
     """Are results others if values change by a rounding?  So is the gradient of a maximum of what
     is equal but for that, and the number of elements that are not zero."""
-    return any(changes(call, gradients, noise) for noise in (Noise(), Nothing()))
+    return any(changes(call, gradients, noise) for noise in (Noise(), Nothing(), Something()))
 
 
 def changes(call: Call, gradients: bool, noise: Noise) -> bool:
     with noise:
         found = outcome(call.program, True, gradients)
-    pairs = zip(found, call.ideal, strict=True)
-    return any(
-        a.shape != b.shape or not torch.allclose(a, b, 1e-3, 1e-4, equal_nan=True) for a, b in pairs
-    )
+    return any(differ(a, b) for a, b in zip(found, call.ideal, strict=True))
+
+
+def differ(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """By more than half of the room that `same` leaves to a result of float32?"""
+    if a.shape != b.shape or not (b.is_floating_point() and b.numel()):
+        return not torch.equal(a, b)
+    room = float(1 + b.nan_to_num().abs().max()) * ROUNDING[torch.float32] / 2
+    return not torch.allclose(a, b, 0, room, equal_nan=True)
 
 
 def is_comparable(call: Call, gradients: bool) -> bool:
