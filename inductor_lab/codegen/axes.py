@@ -1,8 +1,12 @@
-"""Which loops a kernel has: the order of the axes, and which neighbours are one loop.
+"""Which loops a kernel has: the order of the axes, what neighbours are one loop, which are more.
 
     for i0 < 64:                            for i0 < 8192:
       for i1 < 128:               →           out[i0] = in[i0]
         out[128*i0 + i1] = in[128*i0 + i1]
+
+    for i0 < 768:                           for i0 < 12:
+      out[i0] =                   →           for i1 < 64:
+        in[900*(i0 // 64) + i0 % 64]            out[64*i0 + i1] = in[900*i0 + i1]
 
 Inductor: `SIMDScheduling.select_tiling`, `simplify_and_reorder`, `_simplify_loops`.
 """
@@ -10,7 +14,7 @@ Inductor: `SIMDScheduling.select_tiling`, `simplify_and_reorder`, `_simplify_loo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inductor_lab.codegen.flat import Access
 from inductor_lab.ir.index import (
@@ -20,11 +24,15 @@ from inductor_lab.ir.index import (
     Quotient,
     Remainder,
     Size,
+    exact_ratio,
     hint,
     is_int,
     mul_sizes,
     product,
 )
+
+SHORTEST_ROW = 16
+"""Elements below which a loop of its own costs more than the divisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,54 @@ def loop_space(
     for loop, run in zip(loops, runs, strict=True):
         mapping.update(parts_of(loop, run))
     return Space(loops, mapping)
+
+
+def cut_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) -> Space:
+    """As `loop_space`, where an axis that is divided by the length of a row, as where heads or
+    patches come together, becomes a loop over rows and one within them."""
+    innermost = _by_stride(axes, seen)[-1:]
+    flats = [access.flat for access in seen]
+    parts = {axis: _parts(axis, flats, SHORTEST_ROW * (axis in innermost)) for axis in axes}
+    whole = {axis: joined(parts[axis]) for axis in axes}
+    cut = [replace(access, flat=access.flat.substitute(whole)) for access in seen]
+    space = loop_space([part for axis in axes for part in parts[axis]], cut, letter)
+    mapping = {axis: index.substitute(space.mapping) for axis, index in whole.items()}
+    return Space(space.loops, mapping)
+
+
+def joined(parts: Sequence[Axis]) -> Index:
+    """The position in all parts of an axis, outermost first."""
+    position = ZERO
+    below: Size = 1
+    for part in reversed(parts):
+        position = position + Index.of(part) * below
+        below = mul_sizes(below, part.size)
+    return position
+
+
+def _parts(axis: Axis, flats: Sequence[Index], shortest: int) -> tuple[Axis, ...]:
+    """The parts of an axis that nothing divides, the last one of at least `shortest` elements."""
+    divisors = {d for flat in flats for d in _divisors(flat, axis)}
+    length = min(divisors, key=hint, default=None)
+    count = None if length is None else exact_ratio(axis.size, length)
+    if length is None or count is None or hint(length) < shortest:
+        return (axis,)
+    rows, place = Axis(f"{axis.name} // {length}", count), Axis(f"{axis.name} % {length}", length)
+    cut = {axis: joined((rows, place))}
+    inside = [flat.substitute(cut) for flat in flats]
+    if any(_divisors(flat, place) for flat in inside):
+        return (axis,)
+    return (*_parts(rows, inside, 1), place)
+
+
+def _divisors(index: Index, axis: Axis) -> list[Size]:
+    """What an axis is divided by; in sums with others, too."""
+    found: list[Size] = []
+    for atom, _ in index.terms:
+        if isinstance(atom, Quotient | Remainder) and axis in atom.dividend.axes():
+            inside = _divisors(atom.dividend, axis)
+            found += inside or [atom.divisor]
+    return found
 
 
 def _by_stride(axes: Sequence[Axis], seen: Sequence[Access]) -> list[Axis]:

@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.axes import Space, loop_space
+from inductor_lab.codegen.axes import Space, cut_space, joined, loop_space
 from inductor_lab.codegen.elaborate import Elaborator
 from inductor_lab.codegen.flat import Access, accesses, stored_at
 from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
 from inductor_lab.ir.expr import Expr, Op, Temp
-from inductor_lab.ir.index import ZERO, Axis, Index, Size, mul_sizes
+from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import POSITIONS
 from inductor_lab.ir.program import Buffer, Reduction, Scan, Scatter
 from inductor_lab.schedule.result import Group
@@ -35,18 +35,21 @@ def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
     point is REDUCE if it feeds an accumulator, SCAN if that is read on the way, SERIAL otherwise.
     In every body all loads come before the stores of that body, so a kernel may write in place.
     """
-    return tidy(full_tree(group, buffers))
+    return tidy(_Builder(group, buffers, cut=False).tree())
 
 
 def full_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
-    """The same tree with a temp for every single operation, for passes that compare values."""
-    return _Builder(group, buffers).tree()
+    """The same tree for C++: with a temp for every single operation, for passes that compare
+    values, and with loops cut so that nothing divides their positions (Triton has one index for all
+    axes anyhow)."""
+    return _Builder(group, buffers, cut=True).tree()
 
 
 class _Builder:
-    def __init__(self, group: Group, buffers: Mapping[str, Buffer]) -> None:
+    def __init__(self, group: Group, buffers: Mapping[str, Buffer], *, cut: bool) -> None:
         self.group = group
         self.buffers = buffers
+        self.cut = cut
         self.stages = stages_of(group)
         self.at = Elaborator(group, buffers)
         self.outer, self.inner = self._spaces()
@@ -94,6 +97,8 @@ class _Builder:
             for shape in by_shape
         }
         meeting = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
+        if self.cut and not meeting and not any(stage.loops for stage in self.stages):
+            return cut_space(self.group.axes, everything, "i"), inner
         return loop_space(self.group.axes, everything, "i", keep_order=meeting), inner
 
     def _placed(self) -> Iterator[Placed]:
@@ -213,9 +218,4 @@ class _Builder:
         """Row-major position among the reduced axes, or along the scanned one."""
         if isinstance(placed.nest, Scan):
             return Index.of(placed.nest.axis).substitute(self._mapping(placed))
-        position = ZERO
-        below: Size = 1
-        for axis in reversed(placed.nest.reduce_axes):
-            position = position + Index.of(axis) * below
-            below = mul_sizes(below, axis.size)
-        return position.substitute(self._mapping(placed))
+        return joined(placed.nest.reduce_axes).substitute(self._mapping(placed))

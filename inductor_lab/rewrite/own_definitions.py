@@ -174,6 +174,29 @@ def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     return x
 
 
+@defines(aten.im2col.default)
+def im2col(
+    x: Tensor,
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Tensor:
+    """Each window of the images (..., C, H, W) as a column: (..., C * window, windows).
+
+    A view, where torch's definition, which padding has, looks every element's place up.
+    """
+    if any(padding):
+        given = (x, kernel_size, dilation, padding, stride)
+        looked_up: Tensor = known_decompositions()[aten.im2col.default](*given)
+        return looked_up
+    windows = x
+    for size, apart, step in zip(kernel_size, dilation, stride, strict=True):
+        windows = windows.unfold(-2, (size - 1) * apart + 1, step)[..., ::apart]
+    columns = windows.movedim((-2, -1), (-4, -3)).clone(memory_format=torch.contiguous_format)
+    return columns.flatten(-2).flatten(-4, -2)
+
+
 @defines(aten.resize_as.default)
 def resize_as(
     x: Tensor, template: Tensor, *, memory_format: torch.memory_format | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.build import build_tree, full_tree
+from inductor_lab.codegen.parameters import tree_loads
 from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
@@ -132,3 +133,49 @@ def test_a_chain_of_producers_doubles_nothing() -> None:
     last = Pointwise("o", (ROW, COLUMN), op("add", load("p1199", ROW, COLUMN), x))
     tree = build_tree(group((ROW, COLUMN), last, stored="o", inlined=tuple(chain)), SHAPES)
     assert sum(isinstance(s, Let) for s in walk(tree)) == 1200
+
+
+HEADS = buffers(x=(12, 300, 64), o=(300, 768))
+TOKEN, WIDE = Axis("i0", 300), Axis("i1", 768)
+
+
+def divided(tree: tuple[Stmt, ...]) -> bool:
+    """Does anything divide a position that is read or written?"""
+    places = [load.index[0] for load in tree_loads(tree)]
+    places += [stmt.index for stmt in walk(tree) if isinstance(stmt, Store)]
+    return not all(place.is_affine for place in places)
+
+
+def heads(length: int) -> Group:
+    """`x` has a head's `length` elements of a token side by side; a token's heads come together."""
+    place = (AT(WIDE) // length, AT(TOKEN), AT(WIDE) % length)
+    return group((TOKEN, WIDE), Pointwise("o", (TOKEN, WIDE), Load("x", place, F32)), stored="o")
+
+
+def test_heads_that_come_together_are_a_loop_over_heads_and_one_within() -> None:
+    tree = full_tree(heads(64), HEADS)
+    parallel, vector = LoopKind.PARALLEL, LoopKind.VECTOR
+    assert loops(tree) == [("i0", 300, parallel), ("i1", 12, parallel), ("i2", 64, vector)]
+    assert not divided(tree)
+
+
+def test_triton_has_one_index_for_heads_anyway() -> None:
+    tree = build_tree(heads(64), HEADS)
+    assert [size for _, size, _ in loops(tree)] == [300, 768]
+    assert divided(tree)
+
+
+def test_short_heads_stay_together_for_the_sake_of_lanes() -> None:
+    short = {**HEADS, "x": buffers(x=(192, 300, 4))["x"]}
+    assert [size for _, size, _ in loops(full_tree(heads(4), short))] == [300, 768]
+
+
+def test_patches_are_a_loop_for_each_length_that_divides() -> None:
+    patch, inside = Axis("i0", 196), Axis("i1", 768)
+    row, column = AT(inside) // 16 % 16, AT(inside) % 16
+    place = (AT(inside) // 256, AT(patch) // 14 * 16 + row, AT(patch) % 14 * 16 + column)
+    known = buffers(x=(3, 224, 224), o=(196, 768))
+    nest = Pointwise("o", (patch, inside), Load("x", place, F32))
+    tree = full_tree(group((patch, inside), nest, stored="o"), known)
+    assert [size for _, size, _ in loops(tree)] == [14, 14, 3, 16, 16]
+    assert not divided(tree)

@@ -57,6 +57,16 @@ def test_a_symbolic_kernel_runs_at_other_sizes() -> None:
     assert len(compiled.kernels) <= 6, "it was compiled anew for each size"
 
 
+def test_heads_of_symbolic_sizes_come_together_without_a_division() -> None:
+    def heads(x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(1, 2).flatten(2) + 1
+
+    for shape in ((2, 3, 5, 4), (3, 4, 2, 7)):
+        (kernel,) = compare(heads, (torch.randn(shape),), dynamic=True).kernels
+        assert " / " not in str(kernel)
+        assert " % " not in str(kernel)
+
+
 def test_a_sum_does_not_depend_on_the_number_of_threads() -> None:
     x = torch.randn(1_000_003)
     function = Compiled()(lambda x: (x.sum(), (x * x).mean()))

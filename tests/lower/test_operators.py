@@ -130,6 +130,9 @@ UNARY: dict[str, tuple[Callable[..., Any], tuple[torch.dtype, ...]]] = {
     "flip": (lambda x: x.flip(0, 1), ALL),
     "roll": (lambda x: x.roll(2, 1), ALL),
     "roll all": (lambda x: (x.roll(-5), x[:0].roll(1, 0), x.t().roll(0, 1)), ALL),
+    "im2col": (lambda x: F.unfold(x[None, None], (2, 3), dilation=(2, 1), stride=(1, 2)), FLOATS),
+    "im2col of one": (lambda x: F.unfold(x[None], 1), FLOATS),
+    "im2col padded": (lambda x: F.unfold(x[None], 3, padding=1), FLOATS),
     "roll two": (lambda x: x.roll((1, 9), (1, 0)), ALL),
     "repeat": (lambda x: x.repeat(2, 1, 3), ALL),
     "fill": (lambda x: torch.full_like(x, 2), ALL),
@@ -314,6 +317,7 @@ GRADIENTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "prod": lambda x: x.prod(1),
     "diagonal": lambda x: x.diagonal(1) ** 2,
     "unfold": lambda x: x.unfold(1, 3, 2) ** 2,
+    "im2col": lambda x: F.unfold(x[None, None], 3) ** 2,
 }
 
 
