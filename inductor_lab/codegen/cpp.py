@@ -27,7 +27,7 @@ from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu_plan import CpuPlan, Simd, plan_of, point_loops, tiled_axes
 from inductor_lab.codegen.kernel import Code, Kernel, Line, heading, merged
 from inductor_lab.codegen.parameters import kernel_parameters, tree_loads
-from inductor_lab.codegen.row_cache import Row, keep_rows
+from inductor_lab.codegen.row_cache import Row, keep_in_result, keep_rows
 from inductor_lab.codegen.split_loops import split_loops
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Loop, LoopKind, Stmt
@@ -100,7 +100,7 @@ def _printer(
     if plan.simd is Simd.COLUMNS:
         return Columns(rounded_as_floats(tree), writer, plan)
     if plan.simd is Simd.INNER and not plan.inner_threads:
-        kept, rows = _with_rows(full)
+        kept, rows = _with_rows(full, plan.streamed)
         return RowScans(rounded_as_floats(tidy(kept)), writer, plan, rows)
     if plan.simd is Simd.POINTS and not tiled_axes(point_loops(tree)):
         split, rows = share_columns(split_loops(full, plan.threads), plan.threads)
@@ -122,11 +122,14 @@ def _streamed(
     )
 
 
-def _with_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]]:
-    """`keep_rows` for the body of the innermost point loop."""
+def _with_rows(
+    body: tuple[Stmt, ...], streamed: Collection[str]
+) -> tuple[tuple[Stmt, ...], tuple[Row, ...]]:
+    """`keep_rows`, and `keep_in_result`, for the body of the innermost point loop."""
     for position, stmt in enumerate(body):
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.PARALLEL:
-            inside, rows = _with_rows(stmt.body)
+            inside, rows = _with_rows(stmt.body, streamed)
             new = replace(stmt, body=inside)
             return (*body[:position], new, *body[position + 1 :]), rows
-    return keep_rows(body)
+    kept, rows = keep_rows(body)
+    return keep_in_result(kept, streamed), rows

@@ -3,17 +3,23 @@
     for j: s += exp(x[j] - m)            for j: row0[j] = exp(x[j] - m); s += row0[j]
     for j: out[j] = exp(x[j] - m) / s  → for j: out[j] = row0[j] / s
 
-Only expensive values are kept, and only rows that stay in the cache of a core.  Inductor has no
-counterpart: it writes such a value to a buffer or computes it again.
+Only expensive values are kept, in rows that stay in the cache of a core; where a row is longer, or
+of symbolic length, they are kept where the result will be:
+
+    for j: out[j] = exp(x[j] - m); s += out[j]
+    for j: out[j] = out[j] / s
+
+Inductor has no counterpart: it writes such a value to a buffer or computes it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 
+from inductor_lab.codegen.parameters import tree_loads
 from inductor_lab.codegen.tidy import temps_read, walk
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
@@ -47,9 +53,13 @@ def keep_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]
             seen.setdefault(key, let.temp.name)
     if not rows:
         return body, ()
-    first = {seen[key]: row for key, row in rows.items()}
+    places = {
+        (axis, number): Load(row.name, (Index.of(axis),), row.dtype)
+        for (axis, number), row in rows.items()
+    }
+    first = {seen[key]: place for key, place in places.items()}
     later = {
-        let.temp.name: rows[loop.axis, number]
+        let.temp.name: places[loop.axis, number]
         for loop in _simple_loops(body)
         for let, number in numbers.of(loop)
         if (loop.axis, number) in rows and let.temp.name not in first
@@ -59,12 +69,67 @@ def keep_rows(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Row, ...]
     return new, tuple(rows.values())
 
 
+def keep_in_result(body: tuple[Stmt, ...], streamed: Collection[str]) -> tuple[Stmt, ...]:
+    """The body of a point with an expensive value of long loops kept where a later one stores; not
+    in `streamed` buffers, which are written past the caches."""
+    numbers = _Numbers()
+    seen: dict[tuple[Axis, int], tuple[int, str]] = {}
+    for position, loop in enumerate(body):
+        if not (isinstance(loop, Loop) and _is_simple(loop)) or _is_short(loop):
+            continue
+        for let, number in numbers.of(loop):
+            key = (loop.axis, number)
+            before, name = seen.setdefault(key, (position, let.temp.name))
+            if before == position or not _is_expensive(let.value):
+                continue
+            for place in _results_of(loop, let.temp.dtype):
+                if place.buffer in streamed:
+                    continue
+                first = _rewritten(body[before], {name: place}, {})
+                second = _rewritten(loop, {}, {let.temp.name: place})
+                new = [*body[:before], first, *body[before + 1 : position], second]
+                kept = (*new, *body[position + 1 :])
+                if _may_be_kept(kept, before, place):
+                    return kept
+    return body
+
+
+def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
+    """Where a loop stores side by side what is of a dtype."""
+    for stmt in loop.body:
+        if isinstance(stmt, Store) and stmt.kind == "store" and stmt.value.dtype == dtype:
+            if stmt.index.is_affine and stmt.index.coefficient(loop.axis) == 1:
+                yield Load(stmt.buffer, (stmt.index,), dtype)
+
+
+def _may_be_kept(body: tuple[Stmt, ...], first: int, place: Load) -> bool:
+    """Is nothing lost by what the loop at `first` stores at `place` already?
+
+    The result may lie in the memory of whatever has its dtype.  So that loop reads such things at
+    the same place only, and nobody reads them afterwards.
+    """
+    stores = [s for s in walk(body) if isinstance(s, Store) and s.buffer == place.buffer]
+    meanwhile, afterwards = tree_loads((body[first],)), tree_loads(body[first + 1 :])
+    return (
+        len(stores) == 2
+        and all(x.index == place.index for x in meanwhile if x.dtype == place.dtype)
+        and all(x == place for x in afterwards if x.dtype == place.dtype)
+    )
+
+
 def _simple_loops(body: tuple[Stmt, ...]) -> Iterator[Loop]:
     for stmt in body:
-        if isinstance(stmt, Loop) and not any(isinstance(s, Loop) for s in stmt.body):
-            size = stmt.axis.size if stmt.kind is not LoopKind.BISECT else None
-            if isinstance(size, int) and size <= LONGEST_ROW:
-                yield stmt
+        if isinstance(stmt, Loop) and _is_simple(stmt) and _is_short(stmt):
+            yield stmt
+
+
+def _is_simple(loop: Loop) -> bool:
+    inside = any(isinstance(stmt, Loop) for stmt in loop.body)
+    return not inside and loop.kind is not LoopKind.BISECT
+
+
+def _is_short(loop: Loop) -> bool:
+    return isinstance(loop.axis.size, int) and loop.axis.size <= LONGEST_ROW
 
 
 class _Numbers:
@@ -95,26 +160,26 @@ def _is_expensive(value: Expr) -> bool:
     return isinstance(value, Op) and OPS[value.name].flops >= EXPENSIVE_FLOPS
 
 
-def _rewritten(loop: Stmt, first: dict[str, Row], later: dict[str, Row]) -> Stmt:
+def _rewritten(loop: Stmt, first: dict[str, Load], later: dict[str, Load]) -> Stmt:
     """The loop with stores to rows, loads from rows, and without what nobody needs any more.
+
+    `first` and `later` say for temps where they are kept.
 
     It goes backwards, so that a value is known to be needed when its Let is met.
     """
     assert isinstance(loop, Loop)
-    place = Index.of(loop.axis)
     needed: set[Temp] = set()
     kept: list[Stmt] = []
     for stmt in reversed(loop.body):
         new: Stmt = stmt
         if isinstance(stmt, Let):
             if stmt.temp.name in first:
-                row = first[stmt.temp.name]
-                kept.append(Store(row.name, place, stmt.temp, stmt.origins))
+                place = first[stmt.temp.name]
+                kept.append(Store(place.buffer, place.index[0], stmt.temp, stmt.origins))
             elif stmt.temp not in needed:
                 continue
             elif stmt.temp.name in later:
-                row = later[stmt.temp.name]
-                new = replace(stmt, value=Load(row.name, (place,), row.dtype, stmt.origins))
+                new = replace(stmt, value=replace(later[stmt.temp.name], origins=stmt.origins))
         needed |= {temp for inner in walk((new,)) for temp in temps_read(inner)}
         kept.append(new)
     return replace(loop, body=tuple(reversed(kept)))
