@@ -32,7 +32,7 @@ from inductor_lab.codegen.cpu_plan import (
     point_loops,
     tiled_axes,
 )
-from inductor_lab.codegen.next_row import next_row
+from inductor_lab.codegen.next_row import AHEAD, first_read, next_row
 from inductor_lab.codegen.row_cache import Row
 from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store
@@ -271,8 +271,11 @@ class Rows(Blocks):
             self.line(f"{acc.ctype} lanes_{acc.name}[{width}] = {{}};", acc.origins)
             self.writer.places[acc.name] = f"lanes_{acc.name}[{axis} - {axis}_wide]"
         with self.loop(f"{axis}_wide", begin, end, str(width)):
+            place = {loop.axis: f"{axis}_wide"}
             for load in [] if self.inside_threads else next_row(self.tree, loop):
-                start = self.block_start(load, {loop.axis: f"{axis}_wide"})
+                self.line(f"lab_fetch({self.block_start(load, place)}, {width});", load.origins)
+            for load in first_read(self.tree, loop):
+                start = f"{self.block_start(load, place)} + {AHEAD // load.dtype.itemsize}"
                 self.line(f"lab_fetch({start}, {width});", load.origins)
             with self.as_floats(widened, loop.axis, f"{axis}_wide", str(width), width):
                 self.pragma("simd" + self.clauses(loop.body))

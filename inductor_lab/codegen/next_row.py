@@ -1,4 +1,4 @@
-"""The next row is fetched while this one is computed.
+"""What is read soon is fetched: the next row while this one is computed, and what a sum adds next.
 
     for (int64_t j0_wide = 0; j0_wide < 4096; j0_wide += 64) {
         lab_fetch(in0 + 4096 * (i0 + 1) + j0_wide, 64);
@@ -6,7 +6,15 @@
     }
 
 The first loop over a row waits for memory.  A later one finds the row in the cache, and where it
-computes much, memory would be idle meanwhile.  Inductor has no counterpart.
+computes much, memory would be idle meanwhile.
+
+    for (int64_t j0_wide = 0; j0_wide < 16000000; j0_wide += 64) {
+        lab_fetch(in0 + j0_wide + 2048, 64);
+        for (j0 = j0_wide; j0 < j0_wide + 64; j0++) sum += in0[j0];
+    }
+
+A sum adds faster than memory answers.  CPUs fetch ahead by themselves, but stop where a page of
+4 KiB ends.  Inductor has no counterpart.
 """
 
 from __future__ import annotations
@@ -20,6 +28,23 @@ from inductor_lab.codegen.tidy import has_expensive
 from inductor_lab.codegen.tree import Loop, Stmt
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Index
+
+AHEAD = 8 * 1024
+"""Bytes between what is added and what is fetched: two pages."""
+
+
+def first_read(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
+    """What a loop reads side by side, and none before it at the same point has read."""
+    points = point_loops(tree)
+    inside = points[-1].body if points else tree
+    earlier = tuple(takewhile(lambda stmt: stmt is not loop, inside))
+    seen = {(load.buffer, load.index[0]) for load in tree_loads(earlier)}
+    loads = {(load.buffer, load.index[0]): load for load in tree_loads((loop,))}
+    return [
+        load
+        for place, load in loads.items()
+        if place not in seen and side_by_side(place[1], loop.axis)
+    ]
 
 
 def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:

@@ -1,4 +1,5 @@
-"""The next row is fetched where a row is read a second time, and by an expensive loop."""
+"""The next row is fetched where a row is read a second time, and by an expensive loop; what a long
+sum adds some way on is fetched too."""
 
 from __future__ import annotations
 
@@ -49,8 +50,6 @@ def test_what_is_fetched() -> None:
 
 
 CHEAP: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "nothing to compute": lambda x: x / x.square().sum(-1, keepdim=True),
-    "one reading": lambda x: x.exp().sum(-1),
     "short rows": lambda x: torch.softmax(x[:, :256], -1),
     "one row for all": lambda x: torch.softmax(x[0], -1),
 }
@@ -62,3 +61,20 @@ def test_where_it_would_not_pay(name: str) -> None:
     c = inspected(CHEAP[name], x)
     assert "lab_fetch" not in text_of(c)
     torch.testing.assert_close(c.result, CHEAP[name](x))
+
+
+SUMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a row that is read again": lambda x: x / x.square().sum(-1, keepdim=True),
+    "something to compute": lambda x: x.exp().sum(-1),
+    "all": lambda x: x.square().sum(),
+    "halves": lambda x: x.bfloat16().float().abs().sum(-1),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_fetches_what_it_adds_two_pages_on(name: str) -> None:
+    x = torch.randn(64, 1536)
+    c = inspected(SUMS[name], x)
+    (line,) = (line for line in text_of(c).splitlines() if "lab_fetch" in line)
+    assert line.endswith("j0_wide + 2048, 64);")
+    torch.testing.assert_close(c.result, SUMS[name](x))
