@@ -30,6 +30,7 @@ from inductor_lab.ir.index import (
     mul_sizes,
     product,
 )
+from inductor_lab.ir.program import Layout
 
 SHORTEST_ROW = 16
 """Elements below which a loop of its own costs more than the divisions."""
@@ -79,12 +80,8 @@ def cut_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) -> Spac
 
 def joined(parts: Sequence[Axis]) -> Index:
     """The position in all parts of an axis, outermost first."""
-    position = ZERO
-    below: Size = 1
-    for part in reversed(parts):
-        position = position + Index.of(part) * below
-        below = mul_sizes(below, part.size)
-    return position
+    layout = Layout.contiguous(tuple(part.size for part in parts))
+    return layout.element(tuple(map(Index.of, parts)))
 
 
 def _parts(axis: Axis, flats: Sequence[Index], shortest: int) -> tuple[Axis, ...]:

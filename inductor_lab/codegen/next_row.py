@@ -36,9 +36,7 @@ AHEAD = 8 * 1024
 def first_read(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
     """What a loop reads side by side, and none before it at the same point has read."""
     points = point_loops(tree)
-    inside = points[-1].body if points else tree
-    earlier = tuple(takewhile(lambda stmt: stmt is not loop, inside))
-    seen = {(load.buffer, load.index[0]) for load in tree_loads(earlier)}
+    seen = _read_before(loop, points[-1].body if points else tree)
     loads = {(load.buffer, load.index[0]): load for load in tree_loads((loop,))}
     return [
         load
@@ -53,8 +51,7 @@ def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
     if not points or not has_expensive(loop.body):
         return []
     point = points[-1]
-    earlier = tuple(takewhile(lambda stmt: stmt is not loop, point.body))
-    seen = {(load.buffer, load.index[0]) for load in tree_loads(earlier)}
+    seen = _read_before(loop, point.body)
     following = {point.axis: Index.of(point.axis) + Index.constant_of(1)}
     found: dict[tuple[str, Index], Load] = {}
     for load in tree_loads((loop,)):
@@ -64,3 +61,9 @@ def next_row(tree: tuple[Stmt, ...], loop: Loop) -> list[Load]:
             after = (index.substitute(following),)
             found[load.buffer, index] = Load(load.buffer, after, load.dtype, load.origins)
     return list(found.values())
+
+
+def _read_before(loop: Loop, body: tuple[Stmt, ...]) -> set[tuple[str, Index]]:
+    """What a body reads before the loop, and where."""
+    earlier = tuple(takewhile(lambda stmt: stmt is not loop, body))
+    return {(load.buffer, load.index[0]) for load in tree_loads(earlier)}

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from inductor_lab.codegen.cpp_halves import side_by_side
 from inductor_lab.codegen.parameters import tree_loads
 from inductor_lab.codegen.tidy import temps_read, walk
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store
@@ -98,7 +99,7 @@ def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
     """Where a loop stores side by side what is of a dtype."""
     for stmt in loop.body:
         if isinstance(stmt, Store) and stmt.kind == "store" and stmt.value.dtype == dtype:
-            if stmt.index.is_affine and stmt.index.coefficient(loop.axis) == 1:
+            if side_by_side(stmt.index, loop.axis):
                 yield Load(stmt.buffer, (stmt.index,), dtype)
 
 
