@@ -4,8 +4,12 @@
 #              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
 # make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
 #              options of tests/fuzz/run.py
+# make faults  break what is around the compiler, thousands of times: files, folders, processes,
+#              compilers (half an hour); FAULTS="--only folders": options of tests/faults/run.py
 # make bench   ours, eager and stock TorchInductor: steady state, then the first call (half an hour);
 #              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu
+# make gpu     on a machine with a GPU, in ten minutes: all checks of GPU code, then ours, eager and stock
+#              TorchInductor; GPU="--parts times softmax": options of benchmarks/gpu.py (reports/gpu)
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -23,9 +27,11 @@ TORCH := $(shell grep '^torch==' constraints.txt)
 TESTS ?=
 OPINFO ?=
 FUZZ ?=
+FAULTS ?=
 BENCH ?=
+GPU ?=
 
-.PHONY: demo test bench opinfo fuzz lint clean install
+.PHONY: demo test bench gpu opinfo fuzz faults lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -36,11 +42,17 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.cpu $(BENCH)
 	$(BIN)/python -m benchmarks.compile_time
 
+gpu: $(INSTALLED)
+	$(BIN)/python -m benchmarks.gpu $(GPU)
+
 opinfo: $(INSTALLED)
 	$(BIN)/python -m tests.opinfo.run $(OPINFO)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz.run $(FUZZ)
+
+faults: $(INSTALLED)
+	$(BIN)/python -m tests.faults.run $(FAULTS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

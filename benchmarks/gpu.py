@@ -1,57 +1,282 @@
-"""Eager, ours and (with --stock) TorchInductor on a GPU: the workloads of the CPU, in turns.
+"""Everything about a GPU in one command and ten minutes: `make gpu`.
 
-    python -m benchmarks.gpu [--stock] [words...]
+    python -m benchmarks.gpu --out reports/gpu                        all of it
+    python -m benchmarks.gpu --out reports/gpu --parts times softmax  some workloads alone
+
+checks   tests/gpu, the models of tests/models, operators of torch's database, random programs,
+         side by side
+first    first calls with nothing on disk, each in a process of its own
+times    every workload against float64, then timed in turns, each in a process of its own
+
+A crash or a hang takes one row with it.  The folder gets `table.txt` and `results.json`, which are
+written anew after every row, and what the checks said.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-from collections.abc import Sequence
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
-from torch.testing import assert_close
 
-import inductor_lab as lab
-from benchmarks.workloads import KERNELS, OPERATORS
-from inductor_lab.bench.jobs import job
-from inductor_lab.bench.timing import compare
+PARTS = ("checks", "first", "times")
+SHARES = {"checks": 0.42, "first": 0.2}
+"""Of the minutes, at most so much; the rest is for the last part."""
+CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+ROW_LIMIT, FIRST_LIMIT = 150.0, 150.0
+AT_ONCE = 5
+"""First calls side by side: stock's compiler has processes of its own."""
+NAMES = ("eager", "stock", "stock graphs", "ours", "ours graphs", "copy")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what was asked for and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+@dataclass
+class Run:
+    """What was asked for and what is known so far."""
+
+    out: Path
+    end: float
+    words: Sequence[str]
+    jobs: int
+    seconds: float
+    caches: Path
+    found: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def left(self) -> float:
+        return max(self.end - time.monotonic(), 0.0)
+
+    def environment(self, name: str) -> dict[str, str]:
+        """Caches that nobody but those of the same name shares (compilers like plain paths)."""
+        folder = self.caches / re.sub(r"[^A-Za-z0-9]+", "-", name)
+        own = {variable: str(folder / variable) for variable in CACHES}
+        return {**os.environ, **own, "TOKENIZERS_PARALLELISM": "false"}
+
+    def keep(self, *where: str, value: Any) -> None:
+        """Put a value in its place and write everything down."""
+        place = self.found
+        for name in where[:-1]:
+            place = place.setdefault(name, {})
+        place[where[-1]] = value
+        (self.out / "results.json").write_text(json.dumps(self.found, indent=1))
+        (self.out / "table.txt").write_text(as_text(self.found))
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="only workloads whose name contains one of these")
-    parser.add_argument("--stock", action="store_true", help="stock TorchInductor as well")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each workload")
-    given = parser.parse_args(arguments)
-    known = (*KERNELS, *OPERATORS)
-    chosen = [w for w in known if not given.words or any(t in w.name for t in given.words)]
-    names = ["eager", "ours"] + (["stock"] if given.stock else [])
-    table = Table(title=f"{torch.cuda.get_device_name()}, torch {torch.__version__}, ms")
-    for name in ("workload", *names, "eager/ours", *(["stock/ours"] if given.stock else [])):
-        table.add_column(name, justify="left" if name == "workload" else "right")
-    for workload in chosen:
-        fn, made = workload.build()
-        if not any(isinstance(arg, torch.Tensor) for arg in made):
-            continue  # NumPy code, and what makes its own tensors
-        args = tuple(a.detach().cuda().requires_grad_(a.requires_grad) for a in made)
-        functions = {"eager": fn, "ours": lab.compile(fn)}
-        if given.stock:
-            functions["stock"] = torch.compile(fn)
-        jobs = {name: job(fn, args, {}, workload.gradient) for name, fn in functions.items()}
-        assert_close(jobs["ours"](), jobs["eager"](), rtol=1e-3, atol=1e-3)
-        timings = compare(jobs, seconds=given.seconds)
-        row = [f"{timings.median_ms(name):.3f}" for name in names]
-        row += [f"{timings.ratio(name, 'ours'):.2f}x" for name in names if name != "ours"]
-        table.add_row(workload.name, *row)
-        torch.compiler.reset()
-    console = Console(width=110)
-    console.print(table)
-    console.print(str(datetime.date.today()))
+    parser.add_argument("--out", type=Path, default=Path("reports/gpu"))
+    parser.add_argument("--minutes", type=float, default=9.5)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 4)
+    parser.add_argument("--seconds", type=float, default=1.2, help="of timing for each workload")
+    arguments = parser.parse_args(given)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 60 * arguments.minutes
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(arguments.out, end, arguments.words, arguments.jobs, arguments.seconds,
+                  Path(folder))  # fmt: skip
+        run.keep("machine", value=machine())
+        total = run.left
+        for part in PARTS:
+            if part in arguments.parts:
+                started = time.monotonic()
+                limit = min(SHARES.get(part, 1.0) * total, run.left)
+                {"checks": checks, "first": first_calls, "times": times}[part](run, limit)
+                run.keep("seconds", part, value=round(time.monotonic() - started))
+    print(as_text(run.found))
+    return 0
+
+
+def machine() -> dict[str, str]:
+    import torch
+    import triton
+
+    said = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+    return {"name": said, "torch": torch.__version__, "triton": triton.__version__}
+
+
+# ---- the checks ------------------------------------------------------------------------------
+
+
+def checks(run: Run, limit: float) -> None:
+    """All at once, each with its share of the processors."""
+    jobs, minutes = str(max(run.jobs // 4, 1)), str(round((limit - 10) / 60, 2))
+    python, so_long = [sys.executable, "-m"], ["--jobs", jobs, "--minutes", minutes]
+    summary = {name: run.out / f"{name}.json" for name in ("models", "operators", "programs")}
+    commands = {
+        "tests": [*python, "pytest", "tests/gpu", "-n", jobs, "-q", "-rfE", "--tb=short",
+                  "-p", "no:cacheprovider"],
+        "models": [*python, "tests.gpu.models", *so_long, "--summary", str(summary["models"])],
+        "operators": [*python, "tests.opinfo.run", "--device", "cuda", "--representative",
+                      "--samples", "3", "--dtypes", "float32", "bfloat16", "int64", "--fresh",
+                      "--results", str(run.caches / "operators.jsonl"), "--quiet", *so_long,
+                      "--summary", str(summary["operators"])],
+        "programs": [*python, "tests.fuzz.run", "--gpu", "--programs", "500", "--seed", "20",
+                     "--no-shrink", "--fresh", "--results", str(run.caches / "programs.jsonl"),
+                     *so_long, "--summary", str(summary["programs"])],
+    }  # fmt: skip
+    with ThreadPoolExecutor(len(commands)) as pool:
+        waiting = {
+            pool.submit(said_by, run, command, name, limit): name
+            for name, command in commands.items()
+        }
+        for done in as_completed(waiting):
+            name = waiting[done]
+            status, lines = done.result()
+            run.keep("checks", name, value={"status": status, "end": lines[-80:]})
+            if name == "tests":
+                (run.out / "tests.log").write_text("\n".join(lines))
+
+
+def said_by(run: Run, command: Sequence[str], name: str, limit: float) -> tuple[Any, list[str]]:
+    """The status of a command and the lines that it printed, as far as it got."""
+    log = run.caches / f"{name}.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT,
+                                   env=run.environment("checks"))  # fmt: skip
+        try:
+            status: Any = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = f"stopped after {limit:.0f} s"
+    return status, log.read_text(errors="replace").splitlines()
+
+
+# ---- the workloads ---------------------------------------------------------------------------
+
+
+def chosen(run: Run) -> Iterator[Any]:
+    from benchmarks.gpu_workloads import WORKLOADS
+
+    for workload in WORKLOADS.values():
+        if not run.words or any(word in workload.name for word in run.words):
+            yield workload
+
+
+def first_calls(run: Run, limit: float) -> None:
+    """Stock's and ours, each with caches of its own, which are there for the times afterwards."""
+    end = time.monotonic() + limit
+    cases = [(w.name, way) for w in chosen(run) if w.first for way in ("stock", "ours")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting = {
+            pool.submit(measured, run, name, ["--first", way], end, FIRST_LIMIT): (name, way)
+            for name, way in cases
+        }
+        for done in as_completed(waiting):
+            run.keep("first", *waiting[done], value=done.result())
+
+
+def times(run: Run, limit: float) -> None:
+    end = time.monotonic() + limit
+    for workload in chosen(run):
+        if time.monotonic() < end - 5:
+            more = ["--seconds", str(run.seconds)]
+            run.keep("times", workload.name, value=measured(run, workload.name, more, end))
+
+
+def measured(
+    run: Run, name: str, more: Sequence[str], end: float, limit: float = ROW_LIMIT
+) -> dict[str, Any]:
+    """What `benchmarks.gpu_measure` says of a workload, or how it failed."""
+    limit = min(limit, end - time.monotonic())
+    if limit < 1:
+        return {"failure": "no time left"}
+    command = [sys.executable, "-m", "benchmarks.gpu_measure", name, *more]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit,
+                              env=run.environment(name))  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"failure": f"not done after {limit:.0f} s"}
+    lines = done.stdout.splitlines()
+    warnings = [w[:300] for w in done.stderr.splitlines() if "cache" in w and "unable" in w]
+    try:
+        return {**json.loads(lines[-1]), **({"warnings": warnings[:3]} if warnings else {})}
+    except (IndexError, ValueError):
+        return {"failure": f"status {done.returncode}", "end": done.stderr.splitlines()[-15:]}
+
+
+# ---- what is shown ---------------------------------------------------------------------------
+
+
+def as_text(found: Mapping[str, Any]) -> str:
+    console = Console(width=150, record=True, file=open(os.devnull, "w"))
+    for name, check in found.get("checks", {}).items():
+        console.print(f"{name}: status {check['status']}; {check['end'][-1:]}", markup=False)
+    if found.get("first"):
+        console.print(table_of_first_calls(found["first"]))
+        for name, ways in found["first"].items():
+            titled = {f"{name}, first call of {way}": row for way, row in ways.items()}
+            for line in failures(titled):
+                console.print(line, markup=False)
+    if found.get("times"):
+        console.print(table_of_times(found))
+        for line in failures(found["times"]):
+            console.print(line, markup=False)
+    console.print(f"seconds: {found.get('seconds')}", markup=False)
+    return console.export_text()
+
+
+def table_of_first_calls(first: Mapping[str, Any]) -> Table:
+    table = Table(title="first call, nothing on disk, s")
+    for column in ("workload", "stock", "ours", "ours/stock"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    for name, ways in first.items():
+        took = {way: found.get("first") for way, found in ways.items()}
+        both = took.get("stock") and took.get("ours")
+        ratio = f"{took['ours'] / took['stock']:.2f}" if both else ""
+        shown = (f"{took[w]:.1f}" if took.get(w) else "failed" for w in ("stock", "ours"))
+        table.add_row(name, *shown, ratio)
+    return table
+
+
+def table_of_times(found: Mapping[str, Any]) -> Table:
+    """Milliseconds; busy: in which the GPU works; of copy: how near to its speed."""
+    table = Table(title=f"{found.get('machine', {}).get('name')}, ms")
+    columns = ("workload", *NAMES, "stock/ours", "of copy", "busy stock", "busy ours", "launches")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    ratios: dict[str, list[float]] = {}
+    for name, row in found["times"].items():
+        ways = row.get("ways", {})
+        took = {way: entry["ms"] for way, entry in ways.items() if "ms" in entry}
+        cells = [f"{took[n]:.3f}" if n in took else "-" if n in ways else "" for n in NAMES]
+        ratio = took["stock"] / took["ours"] if {"stock", "ours"} <= took.keys() else None
+        if ratio:
+            ratios.setdefault(row["kind"], []).append(ratio)
+        of_copy = took["copy"] / took["ours"] if {"copy", "ours"} <= took.keys() else None
+        entries = [ways.get(n, {}) for n in ("stock", "ours")]
+        busy = [f"{e['busy']:.3f}" if "busy" in e else "" for e in entries]
+        launches = "/".join(f"{e['launches']:.0f}" if "launches" in e else "?" for e in entries)
+        table.add_row(name, *cells, f"{ratio:.2f}" if ratio else "",
+                      f"{of_copy:.0%}" if of_copy else "", *busy, launches)  # fmt: skip
+    for kind, several in ratios.items():
+        blank = [""] * len(NAMES)
+        table.add_row(f"geometric mean, {kind}", *blank, f"{geometric_mean(several):.2f}")
+    return table
+
+
+def failures(rows: Mapping[str, Any]) -> Iterator[str]:
+    for name, row in rows.items():
+        if "failure" in row:
+            yield f"{name}: {row['failure']} {row.get('end', '')}"
+        for way, entry in row.get("ways", {}).items():
+            if "failure" in entry:
+                yield f"{name}, {way}: {entry['failure'][:400]}"
+        yield from (f"{name}: {warning}" for warning in row.get("warnings", ()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,36 +4,55 @@ import inductor_lab as lab
 
 c = lab.inspect(f, x)              # compile f, run it once, keep every stage
 lab.bench(f, x)                    # compare it with eager and with stock torch.compile
+lab.blame(f, x)                    # which stage, value and line is wrong, if any
 fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
 """
 
 import importlib
 from typing import Any
 
+from inductor_lab import display
+
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Blame": "debug.result",
+    "backends": "debug.backends",
+    "blame": "debug.blame",
     "compile": "backend",
     "inspect": "backend",
     "Compilation": "compilation",
+    "minify": "debug.minify.run",
     "load": "compilation",
     "LabError": "errors",
     "Observer": "observer",
     "FusionOptions": "options",
     "Options": "options",
+    "lowers": "overrides",
+    "override": "overrides",
+    "compare": "stock.compare",
+    "read_trace": "stock.trace_log",
     "release_memory": "runtime.pool",
 }
-_MODULES = ("bench",)
+_MODULES = {"bench": "bench", "faults": "debug.faults"}
 __all__ = ["__version__", *_HOMES, *_MODULES]
+
+
+display.drawn_by(f"{__name__}.widgets")
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its module when it is first asked for: `import` stays quick."""
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """What Tab offers in a notebook: the public names, without importing them."""
+    return sorted({*globals(), *__all__})
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,10 +14,8 @@ from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
 from inductor_lab.errors import BadArguments
+from inductor_lab.records import Record
 from inductor_lab.what_if import call_of
-
-if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +39,20 @@ class Again:
         return "hit: the compiled code was used again" if self.hit else "\n".join(self.reasons)
 
 
-def call_again(compilation: Compilation, *args: Any, **kwargs: Any) -> Again:
+def call_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
     """`Compilation.again`, which says what it does."""
     call, compiled = call_of(compilation), compilation.compiled
     assert compiled is not None, "what has its call has its function"
-    with torch.set_grad_enabled(call.with_grad), torch_api.fresh_compile(), recording() as record:
+    with (
+        torch.set_grad_enabled(call.with_grad),
+        torch_api.fresh_compile(call.sizes),
+        recording() as record,
+    ):
         result = compiled(*args, **kwargs)
     return Again(record.capture(()), result)
 
 
-def call_with_edits(compilation: Compilation, edits: Mapping[str, Mapping[str, Any]]) -> Again:
+def call_with_edits(compilation: Record, edits: Mapping[str, Mapping[str, Any]]) -> Again:
     """The inspected call once more, with some inputs as a page edited them.
 
     `edits` has new facts by Dynamo's name of an input: `{"L['x']": {"size": [5]}}`,
@@ -112,7 +114,7 @@ def _edited(value: Any, facts: Mapping[str, Any]) -> Any:
     if "size" in facts and list(facts["size"]) != list(value.shape):
         made = torch.zeros(facts["size"], dtype=dtype, device=value.device)
         if dtype.is_floating_point:
-            made.normal_()
+            made.normal_(generator=torch.Generator(made.device).manual_seed(0))
     wants = facts.get("requires_grad", value.requires_grad)
     can = made.is_floating_point() or made.is_complex()
     return made.requires_grad_(bool(wants and can)) if facts else value

@@ -11,14 +11,16 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import function_source
+from inductor_lab.capture.source import source_of_call
 from inductor_lab.compilation import Compilation
-from inductor_lab.errors import LabError
+from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
+from inductor_lab.debug.telling import TellsTorch
+from inductor_lab.errors import BadOption, LabError
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
+from inductor_lab.records import Call
 from inductor_lab.trace import in_order
-from inductor_lab.what_if import Call
 
 
 def inductor_lab(
@@ -33,7 +35,13 @@ def inductor_lab(
     `mode` and `options` are those given to torch.compile; see `Options`.
     """
     chosen = Options.make(options, mode=mode)
-    return GraphCompiler(chosen).compile(module, inputs, "graph")
+    return _compiler(chosen, Observer()).compile(module, inputs, "graph")
+
+
+def _compiler(options: Options, observer: Observer) -> GraphCompiler:
+    """The compiler; one that writes what it makes where TORCH_COMPILE_DEBUG=1 asks for it."""
+    kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
+    return kind(options, TellsTorch(observer), keep=kind is DumpingCompiler)
 
 
 def compile(
@@ -67,7 +75,7 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
     """A backend for `torch.compile` that compiles under these options, telling `observer`."""
 
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return GraphCompiler(options, observer or Observer()).compile(module, inputs, "graph")
+        return _compiler(options, observer or Observer()).compile(module, inputs, "graph")
 
     return backend
 
@@ -79,9 +87,13 @@ def inspect(
     options: Options | dict[str, Any] | None = None,
     target: str | None = None,
     observer: Observer | None = None,
+    compiler: str = "inductor_lab",
     **kwargs: Any,
-) -> Compilation:
+) -> Any:
     """Compile `fn`, run it once with these arguments, and keep every station of the way.
+
+    Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of what torch's own
+    compiler did.
 
     target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for that machine; the call itself then
                runs uncompiled, on the tensors as they are
@@ -90,6 +102,8 @@ def inspect(
     An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
     """
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
+    if compiler != "inductor_lab":
+        return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)
     watch = Stopwatch(also=observer)
     compilers: list[GraphCompiler] = []
 
@@ -104,13 +118,19 @@ def inspect(
     compiled = torch.compile(
         fn, backend=backend, fullgraph=chosen.fullgraph, dynamic=chosen.dynamic
     )
-    with recording() as record, torch_api.fresh_compile(), _our_own_errors():
-        with watch.phase("total"):
-            result = compiled(*args, **kwargs)
+    call = Call(fn, args, kwargs, chosen, torch.is_grad_enabled(), inspect)
+    with recording() as record, torch_api.fresh_compile(call.sizes), _our_own_errors():
+        try:
+            with watch.phase("total"):
+                result = compiled(*args, **kwargs)
+        except Exception:
+            watch.entered("capture")
+            watch.left("capture", record.graph_so_far())
+            raise
     graphs = tuple(compiler.result() for compiler in compilers if compiler.parts)
     return Compilation(
         name=getattr(fn, "__name__", type(fn).__name__),
-        source=function_source(fn),
+        source=source_of_call(fn),
         capture=record.capture(tuple(graph.captured for graph in graphs)),
         graphs=graphs,
         seconds=dict(watch.seconds),
@@ -118,8 +138,26 @@ def inspect(
         target=chosen.target,
         result=result,
         compiled=compiled,
-        call=Call(fn, args, kwargs, chosen, torch.is_grad_enabled()),
+        call=call,
     )
+
+
+def _inspect_stock(
+    compiler: str,
+    fn: Callable[..., Any],
+    chosen: Options,
+    observer: Observer | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """`inspect` by torch's own compiler, under those of our options that it has too."""
+    if compiler != "stock":
+        raise BadOption("compiler", compiler, "'inductor_lab' or 'stock'")
+    if chosen.target is not None:
+        raise BadOption("target", chosen.target, "stock compiles for this machine only")
+    from inductor_lab.stock.live import inspect_stock
+
+    return inspect_stock(fn, args, kwargs, chosen, observer)
 
 
 @contextmanager

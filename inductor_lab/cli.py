@@ -1,37 +1,71 @@
-"""The command `inductor-lab`: demo, explain, doctor."""
+"""The command `inductor-lab`: demo, explain, blame, minify, trace, doctor, cache."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
+from inductor_lab import __version__
 from inductor_lab.display import bytes_text
 from inductor_lab.errors import BadArguments, LabError
 from inductor_lab.observer import Observer
+from inductor_lab.options import Options
+from inductor_lab.user_file import load_function, place_in
+
+UNLIMITED = 1_000_000
+"""Columns of an output that is no terminal."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 fine, 1 a check failed, 2 bad input)."""
     given = _parser().parse_args(arguments)
-    console = Console()
     try:
-        return int(given.run(given, console))
+        return int(given.run(given, _console(sys.stdout)))
+    except KeyboardInterrupt:
+        return _refused("interrupted", 130)
+    except BrokenPipeError:  # whoever read the output has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except LabError as error:
-        Console(stderr=True).print(f"{type(error).__name__}: {error}", style="red", markup=False)
-        return 2
+        return _refused(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        if given.traceback:
+            raise
+        where = place_in(error, Path(getattr(given, "function", "").rpartition(":")[0]))
+        lines = [f"{type(error).__name__}: {error}", *([f"  {where}"] if where else [])]
+        return _refused("\n".join([*lines, "  --traceback shows where it was raised"]))
+
+
+def _refused(message: str, code: int = 2) -> int:
+    _console(sys.stderr).print(message, style="red", markup=False, highlight=False)
+    return code
+
+
+def _console(stream: IO[str]) -> Console:
+    """Lines stay whole where no terminal limits them: what goes to a file can be compiled."""
+    return Console(file=stream, soft_wrap=True, width=None if stream.isatty() else UNLIMITED)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="inductor-lab", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"inductor-lab {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show all of an error")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="compile, run, check and report the eight programs")
@@ -48,8 +82,28 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--assembly", action="store_true", help="with the CPU's instructions")
     explain.set_defaults(run=_explain)
 
+    for name, run, what in (
+        ("blame", _blame, "which stage, value and line is the first that is wrong, if any"),
+        ("minify", _minify, "shrink the graph of a failing call to a few nodes, as a script"),
+    ):
+        debug = commands.add_parser(name, help=what)
+        debug.add_argument("function", metavar="FILE:FUNCTION")
+        debug.add_argument("--args", help="a Python expression: the tuple of arguments")
+        debug.add_argument("--limit", type=float, default=60.0, help="seconds for compiled code")
+        debug.set_defaults(run=run)
+    debug.add_argument("--folder", type=Path, default=Path("minified"), help="of the script")
+
+    trace = commands.add_parser("trace", help="a TORCH_TRACE log, from any machine, as a page")
+    trace.add_argument("log", type=Path, metavar="FOLDER", help="or one of its .log files")
+    trace.add_argument("-o", "--output", type=Path, default=Path("trace.html"))
+    trace.set_defaults(run=_trace)
+
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
     doctor.set_defaults(run=_doctor)
+
+    cache = commands.add_parser("cache", help="what is kept on disk, and how much")
+    cache.add_argument("--clear", action="store_true", help="delete all of it")
+    cache.set_defaults(run=_cache)
     return parser
 
 
@@ -73,7 +127,7 @@ class PhaseProgress(Observer):
 
 def _progress(console: Console) -> Progress:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _demo(given: argparse.Namespace, console: Console) -> int:
@@ -108,10 +162,10 @@ def _outcome_table(outcome: Any) -> Table:
     table.add_column(justify="right")
     kinds = f"{sum(g.backward is not None for g in c.graphs)} with gradient"
     table.add_row("graphs", f"{len(c.graphs)} ({kinds}), {len(c.capture.breaks)} breaks")
-    table.add_row("kernels", f"{c.before.kernels} → {c.after.kernels}")
-    table.add_row("memory passes", f"{c.before.passes} → {c.after.passes}")
+    table.add_row("kernels", c.kernels_text)
+    table.add_row("memory passes", f"one kernel per op {c.before.passes} → {c.after.passes} fused")
     table.add_row("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})")
-    table.add_row("generated code", f"{c.coverage.share:.0%}, {c.coverage.calls} extern calls")
+    table.add_row("code", f"{c.coverage.headline}, {c.coverage.calls} extern calls")
     table.add_row("compile seconds", _phase_text(c.seconds))
     table.add_row("eager", f"{outcome.eager_ms:.3f} ms")
     ratio = outcome.eager_ms / outcome.compiled_ms
@@ -140,7 +194,8 @@ def _phase_text(seconds: dict[str, float]) -> str:
 def _explain(given: argparse.Namespace, console: Console) -> int:
     from inductor_lab import inspect
 
-    fn, args = _load_function(given.function, given.args)
+    Options(target=given.ladder)  # known before anything is compiled
+    fn, args = load_function(given.function, given.args)
     with _progress(console) as progress:
         observer = PhaseProgress(progress, given.function)
         compilation = inspect(fn, *args, target=given.target, observer=observer)
@@ -155,41 +210,42 @@ def _explain(given: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, ...]]:
-    """`FILE:FUNCTION` and its arguments: from --args, or from the file's own example_inputs()."""
-    file, _, name = where.rpartition(":")
-    if not file or not Path(file).is_file():
-        raise BadArguments(f"{where!r} does not name a function", todo="write path/to/file.py:name")
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    assert spec is not None and spec.loader is not None, f"{file} is not Python"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    if not hasattr(module, name):
-        raise BadArguments(f"{file} has no {name}", todo="check the name after the colon")
-    if expression is not None:
-        args = _evaluate(expression, vars(module))
-    elif hasattr(module, "example_inputs"):
-        args = module.example_inputs()
-    else:
-        raise BadArguments(
-            f"no arguments for {name}",
-            todo=f'give --args "(torch.randn(8),)", or define example_inputs() in {file}',
+def _blame(given: argparse.Namespace, console: Console) -> int:
+    from inductor_lab import blame
+
+    fn, args = load_function(given.function, given.args)
+    found = blame(fn, *args, limit=given.limit)
+    console.print(str(found), markup=False, highlight=False)
+    return 0 if found.right else 1
+
+
+def _minify(given: argparse.Namespace, console: Console) -> int:
+    from inductor_lab import minify
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, highlight=False)
+
+    fn, args = load_function(given.function, given.args)
+    found = minify(fn, *args, limit=given.limit, folder=given.folder, tell=say)
+    say(found.script)
+    say(f"written to {found.folder}/")
+    return 1
+
+
+def _trace(given: argparse.Namespace, console: Console) -> int:
+    from inductor_lab.stock.trace_log import read_trace
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        reading, writing = bars.add_task("reading"), bars.add_task("writing", start=False)
+        log = read_trace(given.log, lambda done, of: bars.update(reading, completed=done, total=of))
+        bars.start_task(writing)
+        path = log.report(
+            given.output, lambda done, of: bars.update(writing, completed=done, total=of)
         )
-    return getattr(module, name), args if isinstance(args, tuple) else (args,)
-
-
-def _evaluate(expression: str, names: dict[str, Any]) -> Any:
-    """The value of --args, with torch and the names of the person's file at hand."""
-    import torch
-
-    try:
-        return eval(expression, {"torch": torch, **names})
-    except Exception as problem:
-        raise BadArguments(
-            f"--args {expression!r}: {type(problem).__name__}: {problem}",
-            todo='give a Python expression, for example --args "(torch.randn(8),)"',
-        ) from problem
+    console.print(str(log), markup=False, highlight=False)
+    console.print(f"report: {path}")
+    return 0
 
 
 def _doctor(given: argparse.Namespace, console: Console) -> int:
@@ -198,3 +254,23 @@ def _doctor(given: argparse.Namespace, console: Console) -> int:
     doctor = report()
     console.print(str(doctor), markup=False, highlight=False)
     return 0 if doctor.healthy else 1
+
+
+def _cache(given: argparse.Namespace, console: Console) -> int:
+    from inductor_lab.runtime import prune
+    from inductor_lab.runtime.cache import open_cache, own_version
+
+    root, version = open_cache().root, own_version()
+    if given.clear:
+        console.print(f"deleted {bytes_text(prune.clear(root, version))}")
+        return 0
+    table = Table(title=str(root), title_justify="left", box=None)
+    for heading, side in (("kept on disk", "left"), ("entries", "right"), ("size", "right")):
+        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    for kind in prune.kinds(root, version):
+        table.add_row(kind.name, str(len(kind.paths)), bytes_text(kind.nbytes))
+    console.print(table)
+    limit = bytes_text(prune.limit_in(os.environ))
+    console.print(f"at most {limit}, then what was used longest ago goes ({prune.LIMIT_VARIABLE})")
+    console.print("--clear deletes all of it")
+    return 0

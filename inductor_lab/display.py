@@ -1,16 +1,31 @@
-"""How the compiler's values show themselves in a notebook: by asking the widgets, when asked.
+"""How the compiler's values show themselves in a notebook: by asking what draws, when asked.
 
-The compiler imports nothing that draws.  `Shown` reaches `inductor_lab.widgets` only at the moment
-a notebook wants a picture, so that compiling never pays for it.
+The compiler knows nothing that draws.  `drawn_by` names the package that does (`inductor_lab` says
+so once, when it is imported); it is loaded at the moment a notebook wants a picture, so that
+compiling never pays for it.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from inductor_lab.errors import CannotWrite
+
+_PAINTERS: list[str] = []
+
+
+def drawn_by(package: str) -> None:
+    """Say which package draws: its `drawing("plot")` is the function that makes a plot."""
+    _PAINTERS[:] = [package]
+
+
+def _draw(name: str, *args: Any) -> Any:
+    assert _PAINTERS, "nobody said what draws"
+    return importlib.import_module(_PAINTERS[0]).drawing(name)(*args)
 
 
 def bytes_text(count: Any) -> str:
@@ -38,23 +53,23 @@ class Shown:
         "graph" of everything that is a graph, "memory" of a Schedule, "budget" of a Partition,
         "time" of a Compilation.  Raises UnknownName for a view that this value does not have.
         """
-        drawn: Svg = _widgets("plots").plot(self, view)
+        drawn: Svg = _draw("plot", self, view)
         return drawn
 
     def to_dot(self) -> Any:
         """Its graph as a `graphviz.Digraph`: `.source` is text, drawing it needs Graphviz."""
-        return _widgets("dot").to_dot(self)
+        return _draw("to_dot", self)
 
     def to_pydot(self) -> Any:
         """Its graph as a `pydot.Dot`, whose nodes and edges can be walked and changed."""
-        return _widgets("dot").to_pydot(self)
+        return _draw("to_pydot", self)
 
     def _repr_html_(self) -> str | None:
-        html: str | None = _widgets("show").html(self)
+        html: str | None = _draw("html", self)
         return html
 
     def _repr_svg_(self) -> str | None:
-        svg: str | None = _widgets("show").svg(self)
+        svg: str | None = _draw("svg", self)
         return svg
 
 
@@ -75,59 +90,82 @@ def write_report(
     compilation: Any, path: Path, ladder: str | None = None, assembly: bool = False
 ) -> Path:
     """Write the self-contained HTML page of a compilation; raises CannotWrite."""
-    written: Path = _widgets("report").write_report(compilation, path, ladder, assembly)
+    written: Path = _draw("report", compilation, path, ladder, assembly)
+    return written
+
+
+def write_trace_report(log: Any, path: Path, progress: Any = None) -> Path:
+    """Write a trace log's index and compile ids as one HTML page; raises CannotWrite."""
+    written: Path = _draw("trace_report", log, path, progress)
     return written
 
 
 def live_widget(compilation: Any) -> Any:
     """The explorer of a compilation as an anywidget."""
-    return _widgets("live").Explorer.of(compilation)
+    return _draw("widget", compilation)
 
 
 def mime_bundle(compilation: Any) -> dict[str, Any] | None:
     """What a notebook gets beside HTML, where HTML alone cannot be live; None elsewhere."""
-    bundle: dict[str, Any] | None = _widgets("live").mime_bundle(compilation)
+    bundle: dict[str, Any] | None = _draw("mime_bundle", compilation)
     return bundle
 
 
 def annotated(compilation: Any) -> Any:
     """The source with bytes moved beside each line; shows itself as HTML and as text."""
-    return _widgets("annotate").Annotated(compilation)
+    return _draw("annotated", compilation)
 
 
 def benchmark_svg(result: Any, view: str) -> Svg:
     """A picture of a benchmark's result; raises UnknownName."""
-    drawn: Svg = _widgets("bench").svg(result, view)
+    drawn: Svg = _draw("benchmark_svg", result, view)
     return drawn
 
 
 def write_benchmark(result: Any, path: Path) -> Path:
     """Write a benchmark's result as one self-contained HTML page; raises CannotWrite."""
-    written: Path = _widgets("bench").write_page(result, path)
+    written: Path = _draw("benchmark_page", result, path)
     return written
 
 
 def live_benchmark() -> Any:
     """A view of a running benchmark in the cell that runs; None where there is no notebook."""
-    return _widgets("bench").live()
+    return _draw("live_benchmark")
+
+
+def live_steps(steps: Any) -> Any:
+    """A call that is stepped through, as an anywidget with buttons."""
+    return _draw("live_steps", steps)
+
+
+def steps_bundle(steps: Any) -> dict[str, Any] | None:
+    """The same for a notebook's output; None where there is no notebook."""
+    bundle: dict[str, Any] | None = _draw("steps_bundle", steps)
+    return bundle
 
 
 def close_explorers() -> None:
     """Let go of the compilations that live explorers hold."""
-    _widgets("live").close_all()
+    _draw("close_explorers")
 
 
-def _widgets(module: str) -> Any:
-    return importlib.import_module(f"inductor_lab.widgets.{module}")
-
-
-def write_text(path: Path, text: str, what: str) -> Path:
-    """Write a file that a person asked for; raises CannotWrite, which says what it was to hold."""
+@contextmanager
+def writing(path: Path, what: str) -> Iterator[TextIO]:
+    """A text file to be written piece by piece; raises CannotWrite, which says what it was to hold.
+    """
     try:
-        path.write_text(text, encoding="utf-8")
+        # half a surrogate pair, as Python has it in texts that are no UTF-8, is written as \ud800
+        with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            yield file
     except OSError as error:
         raise CannotWrite(
             f"the {what} cannot be written to {path}: {error.strerror or error}",
             todo="give a path in a folder that exists and that you may write to",
         ) from error
+
+
+def write_text(path: Path, text: str, what: str) -> Path:
+    """Write a file that a user asked for; raises CannotWrite, which says what it was to hold."""
+    with writing(path, what) as file:
+        file.write(text)
     return path

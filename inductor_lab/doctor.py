@@ -11,15 +11,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import torch
 
+from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import Code, Line
 from inductor_lab.errors import LabError
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.library import build_library
 from inductor_lab.runtime.openmp import loaded_runtimes
 from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.runtime.trust import distrust
 
 PROBE = """
 #ifdef _WIN32
@@ -98,6 +101,9 @@ def _rows() -> Iterator[Row]:
     yield Row("GPU", _gpus(), todo="without one, Triton code is compiled and interpreted, not run")
     yield _graphviz()
     yield _cache()
+    folder = torch_aot.cache_folder()
+    problem = distrust(Path(folder)) if folder else "no folder can be made"
+    yield Row("compiled graphs", "" if problem else folder, todo=f"not kept on disk: {problem}")
     for package in ("ipython", "jupyterlab", "ipywidgets", "anywidget", "transformers"):
         yield Row(package, _version(package), todo=f"pip install {package}")
 

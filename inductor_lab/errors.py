@@ -1,6 +1,6 @@
-"""Errors that a person can do something about.
+"""Errors that a user can do something about.
 
-Each says what happened, where in the person's own code, and what to do.  `where` is a line such as
+Each says what happened, where in the user's own code, and what to do.  `where` is a line such as
 `"y = torch.erfinv(x)        cell 3, line 2"`, or "" when no line of theirs is involved.
 """
 
@@ -21,8 +21,13 @@ class LabError(Exception):
 class BadOption(LabError):
     """An option has a name or a value that does not exist."""
 
-    def __init__(self, name: str, value: object, expected: str) -> None:
-        super().__init__(f"option {name}={value!r} is not possible", todo=f"expected: {expected}")
+    def __init__(self, name: str, value: object, expected: str = "", todo: str = "") -> None:
+        super().__init__(f"option {name}={value!r} is not possible",
+                         todo=todo or f"expected: {expected}")
+
+
+class NothingToChange(UserWarning):
+    """An option was given that makes no difference where the tensors are."""
 
 
 class MissingLowering(LabError):
@@ -32,7 +37,7 @@ class MissingLowering(LabError):
         super().__init__(
             f"no lowering for {op}",
             where,
-            'add one with @lowers, or leave options={"strict": False} to call ATen',
+            'add one with @lab.lowers, or leave options={"strict": False} to call ATen',
         )
 
 
@@ -81,6 +86,27 @@ class IndexOutOfRange(LabError, IndexError, RuntimeError):
 
     Eager raises IndexError or RuntimeError for it, each operator its own.
     """
+
+
+class OutOfBounds(LabError, RuntimeError):
+    """Under `check_bounds`, a kernel read or wrote outside of a buffer."""
+
+    def __init__(self, kernel: str, buffer: str, index: int, length: int, where: str = "") -> None:
+        super().__init__(
+            f"{kernel} reaches element {index} of {buffer}, which has {length}",
+            where,
+            "this is a defect of inductor_lab, please report it",
+        )
+
+
+class BrokenPromise(LabError, RuntimeError):
+    """An operator returned another kind of tensor than its fake implementation had promised."""
+
+    def __init__(self, op: str, promised: str, returned: str) -> None:
+        super().__init__(
+            f"{op} returned {returned}, where its fake implementation had promised {promised}",
+            todo="correct what is registered with register_fake (impl_abstract, Meta)",
+        )
 
 
 class LeftToATen(Exception):

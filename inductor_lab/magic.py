@@ -1,43 +1,66 @@
 """The magics: `%%compile` for a cell, and `%lab_graph`, `%lab_code`, `%lab_reset`, `%lab_doctor`.
 
-The compiled call keeps its meaning: its value is computed by the compiled function and goes where
-it went.
+The cell keeps its meaning: values are computed by the compiled functions and go where they went.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import atexit
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_magic,
+    magics_class,
+    output_can_be_silenced,
+)
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+from inductor_lab.bench.kernels import timed
+from inductor_lab.bench.machine import Ceilings
 from inductor_lab.bench.result import BenchResult
 from inductor_lab.compilation import Compilation
 from inductor_lab.display import annotated
-from inductor_lab.errors import LabError
+from inductor_lab.notebook.calls import Explorers, Inspected
+from inductor_lab.notebook.cell import run_calling
 from inductor_lab.options import MODES, Options
-from inductor_lab.so_far import SoFar
-
-CALL = "__lab_call__"
-"""The name that stands for the compiled call in a rewritten cell."""
 
 LAST = "_lab"
 """The notebook's variable for the last compilation."""
 
+MEASURED_SECONDS = 1.0
+"""How long `-b` times each kernel of the compilation."""
+
+ALL = "_lab_all"
+"""Those of the last cell, one for each function."""
+
+NOTHING = (
+    "%%compile: nothing to compile: the cell calls no module and no function of yours. "
+    "Name what to compile: %%compile f"
+)
+
 LAST_BENCH = "_lab_bench"
 """The same for the last benchmark."""
 
+LAST_BLAME = "_lab_blame"
+"""And for the last `%%compile --blame`."""
+
 
 def register(shell: Any) -> None:
-    """Add the magics to an IPython shell."""
+    """Add the magics to an IPython shell.
+
+    At exit IPython clears the notebook's variables, TorchDynamo's among them, which the functions
+    that it compiled would miss when they go: so these go first.
+    """
     shell.register_magics(LabMagics)
+    atexit.register(torch.compiler.reset)
 
 
 @magics_class
@@ -49,6 +72,11 @@ class LabMagics(Magics):
               help="show the source shaded by bytes moved, as %%%%cython -a does by Python calls")
     @argument("-b", "--bench", action="store_true",
               help="time it against others, in turns; the result is kept in _lab_bench")
+    @argument("--blame", action="store_true",
+              help="say which stage, value and line is the first that is wrong, if any; the calls "
+                   "themselves run uncompiled, and the last result is kept in _lab_blame")
+    @argument("--profile", action="store_true",
+              help="show where the time of a call goes: kernels, libraries, Python between them")
     @argument("--against", default="eager,inductor",
               help="with -b: whom to compare with; stock inductor takes ten seconds to compile")
     @argument("--mode", choices=MODES, default="default", help="as torch.compile has it")
@@ -58,13 +86,19 @@ class LabMagics(Magics):
     @argument("-r", "--result", metavar="NAME",
               help="keep the compilation in this variable too (it always is in _lab)")
     @argument("arguments", nargs=argparse.REMAINDER,
-              help="arguments for the last function that the cell defines, such as "
-                   "torch.randn(8), 3; without them the cell's last statement is the call")
+              help="names of what to compile, such as net or opt.step; or arguments for the last "
+                   "function that the cell defines, such as torch.randn(8), 3")
+    @output_can_be_silenced
     @cell_magic("compile")
-    def compile(self, line: str, cell: str) -> None:
-        """Run the cell, compile the call that ends it, and show what the compiler did.
+    def compile(self, line: str, cell: str) -> Any:
+        """Run the cell, compile what it calls, and show what the compiler did.
 
-        Before the call come the cell's other statements, as always.  Example:
+        Compiled are modules and the user's functions, each at its first call and with a tab of its
+        own; or those alone that the line names.  The cell's value is shown as always.  Examples:
+
+            %%compile
+            loss = net(x).pow(2).mean()
+            loss.backward()
 
             %%compile -r c torch.randn(1000)
             def f(x):
@@ -78,23 +112,52 @@ class LabMagics(Magics):
             target=given.target,
             fusion=False if given.no_fusion else None,
         )
-        found = run_cell(self.shell, cell, options, " ".join(given.arguments))
-        if found is None:
-            print("%%compile: nothing was compiled; end the cell with a call such as f(x)")
-            return
+        if given.target and (given.bench or given.profile):
+            raise UsageError("%%compile times code on this machine; leave --target out")
+        if given.blame:
+            return self._blame(cell, options, " ".join(given.arguments))
+        inspected = Inspected(options)
+        try:
+            ran = run_calling(self.shell, cell, inspected, " ".join(given.arguments))
+        except Exception:
+            if inspected.failed is not None:
+                _display_below(self.shell, inspected.failed)
+            raise
+        if not inspected.found:
+            print(NOTHING)
+            return ran
+        self._show(given, inspected.found)
+        return ran
+
+    def _blame(self, cell: str, options: Options, arguments: str) -> Any:
+        """Run the cell, and show who is wrong in its calls."""
+        from inductor_lab.debug.cell import Blamed
+
+        blamed = Blamed(options)
+        ran = run_calling(self.shell, cell, blamed, arguments)
+        display(*blamed.found)
+        self.shell.user_ns[LAST_BLAME] = blamed.found[-1] if blamed.found else None
+        return ran
+
+    def _show(self, given: argparse.Namespace, compiled: tuple[Compilation, ...]) -> None:
+        """Display what the line asks for; what is about one compilation is about the last."""
+        found = compiled[-1]
         if given.bench:
-            if given.target:
-                raise UsageError("%%compile -b times code on this machine; leave --target out")
-            found = found.measure()
+            found, limits = timed(found, MEASURED_SECONDS)
         self.shell.user_ns[LAST] = found
+        self.shell.user_ns[ALL] = compiled = (*compiled[:-1], found)
         if given.result:
             self.shell.user_ns[given.result] = found
         if given.bench:
-            result = bench_of(found, [name for name in given.against.split(",") if name])
+            result = bench_of(found, limits, [name for name in given.against.split(",") if name])
             self.shell.user_ns[LAST_BENCH] = result
             display(result)
-        if given.annotate or not given.bench:
-            display(annotated(found) if given.annotate else found)
+        if given.profile:
+            display(found.profile())
+        if given.annotate:
+            display(annotated(found))
+        elif not (given.bench or given.profile):
+            display(Explorers(compiled) if len(compiled) > 1 else found)
 
     @line_magic
     def lab_graph(self, line: str) -> None:
@@ -113,7 +176,8 @@ class LabMagics(Magics):
     def lab_reset(self, line: str) -> None:
         """%lab_reset: forget all that torch.compile has compiled, and the last compilation."""
         torch.compiler.reset()
-        self.shell.user_ns.pop(LAST, None)
+        for name in (LAST, ALL):
+            self.shell.user_ns.pop(name, None)
         importlib.import_module("inductor_lab.display").close_explorers()
 
     @line_magic
@@ -130,7 +194,9 @@ class LabMagics(Magics):
                          "run a cell under %%compile, or c = lab.inspect(f, x)")
 
 
-def bench_of(measured: Compilation, against: list[str]) -> BenchResult:
+def bench_of(
+    measured: Compilation, limits: Mapping[str, Ceilings], against: list[str]
+) -> BenchResult:
     """Compare a measured compilation with others, on the same call."""
     from inductor_lab.bench.run import bench
 
@@ -146,77 +212,7 @@ def bench_of(measured: Compilation, against: list[str]) -> BenchResult:
         kernels=False,
         **call.kwargs,
     )
-    return result.with_steps(measured)
-
-
-def run_cell(shell: Any, cell: str, options: Options, arguments: str = "") -> Compilation | None:
-    """Run a cell with its last call inspected; None if there was no call that can be compiled.
-
-    `arguments` are given to the last function that the cell defines.  Exceptions come through; what
-    the compiler had when one of its own was raised is displayed below the traceback.
-    """
-    __tracebackhide__ = True
-    filename = shell.compile.cache(cell, max(shell.execution_count - 1, 1))
-    tree = ast.parse(shell.transform_cell(cell), filename)
-    if arguments:
-        tree.body.append(call_of_last_function(tree, arguments))
-    found: list[Compilation] = []
-    call = last_call(tree)
-    if call is not None:
-        call.args.insert(0, call.func)
-        call.func = ast.copy_location(ast.Name(CALL, ast.Load()), call.func)
-        ast.fix_missing_locations(tree)
-    shell.user_ns[CALL] = _inspecting(shell, found, options)
-    try:
-        exec(compile(tree, filename, "exec"), shell.user_ns)
-    finally:
-        del shell.user_ns[CALL]
-    return found[-1] if found else None
-
-
-def last_call(tree: ast.Module) -> ast.Call | None:
-    """The call that is the last statement, alone (`f(x)`) or assigned (`y = f(x)`)."""
-    if not tree.body:
-        return None
-    last = tree.body[-1]
-    value = last.value if isinstance(last, ast.Expr | ast.Assign | ast.AnnAssign) else None
-    return value if isinstance(value, ast.Call) else None
-
-
-def call_of_last_function(tree: ast.Module, arguments: str) -> ast.stmt:
-    """`f(arguments)` for the last function that a cell defines; raises UsageError."""
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    if not names:
-        raise UsageError("%%compile with arguments needs a function that the cell defines")
-    try:
-        call = ast.parse(f"{names[-1]}({arguments})").body[0]
-    except SyntaxError as error:
-        raise UsageError(f"%%compile: {arguments!r} are no arguments: {error.msg}") from None
-    for node in ast.walk(call):
-        ast.copy_location(node, tree.body[-1])
-    return call
-
-
-def _inspecting(
-    shell: Any, found: list[Compilation], options: Options
-) -> Callable[..., Any]:
-    """A call that goes through `lab.inspect` and leaves the compilation in `found`."""
-    from inductor_lab.backend import inspect
-
-    def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        if not hasattr(fn, "__code__") and not hasattr(fn, "forward"):
-            return fn(*args, **kwargs)
-        so_far = SoFar()
-        try:
-            found.append(inspect(fn, *args, options=options, observer=so_far, **kwargs))
-        except Exception as error:
-            if so_far.failed or any(isinstance(cause, LabError) for cause in _causes(error)):
-                _display_below(shell, so_far.give_up(error))
-            raise
-        return found[-1].result
-
-    return call
+    return result.with_steps(measured, limits)
 
 
 def _display_below(shell: Any, value: Any) -> None:
@@ -227,9 +223,3 @@ def _display_below(shell: Any, value: Any) -> None:
         display(value)
 
     shell.events.register("post_run_cell", show)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

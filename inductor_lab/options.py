@@ -1,16 +1,20 @@
-"""Everything a person can choose about a compilation: one frozen value, passed down."""
+"""Everything a user can choose about a compilation: one frozen value, passed down."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from inductor_lab.errors import BadOption, UnknownTarget
+from inductor_lab.option_types import check_types
 
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+Mode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
+MODES: tuple[str, ...] = get_args(Mode)
 TARGETS = re.compile(r"cuda:\d+|hip:gfx\w+")
+LARGEST_POOL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,13 @@ class FusionOptions:
     force: tuple[tuple[str, ...], ...] = ()
     forbid: tuple[tuple[str, ...], ...] = ()
 
+    def __post_init__(self) -> None:
+        check_types(self, "fusion.")
+        for name in ("force", "forbid"):
+            for pair in getattr(self, name):
+                if len(pair) not in (2, 3):
+                    raise BadOption(f"fusion.{name}", pair, "two buffers, and perhaps their part")
+
     def within(self, part: str) -> FusionOptions:
         """The options for one part (`"g0.backward"`): pairs of other parts are left out."""
         return replace(self, force=_within(self.force, part), forbid=_within(self.forbid, part))
@@ -45,7 +56,8 @@ def _within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, .
 class Options:
     """Options of `lab.compile`, `lab.inspect` and `torch.compile(..., backend="inductor_lab")`.
 
-    mode            one of `MODES`, as torch.compile has them; all make the same code so far
+    mode            one of `MODES`, as torch.compile has them; on a CPU all make the same code (the
+                    others warn of it once)
     dynamic         None (torch decides), True or False
     fullgraph       raise on a graph break
     target          None: the device of the tensors; `"cuda:90"`, `"hip:gfx942"`: compile for it
@@ -55,39 +67,43 @@ class Options:
     strict          raise MissingLowering where an op would fall back to ATen for lack of a lowering
     memory_budget   1 saves what the min-cut chooses, 0 recomputes everything recomputable
     rewrites_off    names of rewrite passes or rules to leave out
+    passes_off      names of passes over loop trees of CPU kernels to leave out, or "all": simple
+                    loops, slow and right (`codegen/cpu/passes.py` lists them)
     fusion          `FusionOptions`, or a dict of its fields
     emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
                     False keeps float32 inside of a kernel and rounds what it stores
-    cache           use what was compiled before and is on disk: libraries, and whole graphs
+    cache           use what was compiled or measured before and is on disk: libraries, whole graphs
     matmul          "measured": each large matrix product goes to the library that is faster on this
-                    machine, ATen's own or oneDNN; "aten": as eager
+                    machine, ATen's own or oneDNN; "aten": as eager, for equal bits on all machines
     pack_weights    parameters may be kept in the order of that library too, where that is faster
                     (without gradients only; it doubles their memory, `lab.release_memory()` gives
                     it back)
+    check_bounds    every read and write of a generated kernel is checked against its buffer, and
+                    OutOfBounds is raised for one outside: slow, for looking into wrong results (C++
+                    and interpreted Triton)
     memory_pool     big CPU tensors come from memory that stays mapped, at most this many times what
                     the largest call needs (`lab.release_memory()` empties it); 0: torch's allocator
     """
 
-    mode: str = "default"
+    mode: Mode = "default"
     dynamic: bool | None = None
     fullgraph: bool = False
     target: str | None = None
-    language: str | None = None
+    language: Literal["cpp", "triton"] | None = None
     strict: bool = False
     memory_budget: float = 1.0
     rewrites_off: tuple[str, ...] = ()
+    passes_off: tuple[str, ...] = ()
     fusion: FusionOptions = field(default_factory=FusionOptions)
     emulate_precision_casts: bool = True
     cache: bool = True
-    matmul: str = "measured"
+    matmul: Literal["measured", "aten"] = "measured"
     pack_weights: bool = True
+    check_bounds: bool = False
     memory_pool: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise BadOption("mode", self.mode, f"one of {', '.join(MODES)}")
-        if self.language not in (None, "cpp", "triton"):
-            raise BadOption("language", self.language, "None, 'cpp' or 'triton'")
+        check_types(self)
         if self.target is not None and not TARGETS.fullmatch(self.target):
             raise UnknownTarget(
                 f"the target {self.target!r} is not known",
@@ -95,28 +111,48 @@ class Options:
             )
         if not 0.0 <= self.memory_budget <= 1.0:
             raise BadOption("memory_budget", self.memory_budget, "a number from 0 to 1")
-        if self.matmul not in ("measured", "aten"):
-            raise BadOption("matmul", self.matmul, "'measured' or 'aten'")
-        if not self.memory_pool >= 0.0:
-            raise BadOption("memory_pool", self.memory_pool, "a number, 0 or larger")
+        if not 0.0 <= self.memory_pool <= LARGEST_POOL:
+            raise BadOption("memory_pool", self.memory_pool, f"a number from 0 to {LARGEST_POOL:,}")
 
     @staticmethod
     def make(given: Mapping[str, Any] | None = None, **more: Any) -> Options:
-        """Build from the `options=` dict of torch.compile; unknown names raise BadOption."""
+        """Build from the `options=` dict of torch.compile; raises BadOption for what is wrong."""
+        if not isinstance(given, Mapping | None):
+            raise BadOption("options", given, 'a dict, such as {"memory_budget": 0.5}')
         merged = {**(given or {}), **{k: v for k, v in more.items() if v is not None}}
         merged = {k: _frozen(v) if k != "fusion" else _fusion(v) for k, v in merged.items()}
+        off = merged.get("passes_off")
+        if isinstance(off, str) and off == "all":
+            merged["passes_off"] = ("all",)
         known = [f.name for f in fields(Options)]
         for name, value in merged.items():
             if name not in known:
-                raise BadOption(name, value, f"no such option; there are {', '.join(known)}")
+                raise BadOption(str(name), value, todo=_rather(str(name), known))
         return Options(**merged)
 
 
-def _fusion(given: Any) -> FusionOptions:
-    if isinstance(given, FusionOptions):
-        return given
+def names(option: str, given: Any) -> tuple[Any, ...]:
+    """Several names for an option; raises BadOption for one text, which is a series of letters."""
+    if isinstance(given, str):
+        raise BadOption(option, given, f"a list of names, such as [{given!r}]")
+    return tuple(given)
+
+
+def _rather(name: str, known: list[str]) -> str:
+    """What somebody may have meant by a name that is not known."""
+    from inductor_lab.stock.option_names import hint
+
+    close = difflib.get_close_matches(name, known, 1, 0.75)
+    meant = hint(name) or (f"perhaps {close[0]}" if close else "no such option")
+    return f"{meant}\n  there are {', '.join(known)}"
+
+
+def _fusion(given: Any) -> Any:
+    """`FusionOptions` from a dict of its fields, or True or False; `check_types` sees the rest."""
     if isinstance(given, bool):
         return FusionOptions(enabled=given)
+    if not isinstance(given, Mapping):
+        return given
     known = [f.name for f in fields(FusionOptions)]
     for name, value in given.items():
         if name not in known:

@@ -6,10 +6,11 @@ Inductor: `compile_fx.py`.
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import torch
@@ -18,18 +19,21 @@ from inductor_lab import torch_aot, torch_api
 from inductor_lab.autograd.joint import joint_graph
 from inductor_lab.autograd.partition import partition
 from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.capture.eager import EagerCost, eager_cost
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.codegen.cpu.station import kernel_trees
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
-from inductor_lab.compilation import CompiledGraph, CompiledPart
-from inductor_lab.errors import CompilerDefect, LabError, Stumbled
+from inductor_lab.errors import CompilerDefect, LabError, NothingToChange, Stumbled
 from inductor_lab.lower.builder import source_line
-from inductor_lab.lower.graph import LOWERED, lower_graph
+from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.lower.retarget import retarget
 from inductor_lab.lower.writes import may_write_inputs, written_apart
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
+from inductor_lab.overrides import changed_at_run_time
+from inductor_lab.records import CompiledGraph, CompiledPart
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
@@ -69,6 +73,7 @@ class GraphCompiler:
     keep: bool = False
     number: int = 0
     captured: FxGraph | None = None
+    eager: EagerCost | None = None
     inputs: tuple[Any, ...] = ()
     parameters: frozenset[int] = frozenset()
     joint: JointGraph | None = None
@@ -78,9 +83,18 @@ class GraphCompiler:
 
     @no_collection()
     def compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], name: str) -> Any:
-        """The whole way from a captured graph to code that runs, with the graph's signature."""
+        """The whole way from a captured graph to code that runs, with the graph's signature.
+
+        A graph that resizes the storage of a tensor runs as it was captured: which of its values
+        have memory, and when, is no question of values, which is what a functional graph is about.
+        """
+        if torch_api.resizes_storage(module):
+            return module.forward
+        if self.options.mode != "default" and not any(map(_is_on_gpu, inputs)):
+            tell_of_mode(self.options.mode)
         if self.keep:
             self.captured = self._phase("captured", lambda: fx_graph(module, name))
+            self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
             self.inputs = tuple(_kept(given) for given in inputs)
         self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
         return torch_aot.aot_autograd(
@@ -89,10 +103,22 @@ class GraphCompiler:
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
-            decompositions=decomposition_table(LOWERED),
+            decompositions=decomposition_table(lowered()),
             keep_input_writes=may_write_inputs(inputs),
-            key="" if self.keep else warm_key(self.options, self.parameters),
+            key="" if self.keep else self._key(),
+            found=self._found,
         )
+
+    def _key(self) -> str:
+        """What a graph on disk must have been compiled with; "" if it shall not be kept."""
+        changed = changed_at_run_time()
+        return "" if changed is None else warm_key(self.options, self.parameters, changed)
+
+    def _found(self, again: partial[Any]) -> None:
+        """Tell the observer of a part that was compiled by another process."""
+        _, kernels, host, _ = again.args
+        self._phase("codegen of a part on disk", lambda: kernels)
+        self._phase("host of a part on disk", lambda: host)
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
         """AOTAutograd's partition_fn: cut the joint graph in two."""
@@ -144,15 +170,10 @@ class GraphCompiler:
             schedule = keep_precision(schedule)
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
         host = phase("host", lambda: host_program(schedule, kernels, options))
-        executable = None
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
-        if options.target is None:
-            executable = phase(
-                "load",
-                lambda: build_executable(
-                    schedule, kernels, host, options, traces, ahead=not self.keep
-                ),
-            )
+        eager, ahead = torch_api.boxed(uncompiled.forward), not self.keep
+        load = partial(build_executable, schedule, kernels, host, options, traces, ahead, eager)
+        executable = phase("load", load) if options.target is None else None
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured
             self.parts[name] = CompiledPart(
@@ -166,9 +187,10 @@ class GraphCompiler:
                 kernels=kernels,
                 host=host,
                 executable=executable,
+                trees=kernel_trees(schedule, kernels, options),
             )
         if executable is None:
-            return torch_api.boxed(uncompiled.forward)
+            return eager
         again = partial(running_again, schedule, kernels, host, options)
         portable = not loops.callees
         return torch_aot.Part(executable.call, again if portable else None, traces)
@@ -179,12 +201,19 @@ class GraphCompiler:
         return CompiledGraph(
             captured=self.captured,
             joint=self.joint,
-            partition=self.split,
+            partition=self._split_beside_eager(),
             forward=self.parts["forward"],
             backward=self.parts.get("backward"),
+            eager=self.eager,
             inputs=self.inputs,
             seconds=dict(self.observer.seconds) if isinstance(self.observer, Stopwatch) else {},
         )
+
+    def _split_beside_eager(self) -> Partition | None:
+        """The partition with what autograd itself keeps, where that could be counted."""
+        if self.split is None or self.eager is None:
+            return self.split
+        return replace(self.split, bytes_if_all_saved=self.eager.kept_beside_inputs)
 
     def _phase(
         self, name: str, run: Callable[[], T], module: torch.fx.GraphModule | None = None
@@ -204,13 +233,28 @@ class GraphCompiler:
 
 
 def _defect(phase: str, error: Exception, module: torch.fx.GraphModule | None) -> CompilerDefect:
-    """What went wrong at which operators, and their lines in the person's code."""
+    """What went wrong at which operators, and their lines in the user's code."""
     if not isinstance(error, Stumbled):
         return CompilerDefect(phase, error)
     nodes = [n for n in module.graph.nodes if n.name in error.nodes] if module else []
     ops = ", ".join(dict.fromkeys(str(node.target) for node in nodes))
     lines = dict.fromkeys(filter(None, map(source_line, nodes)))
     return CompilerDefect(phase, error.__cause__ or error, ops, "\n  ".join(lines))
+
+
+@cache
+def tell_of_mode(mode: str) -> None:
+    """A mode that was asked for and changes nothing is told, once in a process."""
+    warnings.warn(
+        f'mode="{mode}" changes nothing on a CPU: products of matrices are always measured there,'
+        " and a call costs no launches",
+        NothingToChange,
+        stacklevel=3,
+    )
+
+
+def _is_on_gpu(given: Any) -> bool:
+    return isinstance(given, torch.Tensor) and given.is_cuda
 
 
 def _is_trained(given: Any) -> bool:

@@ -29,6 +29,7 @@ import sympy
 import torch
 
 from inductor_lab.errors import CannotWrite, UnreadableFile
+from inductor_lab.saved_types import checks_of
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
 T = TypeVar("T")
@@ -48,21 +49,34 @@ MODULES = (
     "bench.result",
     "bench.roofline",
     "bench.timing",
+    "capture.eager",
     "capture.graph",
     "capture.result",
     "capture.source",
     "codegen.kernel",
+    "codegen.tree",
+    "codegen.trees",
     "compilation",
     "ir.expr",
     "ir.index",
     "ir.program",
     "observer",
     "options",
+    "records",
     "rewrite.record",
     "rewrite.result",
+    "runtime.matmul",
     "schedule.result",
+    "stock.result",
 )
 """Where the types are that a file may hold: every dataclass and enum defined there."""
+
+
+MOVED = {
+    f"compilation.{name}": f"records.{name}"
+    for name in ("CompiledPart", "CompiledGraph", "Coverage", "ExternUse")
+}
+"""Types that files written before name by another module."""
 
 
 @cache
@@ -76,6 +90,15 @@ def known_classes() -> Mapping[str, type]:
             if own and (is_dataclass(item) or issubclass(item, Enum)):
                 found[f"{name}.{item.__name__}"] = item
     return found
+
+
+def known_names() -> Mapping[str, Any]:
+    """What the annotations of these types speak of, also where a module imports it for a type
+    checker alone."""
+    found: dict[str, Any] = {}
+    for name in MODULES:
+        found |= vars(importlib.import_module(f"inductor_lab.{name}"))
+    return {name: value for name, value in found.items() if not name.startswith("_")}
 
 
 # ---- values to rows --------------------------------------------------------------------------
@@ -276,11 +299,15 @@ class _Decoder:
     def build(self, rest: list[Any]) -> Any:
         """An instance of one of our types; fields that the file lacks get their defaults."""
         name, *values = rest
-        cls = self.classes[name]
+        cls = self.classes[MOVED.get(name, name)]
         given = dict(zip(self.stored[name], values, strict=True))
         known = {f.name for f in _stored_fields(cls)}
         if given.keys() - known:
             raise ValueError(f"{name} has no fields {', '.join(sorted(given.keys() - known))}")
+        checks = checks_of(cls, known_names)
+        for field_name, value in given.items():
+            if not checks[field_name](value):
+                raise ValueError(f"{name}.{field_name} is no {type(value).__name__}")
         for f in fields(cls):
             missing = f.init and f.default is MISSING and f.default_factory is MISSING
             if missing and f.metadata.get("live"):
@@ -347,7 +374,7 @@ def save(path: Path, value: Any) -> Path:
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         os.replace(temporary, path)
     except OSError as error:
@@ -360,8 +387,8 @@ def save(path: Path, value: Any) -> Path:
     return path
 
 
-def load(path: Path, kind: type[T]) -> T:
-    """Read what `save` wrote for a value of this kind; raises UnreadableFile."""
+def load(path: Path, *kinds: type[T]) -> T:
+    """Read what `save` wrote for a value of one of these kinds; raises UnreadableFile."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -382,9 +409,10 @@ def load(path: Path, kind: type[T]) -> T:
         raise UnreadableFile(
             f"{path} is damaged: {error}", todo="save the compilation again"
         ) from error
-    if not isinstance(value, kind):
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
         raise UnreadableFile(
-            f"{path} holds a {data.get('kind')}, not a {kind.__name__}",
+            f"{path} holds a {data.get('kind')}, not a {wanted}",
             todo="load it with what wrote it",
         )
     return value

@@ -12,11 +12,15 @@ Inductor: `compile_fx.py`, and CompiledFxGraph in `output_code.py`.
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
+import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,7 +35,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext, detect_fake_mode
 from torch.fx import GraphModule
 
-from inductor_lab.torch_api import FakeTensor
+from inductor_lab.torch_api import FakeTensor, Shared
 from inductor_lab.torch_bare import (
     Compiled,
     Gradient,
@@ -58,15 +62,21 @@ SETTINGS = {"bundled_autograd_cache": True, "force_non_lazy_backward_lowering": 
 """AOTAutograd's entries hold what the backend made, instead of where Inductor has it; and backwards
 are compiled while the C++ compiler is busy with their forwards."""
 
-cache_folder: Callable[[], str] = autograd_cache.cache_dir
-"""Where torch keeps compiled graphs."""
+
+def cache_folder() -> str:
+    """Where AOTAutograd keeps compiled graphs, a folder for each key; "" if there can be none."""
+    try:
+        return os.path.join(autograd_cache.cache_dir(), "aotautograd")
+    except OSError:
+        return ""
+
 
 
 class Part(OutputCode):
     """A compiled graph, forward or backward, that AOTAutograd can keep on disk.
 
     call    takes a list of inputs, which it empties
-    again   makes `call` once more, given stack traces of the person's code by FX node; None if only
+    again   makes `call` once more, given stack traces of the user's code by FX node; None if only
             this process can
     traces  those stack traces
     """
@@ -89,7 +99,7 @@ class Part(OutputCode):
         """With what is kept beside it: the method of `_Around` that takes it, and what that is to
         know.
 
-        The person's file may have changed otherwise when the graph is found again, so a node has
+        The user's file may have changed otherwise when the graph is found again, so a node has
         the place of a stack trace among those of the captured graph.
         """
         places = {trace: place for place, trace in enumerate(captured)}
@@ -116,6 +126,7 @@ class Part(OutputCode):
         again, kind, bare, places = pickle.loads(self.kept)
         self.call = again({node: around.traces[place] for node, place in places.items()})
         self.kept = b""
+        around.found(again)
         getattr(around, kind)(self.call, bare)
 
 
@@ -130,6 +141,7 @@ def aot_autograd(
     inference_compiler: Compiler | None = None,
     keep_input_writes: bool = False,
     key: str = "",
+    found: Callable[[Any], None] = lambda again: None,
 ) -> Callable[..., Any]:
     """Functionalize and differentiate a captured graph, partition it, and call the compilers.
 
@@ -140,7 +152,8 @@ def aot_autograd(
     graph; without, AOTAutograd makes them after the call.
 
     With a `key` the compilers return a `Part`, which is kept on disk, and are not called for a
-    graph that was compiled before under this key (and under torch's own, see above).
+    graph that was compiled before under this key (and under torch's own, see above): `found` is
+    told the part's `again`.
     """
     if any(isinstance(given, list | tuple | dict) for given in inputs):
         # compiled autograd gives lists: they are laid flat, and we are called again
@@ -155,12 +168,13 @@ def aot_autograd(
         )
         return flatten_graph_inputs(module, inputs, again)
     key = key if isinstance(module, GraphModule) else ""
-    around = _Around(module, inputs, keeps=bool(key))
+    around = _Around(module, inputs, bool(key), found)
     first: Any = around.watching("forward", fw_compiler)
     with ExitStack() as stack:
         stack.enter_context(functorch_config.patch(SETTINGS))
         if key:
             setattr(module, KEY, key)
+            stack.enter_context(_OUR_KEYS.set())
             first = SerializableAOTDispatchCompiler(Part, first)
             stack.callback(_AROUND.reset, _AROUND.set(around))
         wrapped = aot_module_simplified(
@@ -200,10 +214,37 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
             if not (_is_known(node) or (node.op == "get_attr" and node.target in arguments)):
                 raise Bypass(f"{node.op} {node.target}")
         facts = (module, list(inputs), _places(inputs), _ranges(inputs), config, _settings())
-        return KEY + AOTAutogradCachePickler(module).get_hash(facts), []
+        key = KEY + AOTAutogradCachePickler(module).get_hash(facts)
+        with suppress(OSError):  # what is used now goes last, when room is made
+            os.utime(os.path.join(cache_folder(), key))
+            discard_damaged(Path(cache_folder(), key))
+        return key, []
 
 
-autograd_cache.autograd_cache_key = _key_of_graph
+def _give_our_keys() -> Callable[[], None]:
+    autograd_cache.autograd_cache_key = _key_of_graph
+
+    def end() -> None:
+        autograd_cache.autograd_cache_key = _torchs_own_key
+
+    return end
+
+
+_OUR_KEYS = Shared(_give_our_keys)
+"""While a graph of ours is in AOTAutograd's hands; it asks torch itself for graphs of others."""
+
+
+def discard_damaged(folder: Path) -> None:
+    """Delete entries that have changed since torch wrote them: it names each by its checksum, but
+    does not look at that when it loads one."""
+    for path in folder.iterdir():
+        digest = base64.b32encode(hashlib.sha256(path.read_bytes()).digest()).decode().lower()
+        if len(path.name) == NAME_LENGTH and path.name != digest[:NAME_LENGTH]:
+            path.unlink()
+
+
+NAME_LENGTH = 51
+"""Of the name of an entry; a file of another name was not written so, and is torch's affair."""
 
 
 def _is_known(node: torch.fx.Node) -> bool:
@@ -267,7 +308,14 @@ class _Around:
     direct    the whole call without AOTAutograd's wrapper, once it is known to do the same
     """
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], keeps: bool) -> None:
+    def __init__(
+        self,
+        module: GraphModule,
+        inputs: Sequence[Any],
+        keeps: bool,
+        found: Callable[[Any], None],
+    ) -> None:
+        self.found = found
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
         hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
         is_plain = hooks is None and not torch._C._is_any_autocast_enabled()
@@ -316,7 +364,8 @@ class _Around:
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo's code calls."""
-        if self.forwards is None or self.backwards is None:
+        forwards, backwards = self.forwards, self.backwards
+        if forwards is None or backwards is None:
             return self.direct or wrapped
 
         def call(*args: Any) -> Any:
@@ -324,9 +373,8 @@ class _Around:
                 return self.direct(*args)
             results = wrapped(*args)
             function = function_behind(results)
-            if function is not None and self.forwards and self.backwards:
-                self.direct = direct_call(*self.forwards, *self.backwards, function)
-                self.forwards = self.backwards = None
+            if function is not None:  # several threads may come here; each finds the same
+                self.direct = direct_call(*forwards, *backwards, function)
             return results
 
         return call

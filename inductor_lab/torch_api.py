@@ -35,11 +35,15 @@ from torch._functorch._aot_autograd.descriptors import (
 )
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import CompileContext
+from torch._logging import getArtifactLogger, trace_structured
 from torch._logging import structured as _structured
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
+from torch._prims_common import suggest_memory_format as suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx._lazy_graph_module import _LazyGraphModule, _use_lazy_graph_module
+from torch.fx.experimental._backward_state import BackwardState as BackwardState
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.graph import magic_methods as _infix
@@ -48,7 +52,7 @@ from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._sympy import functions as _sympy_functions
 from torch.utils._sympy import numbers as _sympy_numbers
-from torch.utils._sympy.printers import PythonPrinter as _PythonPrinter
+from torch.utils._sympy.printers import PythonPrinter as PythonPrinter
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
 from torch.utils.hooks import RemovableHandle
 
@@ -88,6 +92,24 @@ lazy_clone: Callable[[torch.Tensor], torch.Tensor] = torch._lazy_clone  # type: 
 RuntimeError if torch did not allocate that memory.
 """
 
+profiler = torch.autograd.profiler
+"""Has `_is_profiler_enabled`."""
+
+record_event: Callable[..., Any] = torch._C._profiler._RecordFunctionFast
+"""`with record_event(name, keyword_values={})`: an event of torch's profiler."""
+
+
+def tell_trace(kind: str, text: Callable[[], str]) -> None:
+    """An artifact of torch's structured trace; `text` is called if somebody listens."""
+    trace_structured("artifact", lambda: {"name": kind, "encoding": "string"}, payload_fn=text)
+
+
+def tell_log(artifact: str, text: Callable[[], str]) -> None:
+    """A line for `TORCH_LOGS`; `text` is called if that artifact is asked for."""
+    log = getArtifactLogger("torch.inductor_lab", artifact)  # torch prints what is below it
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s", text())
+
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `f(*args)` as `g(list_of_args)`, which empties the list so that inputs can die early."""
@@ -109,6 +131,11 @@ def compile_id() -> str:
 def reset() -> None:
     """Forget every compiled function, so that the next call compiles again."""
     torch._dynamo.reset()
+
+
+def suppresses_errors() -> bool:
+    """Does the user want functions to run uncompiled where they cannot be compiled?"""
+    return bool(dynamo_config.suppress_errors)
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], None]) -> RemovableHandle:
@@ -135,6 +162,65 @@ class Traced(NamedTuple):
     graph: torch.fx.Graph
 
 
+class Shared:
+    """Something global that blocks set for a while, and that blocks of several threads share: the
+    first one in calls `begin`, the last one out what `begin` has returned."""
+
+    def __init__(self, begin: Callable[[], Callable[[], None]]) -> None:
+        self._begin, self._end = begin, lambda: None
+        self._inside, self._lock = 0, threading.Lock()
+
+    @contextlib.contextmanager
+    def set(self) -> Iterator[None]:
+        with self._lock:
+            if not self._inside:
+                self._end = self._begin()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._end()
+
+
+def heard(logger: logging.Logger) -> Shared:
+    """While a block runs, the logger reports everything, to those who listen; whoever was among
+    its handlers before is there again afterwards (torch's own may leave when it hears something).
+    """
+
+    def begin() -> Callable[[], None]:
+        level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = propagate and level == logging.DEBUG
+
+        def end() -> None:
+            logger.setLevel(level)
+            logger.propagate = propagate
+            logger.handlers[:] = [*handlers, *(h for h in logger.handlers if h not in handlers)]
+
+        return end
+
+    return Shared(begin)
+
+
+_TRACES = heard(TRACE_LOGGER)
+_INSTRUCTION_LOGGER = logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode")
+_INSTRUCTIONS = heard(_INSTRUCTION_LOGGER)
+
+
+@contextlib.contextmanager
+def traces_to(handler: logging.Handler) -> Iterator[None]:
+    """Give a handler what the structured trace log reports, of all threads."""
+    with _TRACES.set():
+        TRACE_LOGGER.addHandler(handler)
+        try:
+            yield
+        finally:
+            TRACE_LOGGER.removeHandler(handler)
+
+
 @contextlib.contextmanager
 def watched_instructions(tell: Callable[[Traced], None]) -> Iterator[None]:
     """Tell of every instruction that Dynamo traces in this thread.
@@ -142,18 +228,13 @@ def watched_instructions(tell: Callable[[Traced], None]) -> Iterator[None]:
     Dynamo logs them for `TORCH_LOGS="trace_bytecode"`; while the block runs, that log comes here
     and nowhere else.
     """
-    logger = logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode")
     listener = _InstructionListener(tell)
-    level, propagate = logger.level, logger.propagate
-    logger.addHandler(listener)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = propagate and level == logging.DEBUG
-    try:
-        yield
-    finally:
-        logger.removeHandler(listener)
-        logger.setLevel(level)
-        logger.propagate = propagate
+    with _INSTRUCTIONS.set():
+        _INSTRUCTION_LOGGER.addHandler(listener)
+        try:
+            yield
+        finally:
+            _INSTRUCTION_LOGGER.removeHandler(listener)
 
 
 class _InstructionListener(logging.Handler):
@@ -203,12 +284,13 @@ def traced_file(number: int) -> str:
 
 
 @contextlib.contextmanager
-def fresh_compile() -> Iterator[None]:
+def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
     """Make the next call of a compiled function go the whole way, and at once.
 
     torch's own caches do not answer in our backend's place, the backward graph is compiled together
-    with the forward one, a function may be compiled any number of times, and sizes seen in earlier
-    calls are forgotten (they would make dimensions dynamic).
+    with the forward one, and a function may be compiled any number of times.  Of sizes seen in
+    earlier calls (they make dimensions dynamic) only those in `sizes` are known; those of this call
+    are added.
     """
     settings: tuple[tuple[Any, str, Any], ...] = (
         (functorch_config, "enable_autograd_cache", False),
@@ -223,21 +305,29 @@ def fresh_compile() -> Iterator[None]:
         for config, name, value in settings:
             if hasattr(config, name):
                 stack.enter_context(config.patch({name: value}))
-        stack.enter_context(_forgotten_sizes())
-        yield
+        stack.enter_context(_SIZES.set())
+        remembered = get_code_state()
+        remembered.update(sizes)
+        try:
+            yield
+        finally:
+            sizes.update(remembered)
 
 
-@contextlib.contextmanager
-def _forgotten_sizes() -> Iterator[None]:
-    """Set aside what Dynamo remembers of sizes per function, and bring it back."""
+def _set_sizes_aside() -> Callable[[], None]:
+    """Take away what Dynamo remembers of sizes per function, to be brought back."""
     remembered = get_code_state()
     kept = dict(remembered)
     remembered.clear()
-    try:
-        yield
-    finally:
+
+    def bring_back() -> None:
         remembered.clear()
         remembered.update(kept)
+
+    return bring_back
+
+
+_SIZES = Shared(_set_sizes_aside)
 
 
 def size_hint(size: Any) -> int:
@@ -257,6 +347,13 @@ def surely_positive(size: Any, fake: torch.Tensor) -> bool:
     if isinstance(size, int):
         return size > 0
     return bool(fake.fake_mode.shape_env.bound_sympy(size).lower > 0)
+
+
+def is_sure(test: sympy.Basic, fake: torch.Tensor) -> bool:
+    """Does a test hold by what is known of its symbols?  `fake` is a tensor of the graph."""
+    if not test.free_symbols:
+        return bool(test)
+    return fake.fake_mode.shape_env._maybe_evaluate_static(test) is sympy.true
 
 
 def surely_one(size: Any) -> bool:
@@ -347,26 +444,34 @@ def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
     return tuple(results[: len(results) - saved])
 
 
-def size_text(size: Any) -> str:
-    """A sympy size as a Python expression over its symbols: `FloorDiv(s0, 2)` is `s0 // 2`."""
-    return _SizePrinter().doprint(size)
+def resizes_storage(module: torch.nn.Module) -> bool:
+    """Does a captured graph, or a graph inside of it, take memory from a tensor, or give it some?
+
+    That is what TorchDynamo makes of `x.untyped_storage().resize_(n)`.
+    """
+    graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
+    name = "inductor.resize_storage_bytes_"
+    return any(str(node.target).startswith(name) for graph in graphs for node in graph.nodes)
 
 
-class _SizePrinter(_PythonPrinter):
-    def _print_Relational(self, test: Any) -> str:
-        return f"({self._print(test.lhs)} {test.rel_op} {self._print(test.rhs)})"
+def is_own(operator: Any) -> bool:
+    """Is it an operator of torch's (or ours), which takes tensors of any strides?  Those of the
+    user, and functions, may look at strides."""
+    namespace = getattr(operator, "namespace", None)
+    return isinstance(operator, torch._ops.OpOverload) and namespace in OWN_NAMESPACES
 
-    def _print_Piecewise(self, choice: Any) -> str:
-        *cases, (last, _) = choice.args
-        text = self._print(last)
-        for value, test in reversed(cases):
-            text = f"({self._print(value)} if {self._print(test)} else {text})"
-        return text
+
+OWN_NAMESPACES = ("aten", "prims", "inductor_lab")
 
 
 def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
     """Every definition of an ATen operator in terms of others that torch has, by overload."""
     return _decomposition_table
+
+
+def fake_mode() -> contextlib.AbstractContextManager[Any]:
+    """What is computed inside has sizes, strides and dtypes, and no data; real tensors raise."""
+    return FakeTensorMode()
 
 
 def without_modes() -> contextlib.AbstractContextManager[Any]:

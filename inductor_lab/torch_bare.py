@@ -23,12 +23,12 @@ from torch._functorch._aot_autograd.schemas import OutputType, SubclassCreationM
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
-from inductor_lab.torch_api import given_back
+from inductor_lab.torch_api import BackwardState, given_back
 
 Compiled = Callable[[list[Any]], tuple[Any, ...]]
 
 NEW = (OutputType.non_alias, OutputType.unsafe_view_alias)
-"""Results that are neither inputs nor views of anything, as far as the person can tell."""
+"""Results that are neither inputs nor views of anything, as far as the user can tell."""
 TWICE = "torch.compile with aot_autograd does not currently support double backward"
 TRANSFORMED = (
     "a compiled backward cannot run within torch.func.vmap, grad or vjp; transform inside of the "
@@ -75,7 +75,9 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
         node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
         for node in graph.graph.nodes
     )
-    same_arguments = len(graph.graph.find_nodes(op="placeholder")) == arguments
+    given = graph.graph.find_nodes(op="placeholder")
+    hooks = any(isinstance(node.meta.get("val"), BackwardState) for node in given)
+    known, same_arguments = known and not hooks, len(given) == arguments
     return facts if known and same_arguments and not any(to_do) else None
 
 
@@ -83,7 +85,7 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
 class Trained:
     """A forward whose gradient needs nothing but saved tensors.
 
-    results    how many of its values are the person's; the others are saved
+    results    how many of its values are the user's; the others are saved
     constant   those without gradient
     views      those that torch must not know to be views of what is saved
     """
@@ -164,6 +166,8 @@ class Gradient:
             for output, meta in zip(wanted, metas, strict=True)
         )
         (output,) = graph.graph.find_nodes(op="output")
+        if len(output.args[0]) != len(facts.input_info):
+            return None  # tokens of operators with effects come after the gradients
         infos = zip(output.args[0], facts.input_info, strict=True)
         ends = tuple(n for n, (grad, i) in enumerate(infos) if grad is None and not i.is_leaf)
         return Gradient(tangents, ends, facts.deterministic)

@@ -5,39 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-import torch
+from typing import Any
 
 from inductor_lab.display import Shown
 from inductor_lab.errors import NotRunnable
-from inductor_lab.options import Options
-
-if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation, CompiledPart
+from inductor_lab.options import names
+from inductor_lab.records import AnyRecord, Call, CompiledPart, Record
 
 Pairs = Iterable[tuple[str, ...]]
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """The call that was inspected, so that it can be made again: same arguments, same gradients."""
-
-    fn: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    options: Options
-    with_grad: bool
-
-    def inspect(self, options: Options) -> Compilation:
-        """Make the call again with these options."""
-        from inductor_lab.backend import inspect
-
-        with torch.set_grad_enabled(self.with_grad):
-            return inspect(self.fn, *self.args, options=options, **self.kwargs)
-
-
-def call_of(compilation: Compilation) -> Call:
+def call_of(compilation: Record) -> Call:
     """The inspected call; raises NotRunnable for a compilation that was loaded from a file."""
     if compilation.call is None:
         raise NotRunnable(
@@ -48,7 +26,7 @@ def call_of(compilation: Compilation) -> Call:
 
 
 def recompile(
-    compilation: Compilation,
+    compilation: AnyRecord,
     *,
     forbid: Pairs = (),
     force: Pairs = (),
@@ -56,7 +34,8 @@ def recompile(
     rewrites_off: Iterable[str] = (),
     memory_budget: float | None = None,
     fusion: bool | None = None,
-) -> Compilation:
+    passes_off: Iterable[str] = (),
+) -> AnyRecord:
     """`Compilation.what_if`, which says what the arguments mean."""
     call = call_of(compilation)
     old = call.options
@@ -64,19 +43,21 @@ def recompile(
     fusion_options = replace(
         old.fusion,
         enabled=old.fusion.enabled if fusion is None else fusion,
-        off=_joined(old.fusion.off, fusion_off),
+        off=_joined(old.fusion.off, names("fusion_off", fusion_off)),
         forbid=_joined(_without(old.fusion.forbid, wanted_together), wanted_apart),
         force=_joined(_without(old.fusion.force, wanted_apart), wanted_together),
     )
     budget = old.memory_budget if memory_budget is None else memory_budget
-    return call.inspect(
+    made: AnyRecord = call.under(
         replace(
             old,
             fusion=fusion_options,
-            rewrites_off=_joined(old.rewrites_off, rewrites_off),
+            rewrites_off=_joined(old.rewrites_off, names("rewrites_off", rewrites_off)),
             memory_budget=budget,
+            passes_off=_joined(old.passes_off, names("passes_off", passes_off)),
         )
     )
+    return made
 
 
 def _pairs(given: Pairs) -> tuple[tuple[str, ...], ...]:
@@ -98,8 +79,8 @@ class Comparison(Shown):
     `print` shows the numbers and the difference of the generated code; a notebook draws it.
     """
 
-    before: Compilation
-    after: Compilation
+    before: Record
+    after: Record
 
     @property
     def rows(self) -> tuple[tuple[str, str, str], ...]:
@@ -130,7 +111,7 @@ class Comparison(Shown):
         return "\n".join(lines)
 
 
-def _parts(compilation: Compilation) -> dict[str, CompiledPart]:
+def _parts(compilation: Record) -> dict[str, CompiledPart]:
     return {
         f"g{number}.{part.name}": part
         for number, graph in enumerate(compilation.graphs)
@@ -143,16 +124,16 @@ def _code(part: CompiledPart | None) -> list[str]:
     return [line.text for kernel in kernels for line in kernel.code.lines]
 
 
-def _kept(compilation: Compilation) -> int:
+def _kept(compilation: Record) -> int:
     """Bytes kept for the backward."""
     return sum(g.partition.cut_bytes for g in compilation.graphs if g.partition is not None)
 
 
-def _peak(compilation: Compilation) -> int:
+def _peak(compilation: Record) -> int:
     return max((p.schedule.memory.peak_after for p in compilation.parts), default=0)
 
 
-_MEASURES: Mapping[str, Callable[[Compilation], str]] = {
+_MEASURES: Mapping[str, Callable[[Record], str]] = {
     "kernels": lambda c: f"{c.after.kernels}",
     "passes over memory": lambda c: f"{c.after.passes}",
     "bytes read": lambda c: f"{c.after.bytes_read:,}",

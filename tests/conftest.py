@@ -1,16 +1,23 @@
-"""What all tests share: `--update-golden`, the `golden` fixture, and that each compile is one."""
+"""What all tests share: `--update-golden`, `--check-bounds`, the `golden` fixture, and that each
+compile is one."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.fresh import compile_always
+from tests.fresh import check_bounds_always, compile_always, own_caches
 
+own_caches()
 compile_always()
+
+collect_ignore_glob = ["*/warm*.py"]
+"""Servers of processes import these: they hide the GPU from the process, which is not for pytest,
+looking for doctests, to do."""
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -19,6 +26,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden/ anew instead of comparing"
     )
+    parser.addoption(
+        "--check-bounds", action="store_true", help="compile with options={'check_bounds': True}"
+    )
+    parser.addoption(
+        "--passes-off",
+        action="store_true",
+        help="C++ kernels of simple loops, with no pass over their trees that may be left out",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--check-bounds"):
+        check_bounds_always()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def simple_loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """`--passes-off`: every compilation as `options={"passes_off": "all"}` makes it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("--passes-off"):
+            from inductor_lab.codegen import generate
+            from inductor_lab.codegen.cpu.passes import OPTIONAL
+
+            patch.setattr(generate, "switched_off", lambda names: OPTIONAL)
+        yield
 
 
 def difference(name: str, expected: str, actual: str) -> str:
@@ -32,10 +64,25 @@ def difference(name: str, expected: str, actual: str) -> str:
     return "\n".join([f"{name} is not what it was", *diff, accept])
 
 
+@pytest.fixture(scope="module")
+def known_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Limits of this machine that nothing here exceeds: a machine that runs tests is too busy to be
+    measured."""
+    from inductor_lab.bench.machine import Ceilings, keep, machine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        today = f"{datetime.now():%Y-%m-%d}"
+        keep(Ceilings(machine("cpu"), ((1, 1e15),), {"float32": 1e18}, today))
+        yield
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
     """`golden("softmax.txt", text)` compares with `tests/golden/softmax.txt`."""
     update = request.config.getoption("--update-golden")
+    if request.config.getoption("--check-bounds"):
+        pytest.skip("kernels that check bounds have another text")
 
     def check(name: str, value: object) -> None:
         text = str(value).rstrip("\n") + "\n"

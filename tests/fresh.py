@@ -1,11 +1,41 @@
-"""Each compile in the tests is one: what an earlier run left on disk would answer in the compiler's
-place (`end_to_end/test_warm_start` tests that)."""
+"""Tests neither use nor touch what a user has on disk, and each compile in them is one: what an
+earlier run left there would answer in the compiler's place (`end_to_end/test_warm_start` tests
+that)."""
 
 from __future__ import annotations
 
-import torch._functorch.config
+import os
+from pathlib import Path
+from typing import Any
+
+BUILD = Path(__file__).parents[1] / "build"
+CACHES = {
+    "INDUCTOR_LAB_CACHE_DIR": "libraries",
+    "TORCHINDUCTOR_CACHE_DIR": "graphs",
+    "TRITON_CACHE_DIR": "triton",
+}
+
+
+def own_caches() -> None:
+    """For the rest of this process, and for those that it starts."""
+    for variable, name in CACHES.items():
+        os.environ[variable] = str(BUILD / "test-caches" / name)
+
+
+def check_bounds_always() -> None:
+    """For the rest of this process, unless a compile says otherwise."""
+    from inductor_lab.options import Options
+
+    own = Options.__init__
+
+    def checked(self: Options, *given: Any, **named: Any) -> None:
+        own(self, *given, **{"check_bounds": True, **named})
+
+    Options.__init__ = checked  # type: ignore[method-assign]
 
 
 def compile_always() -> None:
     """For the rest of this process."""
+    import torch._functorch.config
+
     torch._functorch.config.enable_autograd_cache = False

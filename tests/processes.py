@@ -64,6 +64,22 @@ def server(preload: str) -> Any:
     return context
 
 
+def gpu_server(preload: str) -> Any:
+    """The same for work on a GPU, which a process that was forked can only use if the server has
+    never asked CUDA for anything (`tests/opinfo/warm_gpu.py`); otherwise fresh processes, slowly.
+    """
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    context = server(preload)
+    found = list(messages(context, _sum_on_gpu, (), 120, Clock()))
+    return context if found == [3] else multiprocessing.get_context("spawn")
+
+
+def _sum_on_gpu(send: Callable[[Any], None]) -> None:
+    import torch
+
+    send(int(torch.arange(3, device="cuda").sum()))
+
+
 def messages(
     context: Any, work: Callable[..., None], arguments: Any, limit: float, clock: Clock
 ) -> Iterator[Any]:

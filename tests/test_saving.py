@@ -2,15 +2,21 @@
 
 import json
 import math
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from typing import get_args, get_type_hints
 
 import pytest
 import sympy
 import torch
 
+import inductor_lab as lab
 from inductor_lab import saving
+from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
 from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
+from inductor_lab.compilation import Compilation
+from inductor_lab.demo.programs import PROGRAMS
 from inductor_lab.errors import CannotWrite, UnreadableFile
 from inductor_lab.ir.expr import Const, Expr, Load, Op
 from inductor_lab.ir.index import Axis, Index
@@ -218,6 +224,12 @@ def test_file_round_trip(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["p.lab.json"]
 
 
+def test_half_a_surrogate_pair(tmp_path):
+    """Python reads bytes of a source that are no UTF-8 so."""
+    strange = Options(rewrites_off=("\ud800", "x" * 30 + "\udcff"))
+    assert saving.load(saving.save(tmp_path / "p.json", strange), Options) == strange
+
+
 def test_cannot_write(tmp_path):
     path = tmp_path / "nowhere" / "p.json"
     with pytest.raises(CannotWrite, match="nowhere"):
@@ -254,3 +266,90 @@ def test_unreadable_files(tmp_path):
     path.write_text("[1, 2]")
     with pytest.raises(UnreadableFile, match="no saved compilation"):
         saving.load(path, LoopProgram)
+
+
+# ---- every type of a record ------------------------------------------------------------------
+
+
+def saved_types(root: type) -> set[type]:
+    """Every dataclass and enum that a saved value may hold, by what its fields declare."""
+    found: set[type] = set()
+    waiting: list[object] = [root]
+    while waiting:
+        declared = waiting.pop()
+        waiting.extend(get_args(declared))
+        if not isinstance(declared, type) or declared in found:
+            continue
+        if is_dataclass(declared):
+            known = {**saving.known_names(), **vars(sys.modules[declared.__module__])}
+            hints = get_type_hints(declared, None, known)
+            stored = [f for f in fields(declared) if f.init and not f.metadata.get("live")]
+            waiting.extend(hints[f.name] for f in stored)
+        if is_dataclass(declared) or issubclass(declared, Enum):
+            found.add(declared)
+    return found
+
+
+@pytest.mark.parametrize("root", [Compilation, BenchResult, SweepResult, Experiments, LoopProgram])
+def test_every_type_that_a_field_declares_can_be_saved(root):
+    found = saved_types(root)
+    assert len(found) > 3
+    assert found <= set(saving.known_classes().values())
+
+
+def test_a_layer_whose_library_was_measured_comes_back(tmp_path):
+    c = lab.inspect(torch.nn.Linear(512, 512), torch.randn(64, 512))
+    assert c.parts[0].libraries, "a product of this size is measured"
+    back = lab.load(c.save(tmp_path / "c.json"))
+    assert back.parts[0].libraries == c.parts[0].libraries
+    assert saving.to_json(back) == saving.to_json(c)
+
+
+@pytest.mark.parametrize("name", ["trig", "uint8", "add_mul", "numpy", "gpt2"])
+def test_demo_programs_come_back(name, tmp_path):
+    """The others are larger, of the same kinds: `inductor-lab demo` writes them all."""
+    program = next(p for p in PROGRAMS if p.name == name)
+    fn, args = program.make()
+    c = lab.inspect(fn, *args)
+    back = lab.load(c.save(tmp_path / "c.json"))
+    assert str(back) == str(c) and saving.to_json(back) == saving.to_json(c)
+    for ours, theirs in zip(c.parts, back.parts, strict=True):
+        assert str(theirs) == str(ours)
+
+
+def broken_in_two(x):
+    y = x.cumsum(0)
+    torch._dynamo.graph_break()
+    return y.sort(0).values.index_add(0, torch.tensor([0, 1]), torch.ones(2, 8))
+
+
+KINDS = {
+    "symbolic sizes": (lambda x: x.softmax(0) @ x.T, {"dynamic": True}),
+    "a target": (lambda x: (x * 2).sum(1), {"target": "cuda:90"}),
+    "graph breaks, scans, scatters": (broken_in_two, {}),
+    "random numbers": (lambda x: torch.nn.functional.dropout(x) + torch.rand(8), {}),
+    "sizes that the data tell": (lambda x: x[x > 0].nonzero() * 2, {}),
+    "branches": (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), {}),
+    "complex numbers": (lambda x: torch.fft.fft(x).abs(), {}),
+    "constants": (lambda x: x * torch.tensor([float("nan"), 1.0, 2.0, 3.0] * 2), {}),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.filterwarnings("ignore")
+def test_records_of_every_kind_come_back(name, tmp_path):
+    fn, options = KINDS[name]
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        c = lab.inspect(fn, torch.randn(16, 8, requires_grad=True), options=options)
+    back = lab.load(c.save(tmp_path / "c.json"))
+    assert str(back) == str(c) and [str(p) for p in back.parts] == [str(p) for p in c.parts]
+
+
+@pytest.mark.parametrize("field, value", [
+    ("name", 3), ("graphs", "ab"), ("seconds", {"total": "1"}), ("target", 1.5),
+    ("source", None), ("phases", ("capture",)),
+])  # fmt: skip
+def test_a_value_of_another_type_is_refused(field, value, tmp_path):
+    c = lab.inspect(torch.sin, torch.ones(3))
+    with pytest.raises(UnreadableFile, match=field):
+        lab.load(replace(c, **{field: value}).save(tmp_path / "c.json"))

@@ -9,7 +9,7 @@ import torch
 from torch._functorch.partitioners import default_partition
 
 from inductor_lab import torch_aot
-from inductor_lab.lower.graph import LOWERED
+from inductor_lab.lower.graph import lowered
 from inductor_lab.rewrite.decompositions import decomposition_table
 
 
@@ -27,5 +27,5 @@ def through_aot(
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
         partition_fn=default_partition,
-        decompositions=decomposition_table(LOWERED),
+        decompositions=decomposition_table(lowered()),
     )

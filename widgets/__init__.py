@@ -1,5 +1,37 @@
 """What people see: pictures, the explorer and the report, drawn from finished values.
 
 `links` says what came from what, `model` turns a compilation into plain JSON data, and the ES
-modules beside these files draw that data.  Nothing in the compiler imports this package.
+modules beside these files draw that data.  Nothing in the compiler names this package: it asks
+`display`, which asks `drawing`.
 """
+
+from collections.abc import Callable
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+_HOMES = {
+    "plot": "plots.plot",
+    "to_dot": "dot.to_dot",
+    "to_pydot": "dot.to_pydot",
+    "html": "show.html",
+    "svg": "show.svg",
+    "report": "report.write_report",
+    "trace_report": "trace.write_trace_report",
+    "widget": "live.Explorer.of",
+    "mime_bundle": "live.mime_bundle",
+    "close_explorers": "live.close_all",
+    "annotated": "annotate.Annotated",
+    "benchmark_svg": "bench.svg",
+    "benchmark_page": "bench.write_page",
+    "live_benchmark": "bench.live",
+    "live_steps": "debug.live_steps",
+    "steps_bundle": "debug.steps_bundle",
+}
+
+
+def drawing(name: str) -> Callable[..., Any]:
+    """The function that draws what `inductor_lab.display` asks for by this name."""
+    module, function = _HOMES[name].split(".", 1)
+    found: Callable[..., Any] = attrgetter(function)(import_module(f"{__name__}.{module}"))
+    return found

@@ -1,4 +1,4 @@
-"""The person's source, each line shaded by the bytes that it moves; opened, its own code.
+"""The user's source, each line shaded by the bytes that it moves; opened, its own code.
 
 Once a compilation is measured, by its share of the time: a kernel's time is split as its bytes are.
 
@@ -26,7 +26,8 @@ from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.plain import STYLE
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation, CompiledPart
+    from inductor_lab.compilation import Compilation
+    from inductor_lab.records import CompiledPart
 
 SHADES = """
 .lab-ann{--shade:#ffb000}

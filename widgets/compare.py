@@ -24,7 +24,7 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import CompiledPart
+    from inductor_lab.records import CompiledPart
     from inductor_lab.what_if import Comparison
 
 
@@ -49,16 +49,16 @@ def comparison_panes(comparison: Comparison, links: Links) -> dict[str, View]:
             "changes",
             [
                 _code_diff(comparison, links),
-                table_view("numbers", ("measure", ">before", ">after"), rows),
+                table_view("numbers", ("measure", ">as it was", ">with the change"), rows),
             ],
         )
     }
     several = len(comparison.parts) > 1
-    for scope, old, new in comparison.parts:
+    for scope, _, new in comparison.parts:
         if new is None:
             continue
         title = f"{new.name} schedule" if several else "schedule"
-        count = f"{old.schedule.after.kernels if old else 0}→{new.schedule.after.kernels}"
+        count = f"{new.schedule.after.kernels}"
         panes[f"whatif.{scope}"] = pane(title, _part_views(new, scope, links), count=count)
     return panes
 

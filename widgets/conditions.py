@@ -43,7 +43,7 @@ def condition_of(guard: Guard) -> Condition | None:
         return ["type", guard.source, found[1]] if found and _ROOT.fullmatch(guard.source) else None
     try:
         return _condition(ast.parse(guard.code, mode="eval").body)
-    except (SyntaxError, _NotEditable):
+    except (SyntaxError, ValueError, LookupError, RecursionError, _NotEditable):
         return None
 
 
@@ -51,7 +51,7 @@ def inputs_of(capture: Capture) -> list[dict[str, Any]]:
     """What can be edited, with today's values: each local or global that a guard speaks of.
 
     {source, name, kind: tensor, size, stride, dtype, requires_grad} (stride None: contiguous), or
-    {source, name, kind: int|float|bool|str, value}.  Only the frame that the person called counts.
+    {source, name, kind: int|float|bool|str, value}.  Only the frame that the user called counts.
     """
     first = entry_guards(capture)
     symbols = {symbol.source: symbol for symbol in capture.symbols}

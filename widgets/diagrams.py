@@ -56,7 +56,7 @@ def timeline_svg(view: View) -> str:
     """Phases over time, a block of rows for each track."""
     heights = [max((bar[0] for bar in t["bars"]), default=0) + 1 for t in view["tracks"]]
     height = 2 * PAD + sum(rows * ROW + 30 for rows in heights)
-    title = f"compile time of {view['title']}"
+    title = f"time of {view['title']}"
     return svg_page(title, WIDTH + 2 * PAD, height, _timeline(view, heights))
 
 

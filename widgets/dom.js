@@ -41,7 +41,7 @@ export async function copyText(text) {
   }
 }
 
-/** Give the person a file. */
+/** Give the user a file. */
 export function download(name, type, content) {
   const address = URL.createObjectURL(new Blob([content], { type }));
   const link = html("a", { href: address, download: name });

@@ -38,7 +38,8 @@ export function render(root, doc, channel = null) {
   const start = performance.now();
   const explorer = new Explorer(root, doc);
   performance.measure("inductor_lab: draw", { start });
-  if (channel) whenLive(channel, (line) => explorer.connect(line));
+  const held = new WeakRef(explorer);
+  if (channel) whenLive(channel, (line) => held.deref()?.connect(line), () => !held.deref());
   return explorer;
 }
 
@@ -116,6 +117,9 @@ class Explorer {
       oninput: () => this.find(this.search.value),
       onkeydown: (event) => event.key === "Enter" && this.nextFound(event.shiftKey ? -1 : 1),
     });
+    this.elsewhere = html("div", {
+      class: "lab-elsewhere", hidden: true, role: "group", "aria-label": "found in closed panes",
+    });
     this.foundCount = html("span", { class: "lab-found-count", role: "status" });
     return html("header", { class: "lab-header" },
       html("h1", {}, this.doc.title, html("span", { class: "lab-subtitle" }, this.doc.subtitle)),
@@ -127,7 +131,7 @@ class Explorer {
         }, "◐"),
         html("button", {
           type: "button", title: "keys (?)", "aria-label": "keys", onclick: () => this.help(),
-        }, "?")));
+        }, "?")), this.elsewhere);
   }
 
   fillRail() {
@@ -263,6 +267,7 @@ class Explorer {
   find(query) {
     for (const element of this.found || []) element.element.classList.remove("found", "at");
     const wanted = query.trim().toLowerCase();
+    this.findElsewhere(wanted);
     this.found = wanted ? this.slots.flatMap((slot) => slot.view.find(wanted)
       .map((element) => ({ slot, element }))) : [];
     for (const { element } of this.found) element.classList.add("found");
@@ -271,12 +276,30 @@ class Explorer {
     if (this.found.length) this.nextFound(1);
   }
 
+  /** Panes that are closed and hold what is searched for, as a list to open them from. */
+  findElsewhere(wanted) {
+    const open = new Set(this.slots.map((slot) => slot.id));
+    const places = wanted ? this.order.filter((id) => !open.has(id)).flatMap((id) => {
+      const counts = this.doc.panes[id].views.map((view) => occurrences(view, wanted));
+      const most = counts.indexOf(Math.max(...counts));
+      return counts[most] ? [{ id, view: most, count: counts.reduce((a, b) => a + b) }] : [];
+    }) : [];
+    refill(this.elsewhere, places.map(({ id, view, count }) => html("button", {
+      type: "button", onclick: () => {
+        this.show(id, false, view);
+        this.find(this.search.value);
+      },
+    }, `${this.title(id)}: ${count}`)));
+    this.elsewhere.hidden = !places.length;
+  }
+
   nextFound(step) {
     if (!this.found?.length) return;
     this.found[this.at]?.element.classList.remove("at");
     this.at = (this.at + step + this.found.length) % this.found.length;
     const { slot, element } = this.found[this.at];
     element.classList.add("at");
+    this.focus(slot);
     this.foundCount.textContent = `${this.at + 1} of ${this.found.length}`;
     if (slot.view.showElement) slot.view.showElement(element);
     else element.scrollIntoView({ block: "nearest" });
@@ -294,7 +317,7 @@ const KEYS = [
   ["click, Enter", "pin it; again to let go"],
   ["Esc", "clear"],
   ["[ ]", "previous and next phase in the focused pane"],
-  ["/", "search in all open panes; Enter for the next"],
+  ["/", "search; Enter for the next; closed panes are named with what they hold"],
   ["d", "the diff, where there is one"],
   ["f + -", "fit and zoom a graph"],
   ["n p", "next and previous box of a graph"],
@@ -309,6 +332,20 @@ function helpPanel() {
     html("table", {}, rows));
   panel.addEventListener("click", () => panel.remove());
   return panel;
+}
+
+/** How many lines, rows or boxes of a view hold a text (in lower case). */
+function occurrences(view, wanted) {
+  const holds = (text) => String(text).toLowerCase().includes(wanted);
+  const texts = {
+    text: () => view.blocks.flatMap((block) => block.lines.map((line) => line[0])),
+    table: () => view.rows.flatMap((row) => [row.cells, ...row.more]),
+    graph: () => view.items.map((item) => `${item[1]} ${item[2]}`),
+    guards: () => view.entries.flatMap((entry) => entry.checks.map((check) => check[0])),
+    lanes: () => view.lanes.flatMap((lane) => lane.bars.map((bar) => bar.name)),
+    steps: () => view.texts,
+  }[view.kind];
+  return texts ? texts().filter(holds).length : 0;
 }
 
 function seconds(value) {

@@ -193,7 +193,7 @@ class GraphView {
 
   /** Move so that a box can be seen. */
   show({ x, y, width, height }) {
-    const { clientWidth, clientHeight } = this.element;
+    const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
     const [left, top] = [this.x + x * this.scale, this.y + y * this.scale];
     const inside = left >= 0 && top >= 0 && left + width * this.scale <= clientWidth
       && top + height * this.scale <= clientHeight;
@@ -210,7 +210,7 @@ class GraphView {
   }
 
   zoom(factor, event) {
-    const area = this.element.getBoundingClientRect();
+    const area = this.paper.getBoundingClientRect();
     const [px, py] = event ? [event.clientX - area.left, event.clientY - area.top]
       : [area.width / 2, area.height / 2];
     const scale = Math.min(4, Math.max(0.03, this.scale * factor));
@@ -221,7 +221,7 @@ class GraphView {
 
   /** The whole picture if it stays readable that way, otherwise its top at a readable size. */
   fit() {
-    const { clientWidth, clientHeight } = this.element;
+    const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
     if (!clientWidth || !clientHeight) return;
     const wide = (clientWidth - 2 * PAD) / Math.max(1, this.size.width);
     const high = (clientHeight - 2 * PAD) / Math.max(1, this.size.height);

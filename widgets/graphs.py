@@ -49,7 +49,7 @@ def fx_picture(
     items = [
         Item(
             name=node.name,
-            label=node.name if node.op == "placeholder" else short_target(node),
+            label=_input_name(node, links, scope) or short_target(node),
             sub=str(node.tensor) if node.tensor else "",
             role=_ROLES.get(node.op, "call"),
             tip=node_tip(node) + (notes or {}).get(node.name, ""),
@@ -61,8 +61,15 @@ def fx_picture(
     return draw(graph.name, items, frames, edges)
 
 
+def _input_name(node: FxNode, links: Links | None, scope: str) -> str:
+    """The user's name of an input, or its own; "" for what is none."""
+    if node.op != "placeholder":
+        return ""
+    return links.label("node", scope, node.name) if links else node.given or node.name
+
+
 def node_paths(nodes: Iterable[FxNode]) -> dict[str, str]:
-    """Module path of each node; where there are no modules, the person's function and line."""
+    """Module path of each node; where there are no modules, the user's function and line."""
     known = tuple(nodes)
     if any(node.module_path for node in known):
         return {node.name: node.module_path for node in known}
@@ -82,7 +89,7 @@ def short_target(node: FxNode) -> str:
 
 
 def node_tip(node: FxNode) -> str:
-    """What a tooltip says of a node: the call, the tensor, the module, the person's line."""
+    """What a tooltip says of a node: the call, the tensor, the module, the user's line."""
     lines = [f"{node.name} = {node.target}({node.args})" if node.op != "placeholder" else node.name]
     if node.tensor:
         fact = node.tensor
@@ -182,7 +189,8 @@ def _program_items(
         tip = f"{name}: {buffer_text(buffer)} {buffer.device}" + step_tip(step)
         role = _step_role(step, buffer)
         sub = buffer_text(buffer)
-        label = name if step is None else f"{name} = {step_kind(step)}"
+        given = links.label("buffer", scope, name) if links else name
+        label = given if step is None else f"{name} = {step_kind(step)}"
         if name in shown:
             tip += "\nan output of the graph"
             sub += "  → output"

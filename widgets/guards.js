@@ -83,7 +83,7 @@ async function runIt(view, state, context, said, judge) {
 }
 
 function inputRow(value, edited) {
-  const fields = value.kind === "tensor" ? tensorFields(value, edited) : [plainField(value, edited)];
+  const fields = value.kind === "tensor" ? tensorFields(value, edited) : [plainField(value, edited)].flat();
   return html("div", { class: "lab-guard-input", "data-input": value.name },
     html("b", {}, value.name), fields);
 }
@@ -94,12 +94,14 @@ function tensorFields(value, edited) {
     if (name === "size") value.stride = null;
     edited();
   };
+  const refused = html("span", { class: "lab-refused", role: "alert" });
   const sizes = html("input", {
-    value: value.size.join(", "), "aria-label": `size of ${value.name}`, "data-fact": "size",
+    value: value.size.join(", "), size: wide(value.size.join(", ")), "aria-label": `size of ${value.name}`, "data-fact": "size",
     oninput: (event) => {
       const parts = event.target.value.split(",").map((part) => part.trim()).filter(Boolean);
-      const bad = parts.some((part) => !/^\d+$/.test(part));
-      event.target.setAttribute("aria-invalid", String(bad));
+      const bad = parts.some((part) => !/^\d{1,9}$/.test(part));
+      event.target.size = wide(event.target.value);
+      refuse(event.target, refused, bad, "whole numbers, such as 8, 16");
       if (!bad) change("size", parts.map(Number));
     },
   });
@@ -112,7 +114,7 @@ function tensorFields(value, edited) {
     type: "checkbox", checked: value.requires_grad, "data-fact": "requires_grad",
     onchange: (event) => change("requires_grad", event.target.checked),
   });
-  return ["[", sizes, "]", dtype, html("label", {}, grad, " requires_grad")];
+  return ["[", sizes, "]", refused, dtype, html("label", {}, grad, " requires_grad")];
 }
 
 function plainField(value, edited) {
@@ -122,17 +124,32 @@ function plainField(value, edited) {
       onchange: (event) => { value.value = event.target.checked; edited(); },
     });
   }
-  return html("input", {
+  const refused = html("span", { class: "lab-refused", role: "alert" });
+  const whole = value.kind === "int";
+  const field = html("input", {
     value: String(value.value), "aria-label": value.name, "data-fact": "value",
+    size: wide(String(value.value)),
     oninput: (event) => {
       const text = event.target.value;
-      const bad = value.kind !== "str" && (!text.trim() || Number.isNaN(Number(text)));
-      event.target.setAttribute("aria-invalid", String(bad));
+      const number = text.trim() ? Number(text) : NaN;
+      const bad = value.kind !== "str" && (Number.isNaN(number) || (whole && !Number.isInteger(number)));
+      event.target.size = wide(text);
+      refuse(event.target, refused, bad, whole ? "a whole number" : "a number");
       if (bad) return;
       value.value = value.kind === "str" ? text : Number(text);
       edited();
     },
   });
+  return [field, refused];
+}
+
+/** Columns of a field that shows all of its text. */
+const wide = (text) => Math.min(Math.max(text.length + 1, 8), 60);
+
+/** Say beside a field what it takes, while it holds something else. */
+function refuse(field, said, bad, what) {
+  field.setAttribute("aria-invalid", String(bad));
+  said.textContent = bad ? what : "";
 }
 
 /** "hit" or "recompile", and for a recompile the first guard that fails with its source line. */

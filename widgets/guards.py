@@ -19,7 +19,7 @@ ROUTINE = ("DIMENSION_DYNAMIC_MARKING_GUARD",)
 
 
 def guard_views(capture: Capture, links: Links) -> list[View]:
-    """The guards to try, then all of them; those with a line of the person's first."""
+    """The guards to try, then all of them; those with a line of the user's first."""
     if not capture.guards:
         return [empty_view("guards", "No guards were recorded for this call.")]
     ordered = sorted(capture.guards, key=lambda guard: not (guard.span or guard.source))
@@ -45,6 +45,9 @@ def try_view(capture: Capture, links: Links) -> View:
         else "No guard is about a value that could be edited: every call uses this code again."
     )
     entries = [guard_entry(entry_guards(capture), links)]
+    here, every = len(entries[0]["checks"]), len(capture.guards)
+    if here != every:
+        note += f" {here} of {every} guards: those of the first graph that say something."
     return {"kind": "guards", "name": "try", "inputs": inputs, "entries": entries, "note": note}
 
 

@@ -1,30 +1,72 @@
 // Keys of the whole explorer; those of one view are in the view.
+//
+// Each output of a notebook has a copy of this module, so which explorer was used last is known to
+// the page: keys that are pressed nowhere in particular go to that one alone.
+
+const USED_LAST = Symbol.for("inductor_lab.used last");
+const SPARED = "data-lm-suppress-shortcuts";
+const MOVES = ["Enter", " ", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight",
+  "Home", "End", "PageUp", "PageDown", "n", "p"];
 
 /** Listen while the page's focus is in the explorer, or nowhere in particular. */
 export function keyboard(explorer) {
   const { root } = explorer;
-  document.addEventListener("keydown", (event) => {
-    if (!root.isConnected) return;
-    const inside = root.contains(event.target);
-    if (!inside && event.target !== document.body) return;
-    if (event.key === "Escape") return escape(explorer);
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
-    const action = ACTIONS[event.key];
-    if (action) {
-      action(explorer);
-      event.preventDefault();
-      event.stopPropagation();
-    }
+  const used = () => { globalThis[USED_LAST] = new WeakRef(root); };
+  root.addEventListener("pointerdown", used);
+  root.addEventListener("focusin", used);
+  root.addEventListener("keydown", (event) => pressed(explorer, event));
+  const held = new WeakRef(explorer);
+  document.addEventListener("keydown", function elsewhere(event) {
+    const alive = held.deref();
+    if (!alive) document.removeEventListener("keydown", elsewhere);
+    else if (event.target === document.body && isMeant(alive.root)) pressed(alive, event);
   });
 }
 
-/** JupyterLab has keys of its own (`d d` deletes a cell); it spares elements with this mark. */
-export function keepKeys(root) {
-  root.addEventListener("focusin", (event) => {
-    event.target.setAttribute("data-lm-suppress-shortcuts", "true");
-  });
+/** Of several explorers, the one that was used last; one that is alone needs no use. */
+function isMeant(root) {
+  const last = globalThis[USED_LAST]?.deref();
+  if (!root.isConnected) return false;
+  if (last?.isConnected) return last === root;
+  return document.querySelectorAll(".lab-explorer").length === 1;
 }
+
+function pressed(explorer, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    escape(explorer);
+    return;
+  }
+  if (isField(event.target)) return;
+  const action = ACTIONS[event.key];
+  if (action) {
+    action(explorer);
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+/**
+ * JupyterLab has keys of its own (`d d` deletes a cell), and spares elements with a mark.  They have
+ * it while one of ours is pressed and no longer: Ctrl+S saves the notebook from anywhere.
+ */
+export function keepKeys(root) {
+  const held = new WeakRef(root);
+  window.addEventListener("keydown", function before(event) {
+    const alive = held.deref();
+    if (!alive) window.removeEventListener("keydown", before, true);
+    else if (alive.contains(event.target)) alive.toggleAttribute(SPARED, isOurs(event));
+  }, true);
+}
+
+function isOurs(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  if (isField(event.target)) return true;
+  if (event.shiftKey && event.key === "Enter") return false;
+  return event.key in ACTIONS || MOVES.includes(event.key);
+}
+
+const isField = (element) => ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
 
 const ACTIONS = {
   "[": (explorer) => step(explorer, -1),

@@ -13,7 +13,8 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.views import View, block, code_lines, empty_view, pane, text_view
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation, CompiledPart
+    from inductor_lab.compilation import Compilation
+    from inductor_lab.records import CompiledPart
 
 
 def low_level_panes(

@@ -1,7 +1,5 @@
-"""Places boxes and arrows in layers, top to bottom, so that arrows point down.
-
-The layering, crossing reduction and coordinates are Sugiyama's, from the pure-Python library
-grandalf; the result is plain numbers that `svg.py` and the explorer draw.
+"""Boxes and arrows top to bottom, so that arrows point down: plain numbers that `svg.py` and the
+explorer draw.  `layers.py` places a connected part; here they come side by side.
 """
 
 from __future__ import annotations
@@ -9,17 +7,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from grandalf.graphs import Edge, Graph, Vertex
-from grandalf.layouts import SugiyamaLayout
+import networkx as nx
+
+from inductor_lab.widgets.layers import Point, place
 
 GAP_X = 18.0
 GAP_Y = 30.0
-SWEEPS = 4
 ROW_WIDTH = 900.0
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +46,6 @@ class Layout:
     height: float
 
 
-class _View:
-    """What grandalf asks of a vertex or an edge: its size, and a place to put the answer."""
-
-    def __init__(self, width: float = 0.0, height: float = 0.0) -> None:
-        self.w, self.h, self.xy = width, height, (0.0, 0.0)
-        self.path: list[Point] = []
-
-    def setpath(self, points: list[Point]) -> None:
-        self.path = [(float(x), float(y)) for x, y in points]
-
-
-class _Vertex(Vertex):
-    """grandalf keeps vertices in sets: with numbers for hashes their order is always the same."""
-
-    def __init__(self, name: str, number: int) -> None:
-        super().__init__(name)
-        self.number = number
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-class _Edge(Edge):
-    """The same for edges."""
-
-    def __init__(self, source: _Vertex, target: _Vertex, number: int) -> None:
-        self.number = number
-        super().__init__(source, target)
-
-    def __hash__(self) -> int:
-        return self.number
-
-
 def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str, str]]) -> Layout:
     """Lay out boxes of the given (width, height); edges between names, cycles allowed.
 
@@ -97,8 +59,14 @@ def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str,
     boxes: dict[str, Box] = {}
     bends: dict[tuple[str, str], list[Point]] = {}
     left = 0.0
-    for component in _components({n: s for n, s in sizes.items() if n in joined}, downward):
-        left += _place(component, left, boxes, bends) + 2 * GAP_X
+    for part in _parts(sizes, list(downward)):
+        placed = place({name: sizes[name] for name in part[0]}, part[1], GAP_X, GAP_Y)
+        for name, (x, y) in placed.centres.items():
+            width, height = sizes[name]
+            boxes[name] = Box(left + x - width / 2, y - height / 2, width, height)
+        for pair, points in placed.bends.items():
+            bends[pair] = [(left + x, y) for x, y in points]
+        left += placed.right + 2 * GAP_X
     below = max((box.y + box.height + GAP_Y for box in boxes.values()), default=0.0)
     _place_loose({n: s for n, s in sizes.items() if n not in joined}, below, left, boxes)
 
@@ -137,50 +105,22 @@ def backward_edges(
     return found
 
 
-def _components(
-    sizes: Mapping[str, tuple[float, float]], pairs: Iterable[tuple[str, str]]
-) -> list[Any]:
-    """grandalf's graphs, one for each connected part."""
-    vertices = {name: _Vertex(name, number) for number, name in enumerate(sizes)}
-    for name, (width, height) in sizes.items():
-        vertices[name].view = _View(width, height)
-    links = [_Edge(vertices[a], vertices[b], number) for number, (a, b) in enumerate(pairs)]
-    for link in links:
-        link.view = _View()
-    parts: list[Any] = Graph(list(vertices.values()), links).C
-    return parts
-
-
-def _place(
-    component: Any,
-    left: float,
-    boxes: dict[str, Box],
-    bends: dict[tuple[str, str], list[Point]],
-) -> float:
-    """Lay out one connected part at x >= `left`; returns its width."""
-    sugiyama = SugiyamaLayout(component)
-    sugiyama.xspace, sugiyama.yspace = GAP_X, GAP_Y
-    sugiyama.route_edge = lambda edge, points: None
-    roots = [v for v in component.sV if not v.e_in()]
-    sugiyama.init_all(roots=roots, inverted_edges=[], optimize=True)
-    sugiyama.draw(SWEEPS)
-
-    placed = {v.data: _box_of(v.view) for v in component.sV}
-    paths = {(e.v[0].data, e.v[1].data): e.view.path[1:-1] for e in component.sE}
-    bent = [x for path in paths.values() for x, _ in path]
-    shift_x = left - min([*(box.x for box in placed.values()), *bent])
-    shift_y = -min(box.y for box in placed.values())
-    for name, box in placed.items():
-        boxes[name] = Box(box.x + shift_x, box.y + shift_y, box.width, box.height)
-    for pair, path in paths.items():
-        bends[pair] = [(x + shift_x, y + shift_y) for x, y in path]
-    right = max([*(box.x + box.width for box in placed.values()), *bent])
-    return right + shift_x - left
-
-
-def _box_of(view: _View) -> Box:
-    x, y = view.xy
-    return Box(x - view.w / 2, y - view.h / 2, view.w, view.h)
+def _parts(
+    sizes: Mapping[str, object], pairs: Sequence[tuple[str, str]]
+) -> list[tuple[list[str], list[tuple[str, str]]]]:
+    """Boxes and arrows of each connected part, both in the order in which they were given."""
+    which = {
+        name: number
+        for number, part in enumerate(nx.connected_components(nx.Graph(pairs)))
+        for name in part
+    }
+    parts: dict[int, tuple[list[str], list[tuple[str, str]]]] = {}
+    for name in sizes:
+        if name in which:
+            parts.setdefault(which[name], ([], []))[0].append(name)
+    for pair in pairs:
+        parts[which[pair[0]]][1].append(pair)
+    return list(parts.values())
 
 
 def _arrow(source: Box, target: Box, bends: list[Point]) -> tuple[Point, ...]:

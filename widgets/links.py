@@ -1,6 +1,6 @@
 """Which thing came from which: the threads that light up when a line or a node is touched.
 
-A thing is a line of the person's source, a node of a graph, or a buffer of a loop program.  A line
+A thing is a line of the user's source, a node of a graph, or a buffer of a loop program.  A line
 of code or a box of a picture names the things it shows; what came before a thing are its parents.
 The explorer walks parents up and children down, so a selection lights up its whole way.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_lab.capture.graph import FxGraph, FxNode, Span
+from inductor_lab.capture.span import outside_torch
 
 Thing = int
 """A thing's number: its position in the lists of `Links.data()`."""
@@ -22,9 +23,11 @@ class Links:
     """Things by (kind, scope, name), each once; `scope` is a file, or the graph it belongs to.
 
     `spans` has, for source lines that something came from, a span with the text of the line.
+    `called_from` stands for lines of torch's own files: the line that called torch's module.
     """
 
     spans: dict[Thing, Span] = field(default_factory=dict)
+    called_from: Span | None = None
     _numbers: dict[tuple[str, str, str], Thing] = field(default_factory=dict)
     _labels: list[str] = field(default_factory=list)
     _parents: list[list[Thing]] = field(default_factory=list)
@@ -49,14 +52,25 @@ class Links:
         return [number for number in found if number is not None]
 
     def line(self, file: str, number: int) -> Thing:
-        """A line of the person's source."""
+        """A line of the user's source."""
         return self.add("source", file, str(number), label=f"{file}:{number}")
 
     def graph(self, graph: FxGraph, scope: str, earlier: str | None) -> None:
         """All nodes of a graph; `earlier` is the scope of the graph that it was made from."""
         for node in graph.nodes:
             if node.op != "output":
-                self.add("node", scope, node.name, self._before(node, scope, earlier))
+                before = self._before(node, scope, earlier)
+                given = node.given or (self._given(before) if node.op == "placeholder" else "")
+                self.add("node", scope, node.name, before, given)
+
+    def _given(self, before: list[Thing]) -> str:
+        """An input is called what the input that it came from is called."""
+        return self._labels[before[0]] if before and before[0] not in self.spans else ""
+
+    def label(self, kind: str, scope: str, name: str) -> str:
+        """What a thing is called where people see it: `h.0.attn.weight` for `primals_37`."""
+        number = self._numbers.get((kind, scope, name))
+        return name if number is None else self._labels[number]
 
     def _before(self, node: FxNode, scope: str, earlier: str | None) -> list[Thing]:
         before = self.find("node", earlier, node.came_from) if earlier else []
@@ -66,6 +80,8 @@ class Links:
         """The first source line of a span, as a list of none or one."""
         if span is None:
             return []
+        if self.called_from is not None and not outside_torch(span.file):
+            span = self.called_from
         thing = self.line(span.file, span.line)
         self.spans.setdefault(thing, span)
         return [thing]

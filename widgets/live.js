@@ -6,6 +6,8 @@
 const CHANNELS = Symbol.for("inductor_lab.channels");
 const ARRIVED = "inductor_lab.arrived";
 const PATIENCE = 120000;
+const GONE = ["dead", "terminating", "restarting", "autorestarting"];
+const NOBODY = "The kernel that compiled this is gone: run the cell again.";
 
 /** Requests to Python and their answers, through the messages of a widget model. */
 export class Line {
@@ -13,15 +15,31 @@ export class Line {
     this.model = model;
     this.waiting = new Map();
     this.count = 0;
+    this.gone = false;
     model.on("msg:custom", (answer) => {
       const done = this.waiting.get(answer.id);
       this.waiting.delete(answer.id);
       if (done) done(answer);
     });
+    model.on("comm_live_update", () => this.hangUp());
+    model.on("destroy", () => this.hangUp());
+    kernelOf(model)?.statusChanged?.connect((_, status) => GONE.includes(status) && this.hangUp());
+  }
+
+  /** Whoever waits is told at once, and so is whoever asks later. */
+  hangUp() {
+    this.gone = true;
+    for (const done of this.waiting.values()) done({ error: NOBODY });
+    this.waiting.clear();
+    const name = this.model.get("channel");
+    if (channels().get(name) === this) channels().delete(name);
   }
 
   /** Promises the answer to `request`: `{error}` if it failed or nobody answers. */
   ask(request) {
+    const kernel = kernelOf(this.model);
+    if (kernel && (kernel.isDisposed || GONE.includes(kernel.status))) this.hangUp();
+    if (this.gone) return Promise.resolve({ error: NOBODY });
     const id = `${this.model.get("channel")}.${this.count++}.${Math.random()}`;
     return new Promise((done) => {
       this.waiting.set(id, done);
@@ -33,17 +51,25 @@ export class Line {
   }
 }
 
+/** The kernel behind a widget, where the notebook's manager of widgets lets it be seen. */
+function kernelOf(model) {
+  const manager = model.widget_manager;
+  return manager?.kernel || manager?.context?.sessionContext?.session?.kernel;
+}
+
 /** Python made a model: whoever draws its channel may talk to it. */
 export function announce(model) {
   channels().set(model.get("channel"), new Line(model));
   document.dispatchEvent(new CustomEvent(ARRIVED));
 }
 
-/** Call `connect(line)` as soon as the model of a channel is there, which may be never. */
-export function whenLive(channel, connect) {
+/** Call `connect(line)` as soon as the model of a channel is there, which may be never; not once
+ * nobody is left to be connected. */
+export function whenLive(channel, connect, isGone = () => false) {
   const look = () => {
     const line = channels().get(channel);
-    if (!line) return;
+    if (isGone()) document.removeEventListener(ARRIVED, look);
+    if (!line || isGone()) return;
     document.removeEventListener(ARRIVED, look);
     connect(line);
   };

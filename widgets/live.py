@@ -28,6 +28,7 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import connection_script, style, widget_script
 from inductor_lab.widgets.plain import STYLE, plain_document
+from inductor_lab.widgets.plots import static_pictures
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -60,7 +61,7 @@ class Connection(anywidget.AnyWidget):
             answer = self._made(request)
         except LabError as error:
             answer = {"error": str(error)}
-        except Exception as error:  # of the person's own function: shown there, not lost in a log
+        except Exception as error:  # of the user's own function: shown there, not lost in a log
             answer = {"error": f"{type(error).__name__}: {error}"}
         self.send({"id": request.get("id"), **answer})
 
@@ -121,7 +122,7 @@ def mime_bundle(compilation: Compilation) -> dict[str, Any] | None:
         return None
     widget = Explorer.of(compilation)
     view: tuple[dict[str, Any], Any] = widget._repr_mimebundle_()
-    html = f"<style>{STYLE}</style>{plain_document(widget.document)}"
+    html = f"<style>{STYLE}</style>{plain_document(widget.document, static_pictures(compilation))}"
     return {**view[0], "text/plain": repr(compilation), "text/html": html}
 
 

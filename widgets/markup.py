@@ -1,7 +1,7 @@
 """Pages as trees `[tag, attributes, *children]`: Python prints them, `bench.js` builds them.
 
 One tree is the page of a report, the output of a converted notebook and the live view.  Text stays
-text on both roads: nothing of a person's program is ever read as HTML.
+text on both roads: nothing of a user's program is ever read as HTML.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 from inductor_lab.autograd.result import Cut, Partition
 from inductor_lab.display import bytes_text
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, Schedule
+from inductor_lab.schedule.text import peak_text
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.views import View, empty_view
 
@@ -24,11 +25,10 @@ def memory_views(schedule: Schedule, scope: str, links: Links) -> list[View]:
     for life in plan.lifetimes:
         storages[storage_of(life.buffer, plan.reuse)].append(life)
     alone = {life.buffer: [life] for life in plan.lifetimes}
-    note = f"peak {bytes_text(plan.peak_before)} → {bytes_text(plan.peak_after)}"
-    saved = f"{note}; {len(alone)} buffers in {len(storages)} storages"
+    saved = f"{peak_text(plan)}; {len(alone)} buffers in {len(storages)} storages"
     return [
         _lanes("after planning", storages, steps, plan, scope, links, saved),
-        _lanes("before", alone, steps, plan, scope, links, f"peak {bytes_text(plan.peak_before)}"),
+        _lanes("without a plan", alone, steps, plan, scope, links, peak_text(plan)),
     ]
 
 
@@ -96,7 +96,7 @@ def budget_view(partition: Partition, scope: str, links: Links) -> View:
     place = {name: number for number, name in enumerate(names)}
     values = [
         [
-            name,
+            links.label("node", scope, name),
             "input" if name in inputs else bytes_text(sizes[name][0]),
             sizes[name][2],
             links.find("node", scope, [name]),
@@ -105,7 +105,7 @@ def budget_view(partition: Partition, scope: str, links: Links) -> View:
     ]
     bars = [_cut_data(cut, place) for cut in partition.cuts]
     eager = bytes_text(partition.bytes_if_all_saved)
-    note = f"Eager mode keeps {eager} for the backward; every forward value a gradient reads."
+    note = f"Eager mode keeps {eager} for the backward. Inputs are alive anyway and do not count."
     return {
         "kind": "budget",
         "name": "budget",

@@ -11,21 +11,26 @@ links             what came from what (see `links.py`)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.capture.graph import Span
+from inductor_lab.capture.source import SourceFile
+from inductor_lab.stock.result import StockCompilation
+from inductor_lab.widgets import stock
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import part_panes
-from inductor_lab.widgets.person import person_panes, source_view
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.time import seconds_text, time_pane
+from inductor_lab.widgets.user_side import source_view, user_panes
 from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation, CompiledGraph
+    from inductor_lab.compilation import Compilation
+    from inductor_lab.records import CompiledGraph
 
 VERSION = 1
 SHOWN_INPUTS = 4
@@ -35,16 +40,25 @@ NOTHING = (
 )
 
 
-def document(compilation: Compilation) -> dict[str, Any]:
+def document(compilation: Compilation | StockCompilation) -> dict[str, Any]:
     """Everything that the explorer shows of a compilation."""
     return linked_document(compilation)[0]
 
 
-def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
+def linked_document(
+    compilation: Compilation | StockCompilation,
+) -> tuple[dict[str, Any], Links]:
     """The document, and its links for whoever adds panes to it."""
     links = Links()
+    links.called_from = called_from(compilation.source)
     panes: dict[str, View] = {}
     groups: list[View] = []
+    if isinstance(compilation, StockCompilation):
+        for title, found in stock.stock_panes(compilation, links):
+            _add(groups, panes, title, found)
+        stock.finish(compilation, panes, links)
+        told = [_fact(*fact) for fact in stock.facts(compilation)]
+        return _document(compilation, groups, panes, told, links), links
 
     _add(groups, panes, "", {"source": pane("source", [])})
     captured = {
@@ -53,7 +67,7 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
     }
     if not captured:
         captured = {"captured": pane("captured", [empty_view("graph", NOTHING)], count="0")}
-    later = {**person_panes(compilation, links), "steps": pane("steps", [])}
+    later = {**user_panes(compilation, links), "steps": pane("steps", [])}
     _add(groups, panes, "capture", {**captured, **later})
     alone = len(compilation.graphs) == 1
     for n, graph in enumerate(compilation.graphs):
@@ -62,19 +76,37 @@ def linked_document(compilation: Compilation) -> tuple[dict[str, Any], Links]:
     _add(groups, panes, "", {"time": time_pane(compilation)})
     panes["source"]["views"] = [source_view(compilation, links)]
     panes["steps"] = steps_pane(compilation.capture, links)
-    shown = {
+    return _document(compilation, groups, panes, facts(compilation), links, switches()), links
+
+
+def called_from(source: SourceFile) -> Span | None:
+    """The line of a call, where that is all there is of the user's code."""
+    lines = source.text.splitlines()
+    if len(lines) != 1:
+        return None
+    return Span(source.file, source.first_line, code=lines[0].strip())
+
+
+def _document(
+    compilation: Compilation | StockCompilation,
+    groups: list[View],
+    panes: dict[str, View],
+    told: list[View],
+    links: Links,
+    offered: Sequence[Any] = (),
+) -> dict[str, Any]:
+    return {
         "format": "inductor_lab document",
         "version": VERSION,
         "title": compilation.name,
         "subtitle": subtitle(compilation),
-        "facts": facts(compilation),
+        "facts": told,
         "groups": groups,
         "panes": panes,
         "open": [name for name in _first_look(compilation) if name in panes],
-        "switches": switches(),
+        "switches": list(offered),
         "links": links.data(),
     }
-    return shown, links
 
 
 def add_group(shown: dict[str, Any], title: str, panes: Mapping[str, View]) -> None:
@@ -84,7 +116,7 @@ def add_group(shown: dict[str, Any], title: str, panes: Mapping[str, View]) -> N
         shown["panes"].update(panes)
 
 
-def _first_look(compilation: Compilation) -> tuple[str, ...]:
+def _first_look(compilation: Compilation | StockCompilation) -> tuple[str, ...]:
     """Source and code, and below them what lies between."""
     if not compilation.graphs:
         return ("source", "captured")
@@ -124,21 +156,23 @@ def _add(groups: list[View], panes: dict[str, View], title: str, found: dict[str
     panes.update(found)
 
 
-def subtitle(compilation: Compilation) -> str:
+def subtitle(compilation: Compilation | StockCompilation) -> str:
     """The inputs of the first graph and its device: `x: f32[1000]  cpu`."""
     if not compilation.graphs:
         return "nothing was captured"
     nodes = compilation.graphs[0].captured.nodes
     inputs = [n for n in nodes if n.op == "placeholder" and n.tensor is not None]
     given = [n for n in inputs if not re.search("_(parameters|buffers)_", n.name)] or inputs
-    shown = ", ".join(f"{readable_name(n.name)}: {n.tensor}" for n in given[:SHOWN_INPUTS])
+    named = [(n.given or readable_name(n.name), n.tensor) for n in given[:SHOWN_INPUTS]]
+    shown = ", ".join(f"{name}: {tensor}" for name, tensor in named)
     more = f", {len(given) - SHOWN_INPUTS} more" if len(given) > SHOWN_INPUTS else ""
     devices = " ".join(dict.fromkeys(n.tensor.device for n in given if n.tensor))
-    return f"({shown}{more})  {compilation.target or devices}"
+    target = None if isinstance(compilation, StockCompilation) else compilation.target
+    return f"({shown}{more})  {target or devices}"
 
 
 def readable_name(placeholder: str) -> str:
-    """Dynamo's `l_x_` → the person's `x`."""
+    """Dynamo's `l_x_` → the user's `x`."""
     return placeholder.removeprefix("l_").removeprefix("L_").strip("_") or placeholder
 
 
@@ -153,10 +187,11 @@ def facts(compilation: Compilation) -> list[View]:
     return [
         _fact(_noun("graph", graphs), str(graphs), "g0.captured" if graphs else "source"),
         _fact(_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
-        _fact("kernels", f"{before.kernels} → {after.kernels}", where),
-        _fact("memory passes", f"{before.passes} → {after.passes}", where),
-        _fact("traffic saved", f"{100 * compilation.saved:.1f} %", where),
-        _fact("generated", f"{100 * coverage.share:.0f} %", where),
+        _fact("kernels", compilation.kernels_text, where),
+        _fact("memory passes", f"one kernel per op {before.passes} → {after.passes} fused", where),
+        _fact("peak memory", compilation.peak_text, where.replace("schedule", "memory")),
+        _fact("traffic saved by fusion", f"{100 * compilation.saved:.1f} %", where),
+        _fact("code", coverage.headline.replace("%", " %"), where),
         _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),
         *measured,
     ]

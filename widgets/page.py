@@ -30,6 +30,7 @@ MODULES = (
     "live",
     "whatif",
     "explorer",
+    "tabs",
 )
 """In an order in which each needs only those before it; no two share a top-level name."""
 
@@ -84,6 +85,20 @@ def bench_widget_script() -> str:
     """The same for anywidget: a running benchmark."""
     widget = "{ render({ model, el }) { return follow(model, el); } }"
     return f"{bench_script()}\nexport default {widget};\n"
+
+
+@cache
+def steps_widget_script() -> str:
+    """For anywidget: a call that is stepped through."""
+    text = _EXPORT.sub("", _IMPORT.sub("", _read("debug.js")))
+    widget = "{ render({ model, el }) { return steps(model, el); } }"
+    return f"{bench_script()}\n{text}\nexport default {widget};\n"
+
+
+@cache
+def debug_style() -> str:
+    """Beside the style of a benchmark."""
+    return _read("debug.css")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -19,22 +20,31 @@ MARKS = """
 def partial_html(so_far: SoFar) -> str:
     """A line for each phase; a finished one opens to its text, the failing line is marked."""
     where = _where(so_far.error)
-    last = len(so_far.finished) - 1
+    finished = sorted(so_far.finished, key=lambda phase: phase[0] != "capture")
     phases = [
-        _phase(name, result, where, opened=position == last)
-        for position, (name, result) in enumerate(so_far.finished)
+        _phase(name, result, where, opened=position == len(finished) - 1)
+        for position, (name, result) in enumerate(finished)
     ]
     if so_far.failed:
         phases.append(f"<p><b>✗ {escape(so_far.failed)}</b> {escape(str(so_far.error))}</p>")
     head = "<p>The compiler got this far:</p>"
-    body = "".join(phases)
+    body = "".join(phases) + _traceback(so_far.error)
     return (
         f'<style>{STYLE}{MARKS}</style><div class="lab-plain lab-partial">{head}{body}</div>'
     )
 
 
+def _traceback(error: BaseException | None) -> str:
+    if error is None:
+        return ""
+    text = escape("".join(traceback.format_exception(error)))
+    return f"<details><summary>the whole traceback</summary><pre>{text}</pre></details>"
+
+
 def _phase(name: str, result: Any, where: str, opened: bool) -> str:
     text = "\n".join(map(str, result)) if isinstance(result, tuple) else str(result)
+    if name == "capture":
+        name, text = "capture: the graph so far", text or "nothing yet"
     lines = "\n".join(_marked(text, _nodes_at(result, where)))
     state = " open" if opened else ""
     return f"<details{state}><summary>✓ {escape(name)}</summary><pre>{lines}</pre></details>"
@@ -59,7 +69,7 @@ def _nodes_at(result: Any, where: str) -> frozenset[str]:
 
 
 def _where(error: BaseException | None) -> str:
-    """Where in the person's code the compiler's own error points to."""
+    """Where in the user's code the compiler's own error points to."""
     while error is not None:
         if isinstance(error, LabError) and error.where:
             return error.where

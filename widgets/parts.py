@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.codegen.text import tree_lines
+from inductor_lab.codegen.tree import Tree
 from inductor_lab.display import bytes_text
 from inductor_lab.ir.program import LoopProgram, written_by
 from inductor_lab.rewrite.result import Step
@@ -21,6 +24,7 @@ from inductor_lab.widgets.graphs import (
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory import memory_views
 from inductor_lab.widgets.views import (
+    ShownLine,
     View,
     block,
     code_lines,
@@ -35,7 +39,10 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import CompiledPart
+    from inductor_lab.records import CompiledPart
+
+ABOUT = {step.name: step.what for step in PASSES}
+"""What each pass over loop trees does."""
 
 
 def part_panes(
@@ -59,7 +66,10 @@ def part_panes(
         f"{scope}.schedule": schedule_pane(part, scope, links, took("schedule")),
         f"{scope}.memory": pane("memory", memory_views(part.schedule, scope, links)),
         f"{scope}.code": pane(
-            "code", [code_view(part, scope, links)], count=str(kernels), seconds=took("codegen")
+            "code",
+            [code_view(part, scope, links), *trees_views(part, scope, links)],
+            count=str(kernels),
+            seconds=took("codegen"),
         ),
         f"{scope}.host": pane(
             "host",
@@ -72,7 +82,9 @@ def part_panes(
 def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
     """Every buffer is a child of the FX nodes it came from."""
     for name, buffer in program.buffers.items():
-        links.add("buffer", scope, name, links.find("node", scope, sorted(buffer.origins)))
+        given = links.label("node", scope, name)
+        nodes = links.find("node", scope, sorted(buffer.origins))
+        links.add("buffer", scope, name, nodes, given)
     for step in program.steps:
         parents = links.find("node", scope, sorted(step.origins))
         for name in written_by(step):
@@ -80,7 +92,7 @@ def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
 
 
 def graph_pane(part: CompiledPart, scope: str, links: Links) -> View:
-    """The ATen graph, and which op of the person's became which."""
+    """The ATen graph, and which op of the user's became which."""
     picture = fx_picture(part.graph, links, scope, step_notes(part))
     views = [
         {**picture.data(), "name": "graph"},
@@ -129,7 +141,7 @@ def rewrites_pane(
     ]
     columns = ("pass", "rule", "node", "became", "for")
     views = [
-        text_view("diff", [_step_diff(step, scope, links) for step in changed]),
+        text_view("diff", [step_diff(step, scope, links) for step in changed]),
         table_view("rules", columns, rules, idle),
     ]
     last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), None)
@@ -141,7 +153,7 @@ def rewrites_pane(
     return pane("rewrites", views, count=str(len(changed)), seconds=seconds)
 
 
-def _step_diff(step: Step, scope: str, links: Links) -> View:
+def step_diff(step: Step, scope: str, links: Links) -> View:
     if step.before is None or step.after is None:
         return block([[str(fired)] for fired in step.fired], step.name, first=0)
     before = list(fx_lines(step.before, links, scope))
@@ -175,7 +187,7 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         decisions_view(schedule, scope, links),
         groups_view(part, scope, links),
     ]
-    count = f"{schedule.before.kernels}→{schedule.after.kernels}"
+    count = f"{schedule.before.kernels} ops → {schedule.after.kernels}"
     return pane("schedule", views, count=count, seconds=seconds)
 
 
@@ -217,7 +229,7 @@ def refusal(decision: Decision) -> str:
 
 
 def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
-    """What each kernel reads, writes and computes, its time if measured; all before and after."""
+    """What each kernel reads, writes and computes, its time if measured; all unfused and fused."""
     schedule, measured = part.schedule, bool(part.times)
     rows = []
     for position, step in enumerate(schedule.steps):
@@ -233,8 +245,8 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
         else:
             rows.append(row((step.op, "", "", "", step.reason, *took), things))
     total = duration(sum(took.seconds for took in part.times))
-    rows.append(row((*_cost_cells("before fusion", schedule.before), *[""] * 3 * measured)))
-    after = (*_cost_cells("after fusion", schedule.after), *(total, "", "") * measured)
+    rows.append(row((*_cost_cells("one kernel per op", schedule.before), *[""] * 3 * measured)))
+    after = (*_cost_cells("fused", schedule.after), *(total, "", "") * measured)
     rows.append(row(after, mark="ok"))
     columns = ("kernel", ">reads", ">writes", ">flop", ">passes")
     more = (">time", ">GB/s", ">of the roof") * measured
@@ -243,7 +255,7 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
 
 def _time_cells(took: StepTime) -> tuple[str, str, str]:
     bandwidth = f"{took.bandwidth / 1e9:.3g}"
-    return duration(took.seconds), bandwidth, f"{100 * took.share:.0f} %"
+    return duration(took.seconds), bandwidth, took.share_text
 
 
 def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:
@@ -257,11 +269,11 @@ def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:
 
 
 def saved_text(schedule: Schedule) -> str:
-    """`3 → 1 kernels, 6 → 2 passes over memory, 66.7 % of the traffic saved`."""
+    """Kernels and passes with one kernel per op, then fused, and the traffic that this saves."""
     before, after = schedule.before, schedule.after
     return (
-        f"{before.kernels} → {after.kernels} kernels, {before.passes} → {after.passes} "
-        f"passes over memory, {100 * schedule.saved:.1f} % of the traffic saved"
+        f"one kernel per op: {before.kernels} kernels, {before.passes} passes over memory; fused: "
+        f"{after.kernels} and {after.passes}, {100 * schedule.saved:.1f} % of the traffic saved"
     )
 
 
@@ -274,3 +286,22 @@ def code_view(part: CompiledPart, scope: str, links: Links) -> View:
         for kernel in part.kernels
     ]
     return text_view("text", blocks)
+
+
+def trees_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
+    """The loops of each C++ kernel as they were built, and what each pass changed."""
+    blocks = []
+    for trees in part.trees:
+        lines = [tree_shown(step.tree, links, scope) for step in trees.steps]
+        blocks.append(block(lines[0], f"{trees.kernel}   build"))
+        for step, before, after in zip(trees.steps[1:], lines[:-1], lines[1:], strict=True):
+            title = f"{trees.kernel}   {step.name}: {ABOUT[step.name]}"
+            blocks.append(block(diff_lines(before, after), title, first=0))
+    return [text_view("loops", blocks)] if blocks else []
+
+
+def tree_shown(tree: Tree, links: Links, scope: str) -> list[ShownLine]:
+    """A loop tree's text, each line with its FX nodes."""
+    return [
+        [text, links.find("node", scope, sorted(origins))] for text, origins in tree_lines(tree)
+    ]

@@ -5,7 +5,7 @@ It is what a page shows before its script runs, and all that is left where scrip
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -31,19 +31,34 @@ SHAPES = """
 STYLE = SHAPES + themed(".lab-plain", LIGHT, DARK)
 
 
-def plain_document(document: Mapping[str, Any]) -> str:
-    """Title, facts, source and code of a document, readable without a script."""
+def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, str]] = ()) -> str:
+    """Title, facts, graph breaks, source, pictures (title and SVG) and code of a document, readable
+    without a script."""
     facts = " · ".join(f"{fact['value']} {fact['label']}" for fact in document["facts"])
     parts = [
         f"<h1>{escape(document['title'])} {escape(document['subtitle'])}</h1>",
         f"<p>{escape(facts)}</p>",
     ]
-    wanted = ["source", *(name for name in document["panes"] if name.endswith(".code"))]
-    for name in wanted:
+    parts += _breaks(document["panes"].get("breaks", {"views": []}))
+    codes = [name for name in document["panes"] if name.endswith(".code")]
+    for name in ["source", *codes]:
+        if name in codes[:1]:
+            parts += [f"<h2>{escape(title)}</h2>{svg}" for title, svg in pictures]
         for view in document["panes"][name]["views"]:
             if view["kind"] == "text":
                 parts += _blocks(name, view)
     return f'<div class="lab-plain">{"".join(parts)}</div>'
+
+
+def _breaks(pane: Mapping[str, Any]) -> Iterator[str]:
+    """Where capture stopped, why, and what could be done."""
+    for view in pane["views"]:
+        if view["kind"] == "table":
+            yield f"<h2>{escape(view['name'])}</h2>"
+            for row in view["rows"]:
+                told = [": ".join(filter(None, row["cells"]))]
+                told += [" ".join(filter(None, cells)) for cells in row["more"]]
+                yield f"<pre>{escape(chr(10).join(told))}</pre>"
 
 
 def _blocks(name: str, view: Mapping[str, Any]) -> Iterator[str]:

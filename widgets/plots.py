@@ -8,19 +8,36 @@ from typing import Any
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
-from inductor_lab.compilation import Compilation, CompiledPart
+from inductor_lab.compilation import Compilation
+from inductor_lab.debug.profile import Profile
 from inductor_lab.display import Svg
 from inductor_lab.errors import UnknownName
 from inductor_lab.ir.program import LoopProgram
+from inductor_lab.records import CompiledPart
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.widgets.diagrams import budget_svg, lanes_svg, timeline_svg
-from inductor_lab.widgets.graphs import fx_picture, program_picture, schedule_picture
+from inductor_lab.widgets.graphs import (
+    OPEN_UP_TO,
+    fx_picture,
+    program_picture,
+    schedule_picture,
+)
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory import budget_view, memory_views
 from inductor_lab.widgets.picture import Picture
 from inductor_lab.widgets.svg import picture_svg
 from inductor_lab.widgets.time import timeline_view
+
+
+def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
+    """Title and SVG of each part's schedule, where it is small enough to be read as it stands."""
+    small = [(n, part) for n, graph in enumerate(compilation.graphs) for part in graph.parts
+             if len(part.loops.buffers) <= OPEN_UP_TO]  # fmt: skip
+    return [
+        (f"what was fused: graph {n} {part.name}", picture_svg(schedule_picture(part.schedule)))
+        for n, part in small
+    ]
 
 
 def plot(value: Any, view: str = "graph") -> Svg:
@@ -75,5 +92,6 @@ PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
     Schedule: {"memory": _memory},
     Partition: {"budget": lambda value: budget_svg(budget_view(value, "", Links()))},
     Compilation: {"time": lambda value: timeline_svg(timeline_view(value.name, value.phases))},
+    Profile: {"timeline": lambda value: timeline_svg(timeline_view(value.name, value.events))},
 }
 """Pictures beside the graph, by the type of the value and the name of the view."""

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_lab.display import write_text
+from inductor_lab.stock.result import StockCompilation
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
 from inductor_lab.widgets.page import json_for_html, page, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
+from inductor_lab.widgets.plots import static_pictures
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -26,19 +28,25 @@ render(
 
 
 def report_html(
-    compilation: Compilation, ladder: str | None = None, assembly: bool = False
+    compilation: Compilation | StockCompilation, ladder: str | None = None, assembly: bool = False
 ) -> str:
     """The page as text, with the panes below the code that are asked for."""
     shown, links = linked_document(compilation)
-    add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
+    pictures: list[tuple[str, str]] = []
+    if not isinstance(compilation, StockCompilation):
+        pictures = static_pictures(compilation)
+        add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
     body = _BODY.format(
-        plain=plain_document(shown), data=json_for_html(shown), script=script()
+        plain=plain_document(shown, pictures), data=json_for_html(shown), script=script()
     )
     return page(compilation.name, body, STYLE, style())
 
 
 def write_report(
-    compilation: Compilation, path: Path, ladder: str | None = None, assembly: bool = False
+    compilation: Compilation | StockCompilation,
+    path: Path,
+    ladder: str | None = None,
+    assembly: bool = False,
 ) -> Path:
     """Write the page to `path`; raises CannotWrite."""
     return write_text(path, report_html(compilation, ladder, assembly), "report")

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
 from inductor_lab.bench.result import Measured
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.compilation import Compilation
+from inductor_lab.debug.backends import Backends
+from inductor_lab.debug.minify.run import Minified
+from inductor_lab.debug.profile import Profile
+from inductor_lab.debug.result import Blame
+from inductor_lab.debug.steps import Steps
+from inductor_lab.notebook.calls import Explorers
 from inductor_lab.so_far import SoFar
+from inductor_lab.stock.compare import SideBySide
+from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.what_if import Comparison
-from inductor_lab.widgets import bench
+from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.live import connect
 from inductor_lab.widgets.markup import written
@@ -20,8 +30,11 @@ from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import json_for_html, script, style
 from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
-from inductor_lab.widgets.plots import picture_of
+from inductor_lab.widgets.plots import picture_of, static_pictures
+from inductor_lab.widgets.profile import profile_html
+from inductor_lab.widgets.side_by_side import side_by_side_html
 from inductor_lab.widgets.svg import picture_svg
+from inductor_lab.widgets.trace import trace_html
 
 
 def svg(value: Any) -> str | None:
@@ -35,19 +48,9 @@ def svg(value: Any) -> str | None:
 
 def html(value: Any) -> str:
     """The picture, then the text; generated code with line numbers and, as tooltips, origins."""
-    match value:
-        case Compilation():
-            return _explorer(value)
-        case Comparison():
-            return _comparison(value)
-        case Measured():
-            return bench.html(value)
-        case SoFar():
-            return partial_html(value)
-        case Kernel() | HostProgram():
-            return _page(repr(value), _code(value.code))
-        case Code():
-            return _page(f"{len(value.lines)} lines", _code(value))
+    for kind, drawn in PAGES.items():
+        if isinstance(value, kind):
+            return drawn(value)
     picture = svg(value) or ""
     text = f"<details><summary>text</summary><pre>{escape(str(value))}</pre></details>"
     if not picture:
@@ -76,7 +79,26 @@ def _explorer(compilation: Compilation) -> str:
     shown, links = linked_document(compilation)
     connection = connect(compilation, links)
     channel = json.dumps(connection.channel if connection else None)
-    return explorer_html(shown, channel)
+    return explorer_html(shown, channel, static_pictures(compilation))
+
+
+def _explorers(several: Explorers) -> str:
+    """An explorer for each, under tabs; their plain forms, one after the other, without scripts."""
+    found = [(linked_document(c), c) for c in several.compilations]
+    connections = [connect(c, links) for (_, links), c in found]
+    shown = [document for (document, _), _ in found]
+    name = f"lab-{secrets.token_hex(6)}"
+    channels = [each.channel if each else None for each in connections]
+    documents = ",".join(
+        f"[{json_for_html(document)},{json.dumps(channel)}]"
+        for document, channel in zip(shown, channels, strict=True)
+    )
+    plain = "".join(map(plain_document, shown))
+    return (
+        f'<style>{style()}</style><div id="{name}"><style>{STYLE}</style>{plain}</div>'
+        f'<script type="module">\n{script()}\n'
+        f'renderTabs(document.getElementById("{name}"), [{documents}]);\n</script>'
+    )
 
 
 def _comparison(comparison: Comparison) -> str:
@@ -89,12 +111,32 @@ def _comparison(comparison: Comparison) -> str:
     return explorer_html({**shown, "subtitle": verdict(comparison)})
 
 
-def explorer_html(shown: dict[str, Any], channel: str = "null") -> str:
+def explorer_html(
+    shown: dict[str, Any], channel: str = "null", pictures: Iterable[tuple[str, str]] = ()
+) -> str:
     """A document as HTML for a cell's output; `channel` is a JavaScript literal."""
     name = f"lab-{secrets.token_hex(6)}"
-    plain = f"<style>{STYLE}</style>{plain_document(shown)}"
+    plain = f"<style>{STYLE}</style>{plain_document(shown, pictures)}"
     return (
         f'<style>{style()}</style><div id="{name}">{plain}</div>'
         f'<script type="module">\n{script()}\n'
         f'render(document.getElementById("{name}"), {json_for_html(shown)}, {channel});\n</script>'
     )
+
+
+PAGES: dict[type, Callable[[Any], str]] = {
+    Compilation: _explorer,
+    Profile: profile_html,
+    SideBySide: side_by_side_html,
+    TraceLog: trace_html,
+    Explorers: _explorers,
+    StockCompilation: lambda value: explorer_html(linked_document(value)[0]),
+    Comparison: _comparison,
+    Measured: bench.html,
+    SoFar: partial_html,
+    **dict.fromkeys((Blame, Backends, Minified, Steps), debug.html),
+    Kernel: lambda value: _page(repr(value), _code(value.code)),
+    HostProgram: lambda value: _page(repr(value), _code(value.code)),
+    Code: lambda value: _page(f"{len(value.lines)} lines", _code(value)),
+}
+"""Pages of their own, by the type of the value; any other value is its picture and its text."""

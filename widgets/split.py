@@ -29,7 +29,8 @@ def joint_panes(
 def cut_pane(partition: Partition, scope: str, links: Links) -> View:
     """What is kept for the backward and what is made again, each with the reason."""
     saved = [
-        row((v.name, bytes_text(v.nbytes), v.why), links.find("node", scope, [v.name]))
+        row((links.label("node", scope, v.name), bytes_text(v.nbytes), v.why),
+            links.find("node", scope, [v.name]))
         for v in partition.saved
     ]
     again = [
@@ -38,13 +39,14 @@ def cut_pane(partition: Partition, scope: str, links: Links) -> View:
     ]
     decided = [
         row(
-            (d.node, d.choice, bytes_text(d.nbytes), "; ".join(d.reasons)),
+            (links.label("node", scope, d.node), d.choice, bytes_text(d.nbytes),
+             "; ".join(d.reasons)),
             links.find("node", scope, [d.node]),
         )
         for d in partition.decisions
     ]
     kept = (
-        f"{bytes_text(partition.cut_bytes)} are kept for the backward; eager keeps "
+        f"{bytes_text(partition.cut_bytes)} are kept for the backward besides inputs; eager keeps "
         f"{bytes_text(partition.bytes_if_all_saved)}, the least possible is "
         f"{bytes_text(partition.bytes_if_min)} (memory_budget {partition.memory_budget:g})"
     )

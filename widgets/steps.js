@@ -60,7 +60,7 @@ class Stepper {
     this.lines = rows.map((row, i) => this.line(row, i));
     const chunks = inChunks(this.lines);
     if (total > rows.length) {
-      chunks.push(html("p", { class: "lab-note" }, `The first ${rows.length} of ${total} instructions.`));
+      chunks.push(html("p", { class: "lab-note" }, `The first ${rows.length.toLocaleString("en")} of this run's ${total.toLocaleString("en")} instructions.`));
     }
     refill(this.code, chunks);
     this.slider.max = rows.length - 1;

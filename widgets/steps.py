@@ -11,7 +11,8 @@ from inductor_lab.widgets.views import View, empty_view, pane
 
 def steps_pane(capture: Capture, links: Links) -> View:
     """One run for each try of Dynamo to trace a frame; the slider goes through one run."""
-    count = str(sum(run.total for run in capture.runs) or "")
+    total = sum(run.total for run in capture.runs)
+    count = f"{total:,}" if total else ""
     return pane("steps", [steps_view(capture, links)], count=count)
 
 
@@ -36,11 +37,14 @@ def steps_view(capture: Capture, links: Links) -> View:
 
 
 def _title(runs: Sequence[SymbolicRun], number: int) -> str:
-    """`f 0/0`, with the number of the try where Dynamo traced the frame more than once."""
+    """`f 0/0`, with the number of the try where Dynamo traced the frame more than once, and its
+    share of all instructions where there are several runs."""
     run = runs[number]
     tries = [n for n, other in enumerate(runs) if other.compile_id == run.compile_id]
     again = f"  try {tries.index(number) + 1} of {len(tries)}" if len(tries) > 1 else ""
-    return f"{run.function}  {run.compile_id}{again}"
+    every = sum(each.total for each in runs)
+    share = f"  {run.total:,} of {every:,} instructions" if len(runs) > 1 else ""
+    return f"{run.function}  {run.compile_id}{again}{share}"
 
 
 def _row(step: Instruction, texts: dict[str, int], links: Links) -> list[object]:

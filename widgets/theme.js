@@ -1,13 +1,21 @@
-// Light or dark: as the notebook is, as the system is, or as the person chose.
+// Light or dark: as the notebook is, as the system is, or as the user chose.
 
-/** Set `data-theme` on the root and keep it right until the person chooses. */
+/** Set `data-theme` on the root and keep it right until the user chooses, as long as it lives. */
 export function followTheme(root) {
   const system = matchMedia("(prefers-color-scheme: dark)");
+  const held = new WeakRef(root);
   const apply = () => {
-    if (!root.dataset.chosen) root.dataset.theme = notebookTheme() || (system.matches ? "dark" : "light");
+    const alive = held.deref();
+    if (!alive) {
+      system.removeEventListener("change", apply);
+      body.disconnect();
+    } else if (!alive.dataset.chosen) {
+      alive.dataset.theme = notebookTheme() || (system.matches ? "dark" : "light");
+    }
   };
+  const body = new MutationObserver(apply);
   system.addEventListener("change", apply);
-  new MutationObserver(apply).observe(document.body, { attributes: true });
+  body.observe(document.body, { attributes: true });
   apply();
 }
 

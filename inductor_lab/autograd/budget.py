@@ -30,7 +30,7 @@ LONGEST_CHAIN = 64
 _SCALE = 1024
 """Widths are bytes times this, so that an input (1) is narrower than any byte."""
 _CHECKPOINTED = 1 << 16
-"""How much wider the inside of a checkpointed region is: its person asked not to save it."""
+"""How much wider the inside of a checkpointed region is: its user asked not to save it."""
 
 
 @dataclass

@@ -40,7 +40,7 @@ aten = torch.ops.aten
 GraphModule = torch.fx.GraphModule
 SIZE_BYTES = 8
 CUTS = 8
-"""So many other budgets are tried, so that a person can compare; each takes one maximum flow."""
+"""So many other budgets are tried, so that a user can compare; each takes one maximum flow."""
 
 
 def partition(

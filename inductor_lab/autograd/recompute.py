@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from inductor_lab.capture.text import node_value
+from inductor_lab.ir.flops import call_flops
+from inductor_lab.ir.ops import OPS
 from inductor_lab.torch_api import CheckpointPolicy, nbytes_hint, size_hint
 
 CREATION = frozenset(
@@ -31,7 +33,6 @@ REDUCTION = frozenset(
     "linalg_vector_norm logsumexp native_layer_norm native_group_norm _softmax _log_softmax "
     "_safe_softmax _fused_rms_norm cumsum cumprod".split()
 )
-PRODUCT = frozenset("mm addmm bmm baddbmm mv addmv dot _int_mm".split())
 
 
 class Price(IntEnum):
@@ -121,7 +122,7 @@ def asked_to_recompute(node: torch.fx.Node) -> bool:
 
 
 def asked_to_save(node: torch.fx.Node) -> bool:
-    """Did the person's checkpoint policy say to save this one?"""
+    """Did the user's checkpoint policy say to save this one?"""
     return node.meta.get("recompute") in (
         CheckpointPolicy.MUST_SAVE,
         CheckpointPolicy.PREFER_SAVE,
@@ -129,21 +130,27 @@ def asked_to_save(node: torch.fx.Node) -> bool:
 
 
 def estimated_flops(node: torch.fx.Node) -> int:
-    """Arithmetic of one op: exact for matrix products, one per element touched for the rest."""
+    """Arithmetic of one op, counted as the schedule counts that of loops and library calls.
+
+    An op that is none of a loop body's takes one for each element that it reads or makes.
+    """
     value = node_value(node)
-    tensors = [n for n in node.all_input_nodes if isinstance(node_value(n), torch.Tensor)]
-    price = recompute_price(node).price
-    if price == Price.FREE:
+    if recompute_price(node).price == Price.FREE:
         return 0
-    made = _numel(value)
+    shapes = [_shape(node_value(n)) if isinstance(n, torch.fx.Node) else n for n in node.args]
+    known = call_flops(str(node.target), shapes, _shape(value)) if "." in str(node.target) else 0
     name = getattr(getattr(node.target, "_schema", None), "name", "").partition("::")[2]
-    if name in PRODUCT and len(tensors) >= 2:
-        return 2 * made * size_hint(node_value(tensors[-2]).shape[-1])
-    if name == "convolution" and isinstance(value, torch.Tensor):
-        weight = node_value(tensors[1])
-        return 2 * made * _numel(weight) // max(size_hint(weight.shape[0]), 1)
-    read = sum(_numel(node_value(n)) for n in tensors)
-    return max(made, read)
+    made = _numel(value)
+    name = {"div": "truediv", "pow": "square" if node.args[-1] == 2 else "pow"}.get(name, name)
+    if name in OPS:
+        return OPS[name].flops * made
+    return known or max(made, sum(_numel(node_value(n)) for n in node.all_input_nodes))
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tuple(map(size_hint, value.shape))
+    return value
 
 
 def _numel(value: Any) -> int:

@@ -97,7 +97,9 @@ class Partition(Shown):
 
     cut_bytes           bytes that are kept for the backward and that nobody else keeps (no inputs)
     memory_budget       the option it was made with
-    bytes_if_all_saved  what eager mode keeps: every forward value that a gradient formula reads
+    bytes_if_all_saved  what eager mode keeps besides inputs: as autograd itself tells
+                        (`capture/eager.py`), or where it cannot, every forward value that a
+                        gradient formula reads
     bytes_if_min        the least that any budget can reach (`memory_budget=0`)
     cuts                what smaller budgets would keep, from budget 1 down to 0
     """

@@ -2,6 +2,7 @@
 
 lab.bench(f, x)                              eager, stock and ours: compile time, time, verdict
 lab.bench.sweep(f, make, sizes)              the same over sizes, in one plot
+lab.bench.modes(f, x)                        eager, and stock and ours in three modes
 lab.bench.four_experiments()                 sin, ResNet-18, BERT and NumPy code in three modes
 lab.bench.ceilings()                         the bandwidth and flop rate of this machine
 lab.bench.load(path)                         what a result's `.save(path)` wrote
@@ -16,6 +17,7 @@ from typing import Any
 
 _HOMES = {
     "sweep": "sizes",
+    "modes": "experiments",
     "four_experiments": "experiments",
     "ceilings": "machine",
     "load": "result",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from inductor_lab.bench.machine import machine
@@ -15,6 +15,21 @@ from inductor_lab.errors import BadArguments
 
 NAMES = ("trig", "resnet18", "bert", "numpy")
 MODES = ("default", "reduce-overhead", "max-autotune")
+
+
+def modes(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    modes: Sequence[str] = MODES,
+    against: Sequence[str] = ("eager", "inductor"),
+    **more: Any,
+) -> BenchResult:
+    """Eager, and stock and ours in each mode, on one call: what a mode costs, and what it brings.
+
+    `more` is as in `lab.bench`: `backward`, `seconds`, ... and the function's own keywords.
+    """
+    return bench(fn, *args, modes=modes, against=against, **{"kernels": False, **more})
 
 
 def four_experiments(

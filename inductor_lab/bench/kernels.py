@@ -7,34 +7,74 @@ caches that it meets in real use.  Afterwards the names are as they were.
 
 from __future__ import annotations
 
+import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch.utils.flop_counter import flop_registry
 
 from inductor_lab.bench.jobs import job
-from inductor_lab.bench.machine import ceilings
+from inductor_lab.bench.machine import Ceilings, ceilings, keep
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, clock_of
 from inductor_lab.errors import NotRunnable
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.program import ExternCall
+from inductor_lab.records import AnyRecord, CompiledPart
 from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import ScheduleStep
 
-if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation, CompiledGraph, CompiledPart
-
 FEWEST_ROUNDS = 5
+ONE_AT_A_TIME = threading.Lock()
+"""Two measurements would time each other's clocks."""
+MOST_OF_A_ROOF = 1.05
+"""A step that reaches more of a roof shows that the roof was measured too low."""
 AGAIN = "call lab.inspect(f, x) again, and measure that compilation"
 
 
-def measure(compilation: Compilation, seconds: float = 1.0) -> Compilation:
+def measure(compilation: AnyRecord, seconds: float = 1.0) -> AnyRecord:
     """`Compilation.measure`, which says what it does."""
+    return timed(compilation, seconds)[0]
+
+
+def timed(
+    compilation: AnyRecord, seconds: float, *, backward: bool = True
+) -> tuple[AnyRecord, Mapping[str, Ceilings]]:
+    """The compilation with its times, and the limits of each device that it uses.
+
+    Forwards alone without `backward`.
+    """
+    with ONE_AT_A_TIME, ready(compilation, backward) as (parts, run):
+        clocks = {id(part): Clock.of(part) for part in parts}
+        end = time.perf_counter() + seconds
+        took: list[float] = []
+        with running(parts, clocks):
+            while len(took) < FEWEST_ROUNDS or time.perf_counter() < end:
+                took.append(seconds_of(run))
+    return with_times(compilation, clocks, statistics.median(took))
+
+
+def seconds_of(run: Callable[[], Any]) -> float:
+    """What a call takes by the host's clock, until a GPU is done with it."""
+    start = time.perf_counter()
+    run()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def ready(
+    compilation: AnyRecord, backward: bool = True
+) -> Iterator[tuple[Sequence[CompiledPart], Callable[[], Any]]]:
+    """The parts that a call runs, and the inspected call itself, made once before the block.
+
+    Raises NotRunnable for a compilation that was loaded, or made for another machine.
+    """
     call, compiled = compilation.call, compilation.compiled
     if call is None or compiled is None:
         raise NotRunnable(f"{compilation.name} was loaded from a file: it has no code", todo=AGAIN)
@@ -43,58 +83,145 @@ def measure(compilation: Compilation, seconds: float = 1.0) -> Compilation:
             f"{compilation.name} was compiled for {compilation.target}, not for this machine",
             todo="leave `target` out to measure what runs here",
         )
-    trains = any(graph.backward is not None for graph in compilation.graphs)
-    with torch.set_grad_enabled(call.with_grad), ExitStack() as stack:
+    trains = backward and any(graph.backward is not None for graph in compilation.graphs)
+    parts = [p for g in compilation.graphs for p in (g.parts if trains else (g.forward,))]
+    with torch.set_grad_enabled(call.with_grad):
         run = job(compiled, call.args, call.kwargs, backward=trains)
         run()
-        clocks = {id(part): stack.enter_context(clocked(part)) for part in compilation.parts}
-        end = time.perf_counter() + seconds
-        rounds = 0
-        while rounds < FEWEST_ROUNDS or time.perf_counter() < end:
-            run()
-            rounds += 1
-    graphs = tuple(_measured_graph(graph, clocks) for graph in compilation.graphs)
-    return replace(compilation, graphs=graphs)
+        yield parts, run
+
+
+@contextmanager
+def running(parts: Sequence[CompiledPart], clocks: Mapping[int, Clock]) -> Iterator[None]:
+    """The clock of each part (by `id`) ticks while the block runs."""
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(clocked(part, clocks[id(part)]))
+        yield
+
+
+def with_times(
+    compilation: AnyRecord, clocks: Mapping[int, Clock], call_seconds: float
+) -> tuple[AnyRecord, Mapping[str, Ceilings]]:
+    """The compilation with what its parts' clocks have told, and the limits of each device."""
+    parts = [part for part in compilation.parts if id(part) in clocks]
+    steps = {id(part): _steps(part, clocks[id(part)]) for part in parts}
+    roofs = _roofs([step for found in steps.values() for step in found])
+    graphs = tuple(
+        replace(graph, forward=_timed(graph.forward, steps, roofs),
+                backward=graph.backward and _timed(graph.backward, steps, roofs))
+        for graph in compilation.graphs
+    )  # fmt: skip
+    return replace(compilation, graphs=graphs, call_seconds=call_seconds), roofs
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One step with what it moved, computed and took, before it is compared with a roof."""
+
+    name: str
+    generated: bool
+    device: str
+    dtype: str
+    nbytes: int
+    flops: int
+    seconds: float
+    spread: float
+
+    def under(self, limits: Ceilings) -> StepTime:
+        """With the roof of these limits, or none if they are in doubt."""
+        by_bytes = limits.seconds(self.nbytes, 0)
+        by_flops = limits.seconds(0, self.flops, self.dtype)
+        return StepTime(
+            name=self.name,
+            generated=self.generated,
+            seconds=self.seconds,
+            spread=self.spread,
+            nbytes=self.nbytes,
+            flops=self.flops,
+            roof=None if limits.doubt else max(by_bytes, by_flops),
+            memory=by_bytes >= by_flops,
+        )
+
+    def outdoes(self, limits: Ceilings) -> bool:
+        """Did it do more than these limits allow, by more than a measurement may err?"""
+        share = self.under(limits).share
+        return share is not None and share > MOST_OF_A_ROOF
+
+
+def _roofs(steps: Sequence[Measured]) -> Mapping[str, Ceilings]:
+    """Limits for each device, which nothing that was measured exceeds.
+
+    Where a step does, the machine was busy when they were measured, so they are measured again;
+    what a step still does beyond a copy, the machine can do.
+    """
+    found: dict[str, Ceilings] = {}
+    for device in dict.fromkeys(step.device for step in steps):
+        limits = ceilings(device)
+        here = [step for step in steps if step.device == device]
+        if any(step.outdoes(limits) for step in here):
+            limits = ceilings(device, fresh=True)
+            for step in here:
+                if step.outdoes(limits):
+                    flop_rate = step.flops / step.seconds
+                    bandwidth = step.nbytes / step.seconds
+                    limits = limits.raised(step.nbytes, bandwidth, flop_rate, step.dtype)
+            if not limits.doubt:
+                keep(limits)
+        found[device] = limits
+    return found
 
 
 @dataclass(frozen=True)
 class Tick:
-    """One call of one step; the seconds of a GPU are asked for when it is done."""
+    """One call of one step, by when it `began` on the host; the seconds of a GPU are asked for when
+    it is done."""
 
     name: str
+    began: float
     seconds: Callable[[], float]
-    flops: int
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Every call of the steps of one part, in order; `gpu` says whose clock counts."""
+    """Every call of the steps of one part, in order; `gpu` says whose clock counts.
+
+    Calls that other threads make meanwhile are theirs.  (On a GPU autograd has a thread of its own
+    for backwards, so there all calls count.)
+    """
 
     gpu: bool
     ticks: list[Tick] = field(default_factory=list)
+    thread: int = field(default_factory=threading.get_ident)
+
+    @staticmethod
+    def of(part: CompiledPart) -> Clock:
+        """A clock for the device that a part runs on."""
+        gpu = any(b.device.startswith("cuda") for b in part.loops.buffers.values())
+        return Clock(gpu)
 
     def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function with a clock around it, which notes its call under `name`."""
-        flops_of = flop_registry.get(getattr(function, "overloadpacket", None))
         start = clock_of(self.gpu)
 
-        def timed(*args: Any, **kwargs: Any) -> Any:
+        def clocked_call(*args: Any, **kwargs: Any) -> Any:
+            if not self.gpu and threading.get_ident() != self.thread:
+                return function(*args, **kwargs)
+            began = time.perf_counter()
             stop = start()
             result = function(*args, **kwargs)
             seconds = stop()
-            flops = flops_of(*args, **kwargs, out_val=result) if flops_of else 0
-            self.ticks.append(Tick(name, seconds, flops))
+            self.ticks.append(Tick(name, began, seconds))
             return result
 
-        return timed
+        return clocked_call
 
 
 @contextmanager
-def clocked(part: CompiledPart) -> Iterator[Clock]:
-    """Clocks around everything that the part's host program calls, while the block runs."""
+def clocked(part: CompiledPart, clock: Clock) -> Iterator[None]:
+    """The clock around everything that the part's host program calls, while the block runs."""
     assert part.executable is not None, f"{part.name} has no running code"
     names: dict[str, Any] = part.executable.call.__globals__
-    clock = Clock(gpu=any(b.device.startswith("cuda") for b in part.loops.buffers.values()))
     wrapped: dict[str, Any] = {k.name: clock.around(k.name, names[k.name]) for k in part.kernels}
     for step in part.schedule.steps:
         if isinstance(step, ExternCall):
@@ -107,7 +234,7 @@ def clocked(part: CompiledPart) -> Iterator[Clock]:
     kept = {name: names[name] for name in wrapped}
     names.update(wrapped)
     try:
-        yield clock
+        yield
     finally:
         names.update(kept)
 
@@ -120,23 +247,28 @@ class _Space:
 
     def __getattr__(self, name: str) -> Any:
         real, whole = getattr(self._real, name), f"{self._name}.{name}"
-        if hasattr(real, "overloadpacket"):
-            return self._clock.around(whole, real)
-        return _Space(self._clock, whole, real)
+        is_overload = hasattr(real, "overloadpacket")
+        found = self._clock.around(whole, real) if is_overload else _Space(self._clock, whole, real)
+        self.__dict__[name] = found  # the next call need not ask
+        return found
 
 
-def _measured_graph(graph: CompiledGraph, clocks: Mapping[int, Clock]) -> CompiledGraph:
-    backward = graph.backward and _measured_part(graph.backward, clocks[id(graph.backward)])
-    return replace(
-        graph, forward=_measured_part(graph.forward, clocks[id(graph.forward)]), backward=backward
-    )
-
-
-def _measured_part(part: CompiledPart, clock: Clock) -> CompiledPart:
+def _timed(
+    part: CompiledPart,
+    steps: Mapping[int, Sequence[Measured]],
+    roofs: Mapping[str, Ceilings],
+) -> CompiledPart:
     """The part with a `StepTime` for each step of its schedule."""
+    found = steps.get(id(part), ())
+    times = tuple(step.under(roofs[step.device]) for step in found)
+    return replace(part, times=times)
+
+
+def _steps(part: CompiledPart, clock: Clock) -> Sequence[Measured]:
+    """What each step of the part's schedule took."""
     steps, ticks = part.schedule.steps, clock.ticks
     if not steps:
-        return part
+        return ()
     if not ticks or len(ticks) % len(steps):
         raise NotRunnable(
             f"the {part.name} of this compilation no longer runs: it was compiled again, or reset",
@@ -144,16 +276,15 @@ def _measured_part(part: CompiledPart, clock: Clock) -> CompiledPart:
         )
     names = {group.name: kernel.name
              for group, kernel in zip(part.schedule.groups, part.kernels, strict=True)}  # fmt: skip
-    times = tuple(
-        _step_time(step, names, part, ticks[position :: len(steps)])
+    return tuple(
+        _measured(step, names, part, ticks[position :: len(steps)])
         for position, step in enumerate(steps)
     )
-    return replace(part, times=times)
 
 
-def _step_time(
+def _measured(
     step: ScheduleStep, names: Mapping[str, str], part: CompiledPart, ticks: Sequence[Tick]
-) -> StepTime:
+) -> Measured:
     buffers = part.schedule.program.buffers
     if isinstance(step, ExternCall):
         cost, name, made = extern_cost(step, buffers), step.op, step.outputs
@@ -162,19 +293,14 @@ def _step_time(
     expected = call_higher_order.__name__ if name.startswith(PREFIX) else name
     assert {tick.name for tick in ticks} == {expected}, f"{name} was not called in its turn"
     timings = Timings({name: tuple(tick.seconds() for tick in ticks)})
-    flops = max(cost.flops, ticks[0].flops)
     outputs = [buffers[buffer] for buffer in made if buffer is not None]
-    device = outputs[0].device if outputs else "cpu"
-    dtype = str(outputs[0].dtype).removeprefix("torch.") if outputs else "float32"
-    limits = ceilings(device)
-    by_bytes = limits.seconds(cost.bytes, 0)
-    return StepTime(
+    return Measured(
         name=name,
         generated=not isinstance(step, ExternCall),
+        device=outputs[0].device if outputs else "cpu",
+        dtype=str(outputs[0].dtype).removeprefix("torch.") if outputs else "float32",
+        nbytes=cost.bytes,
+        flops=cost.flops,
         seconds=timings.median_ms(name) / 1e3,
         spread=timings.spread(name),
-        nbytes=cost.bytes,
-        flops=flops,
-        roof=limits.seconds(cost.bytes, flops, dtype),
-        memory=by_bytes >= limits.seconds(0, flops, dtype),
     )

@@ -1,7 +1,8 @@
 """What this machine is, and the fastest it can move and compute: the roofs of a roofline.
 
-Measured once, in a second or two, and kept in the user's cache directory: a file for each machine,
-device and number of threads.
+Measured until two sweeps agree, which takes some seconds, and kept in the user's cache directory: a
+file for each machine, device and number of threads.  A machine that others use may never agree with
+itself: then nothing is said of roofs, but why.
 
 Samuel Williams, Andrew Waterman, David Patterson: "Roofline: an insightful visual performance model
 for multicore architectures", 2009.
@@ -14,7 +15,8 @@ import math
 import time
 from bisect import bisect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +52,14 @@ EFFORTS = {
 FLOP_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 SECONDS_EACH = 0.08
 
+AGREE = 1.15
+"""Two sweeps agree if no rate of one is more than so many times the other's."""
+SWEEPS = 6
+"""After so many, the machine is too noisy."""
+STALE_AFTER = timedelta(days=30)
+PROBE = 1 << 20
+"""Bytes of the copy that tells whether what is on disk was measured on a busy machine."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -71,11 +81,15 @@ class Ceilings(Shown):
     bandwidth   (bytes moved by one copy, bytes per second), from small to large: what fits into a
                 cache moves faster
     flop_rates  dtype (`"float32"`) → floating-point operations per second of its matrix product
+    on          the day of the measurement, as `2026-11-23`
+    doubt       why these numbers are not to be used; "" if they are
     """
 
     machine: Machine
     bandwidth: tuple[tuple[int, float], ...]
     flop_rates: Mapping[str, float]
+    on: str = ""
+    doubt: str = ""
 
     def bytes_per_second(self, nbytes: int) -> float:
         """The bandwidth for work that moves this many bytes, between the sizes measured."""
@@ -96,6 +110,16 @@ class Ceilings(Shown):
         moving = nbytes / self.bytes_per_second(nbytes) if nbytes else 0.0
         return max(moving, flops / self.flops_per_second(dtype))
 
+    def raised(self, nbytes: int, bandwidth: float, flop_rate: float, dtype: str) -> Ceilings:
+        """With room for work that was seen to move and compute at these rates."""
+        rates = {**self.flop_rates, dtype: max(flop_rate, self.flops_per_second(dtype))}
+        if nbytes and bandwidth > self.bytes_per_second(nbytes):
+            others = ((size, rate) for size, rate in self.bandwidth if size != nbytes)
+            return replace(
+                self, bandwidth=_falling({**dict(others), nbytes: bandwidth}), flop_rates=rates
+            )
+        return replace(self, flop_rates=rates)
+
     def __repr__(self) -> str:
         memory, most = self.bandwidth[-1][1], self.flop_rates["float32"]
         return f"Ceilings({memory / 1e9:.0f} GB/s, {most / 1e9:.0f} GFLOP/s)"
@@ -106,6 +130,8 @@ class Ceilings(Shown):
                   for size, rate in self.bandwidth]  # fmt: skip
         lines += [f"  {name:>8} product  {rate / 1e9:8.1f} GFLOP/s"
                   for name, rate in self.flop_rates.items()]  # fmt: skip
+        said = (f"measured on {self.on}" if self.on else "", self.doubt)
+        lines += [f"  {sentence}" for sentence in said if sentence]
         return "\n".join(lines)
 
 
@@ -117,40 +143,100 @@ def machine(device: str = "cpu") -> Machine:
 
 
 def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
-    """This machine's limits, measured if nobody has yet (or if `fresh`: measured on a busy
-    machine they are too low)."""
-    here = machine(device)
-    path = _kept_at(here)
+    """This machine's limits: from disk if they still hold, else (or if `fresh`) measured.
+
+    They no longer hold after a month, or where a short copy is now faster than they allow: then
+    the machine was busy when they were measured.  With `doubt` in them they are not kept.
+    """
+    path = _kept_at(machine(device))
     if path is not None and path.exists() and not fresh:
         try:
-            return saving.load(path, Ceilings)
+            kept = saving.load(path, Ceilings)
+            if not _is_old(kept) and _copied(PROBE, device) < AGREE * kept.bytes_per_second(PROBE):
+                return kept
         except UnreadableFile:
             pass  # of another version, or damaged: as good as none
-    found = measured(here, device)
+    found = measured(device)
+    if not found.doubt:
+        keep(found)
+    return found
+
+
+def keep(found: Ceilings) -> None:
+    """Write limits to disk, where `ceilings` finds them."""
+    path = _kept_at(found.machine)
     if path is not None:
         try:
             saving.save(path, found)
         except CannotWrite:
             pass  # measured again next time
-    return found
 
 
-def measured(here: Machine, device: str) -> Ceilings:
-    """Copy arrays and multiply matrices for a moment each; the fastest counts."""
-    kind = torch.device(device).type
-    effort, gpu = EFFORTS[kind], kind == "cuda"
-    bandwidth = []
-    for nbytes in effort.copied:
-        source = torch.ones(nbytes // 8, dtype=torch.float32, device=device)
-        target = torch.empty_like(source)
-        took = _fastest(partial(target.copy_, source), effort.calls, gpu)
-        bandwidth.append((nbytes, nbytes / took))
-    flop_rates = {}
+def measured(device: str) -> Ceilings:
+    """Copy arrays and multiply matrices for a moment each, until the rates agree."""
+    rates, doubt = agreed(partial(_sweep, device))
+    bandwidth = {what: rate for what, rate in rates.items() if isinstance(what, int)}
+    flop_rates = {what: rate for what, rate in rates.items() if isinstance(what, str)}
+    today = f"{datetime.now():%Y-%m-%d}"
+    return Ceilings(machine(device), _falling(bandwidth), flop_rates, today, doubt)
+
+
+Rates = dict[int | str, float]
+"""Bytes copied → bytes per second; dtype → floating-point operations per second."""
+
+
+def agreed(sweep: Callable[[], Rates]) -> tuple[Rates, str]:
+    """The best of sweeps, made until one agrees with the best before it; else why not to trust it.
+
+    A rate is a limit, so the fastest counts; one that nobody reaches again may be a slip of the
+    clock, and one that keeps growing was measured on a machine that has other work.
+    """
+    best, apart, worst = sweep(), 1.0, ""
+    for _ in range(SWEEPS - 1):
+        new = sweep()
+        ratios = {what: max(new[what] / best[what], best[what] / new[what]) for what in best}
+        what = max(ratios, key=ratios.__getitem__)
+        apart, worst = ratios[what], f"copies of {_size(what)}" if isinstance(what, int) else what
+        best = {what: max(best[what], new[what]) for what in best}
+        if apart <= AGREE:
+            return best, ""
+    return best, (
+        f"this machine is too noisy to say what it can do: after {SWEEPS} measurements {worst} "
+        f"still differ {apart:.1f} times"
+    )
+
+
+def _sweep(device: str) -> Rates:
+    effort, gpu = EFFORTS[torch.device(device).type], device.startswith("cuda")
+    rates: Rates = {nbytes: _copied(nbytes, device) for nbytes in effort.copied}
     for dtype in FLOP_DTYPES:
         ways = _products(dtype, device, effort.matrix)
         took = min(_fastest(product, effort.calls, gpu) for product in ways)
-        flop_rates[str(dtype).removeprefix("torch.")] = 2 * effort.matrix**3 / took
-    return Ceilings(here, tuple(bandwidth), flop_rates)
+        rates[str(dtype).removeprefix("torch.")] = 2 * effort.matrix**3 / took
+    return rates
+
+
+def _copied(nbytes: int, device: str) -> float:
+    """Bytes per second, read and written, of a copy."""
+    source = torch.ones(nbytes // 8, dtype=torch.float32, device=device)
+    target = torch.empty_like(source)
+    gpu = device.startswith("cuda")
+    calls = EFFORTS["cuda" if gpu else "cpu"].calls
+    return nbytes / _fastest(partial(target.copy_, source), calls, gpu)
+
+
+def _falling(rates: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
+    """By size, none below that of a larger copy: what is small could be done in one of its parts,
+    but for the time that a call takes, which is no limit of the memory."""
+    found, highest = [], 0.0
+    for nbytes in sorted(rates, reverse=True):
+        highest = max(highest, rates[nbytes])
+        found.append((nbytes, highest))
+    return tuple(reversed(found))
+
+
+def _is_old(kept: Ceilings) -> bool:
+    return not kept.on or datetime.now() - datetime.fromisoformat(kept.on) > STALE_AFTER
 
 
 def _products(dtype: torch.dtype, device: str, size: int) -> list[Callable[[], object]]:

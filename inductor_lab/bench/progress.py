@@ -18,7 +18,7 @@ class Progress:
         """Between two steps, and between two rounds of timing."""
 
     def finished(self, result: Any) -> None:
-        """Nothing follows; `result` may be a part only, if a person pressed Ctrl-C."""
+        """Nothing follows; `result` may be a part only, if a user pressed Ctrl-C."""
 
 
 class TerminalProgress(Progress):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from inductor_lab import saving
-from inductor_lab.bench.machine import Ceilings, Machine, ceilings
+from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
 from inductor_lab.display import Shown, Svg, benchmark_svg, write_benchmark
-
-if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
+from inductor_lab.records import Record
 
 OURS = "inductor_lab"
 STOCK = "inductor"
+APART = 1.5
+"""Times of one call that differ by more were taken on two machines, so to speak."""
 MOST_KERNELS = 20
 """Those that take longest stand in the table; the others in one row."""
 
@@ -137,8 +137,10 @@ class BenchResult(Measured):
     work        what was timed: `"f(x: f32[1000])"`, with `"and its gradient"` where that is so
     contenders  the first one is what the others are compared with
     timings     of those that ran; rounds in which all took part
-    complete    False if a person stopped it
-    steps       each kernel and library call of ours, timed alone; see `lab.bench.ceilings`
+    complete    False if a user stopped it
+    steps       each kernel and library call of ours, timed in the running program, under the roofs
+                of `limits` (`lab.bench.ceilings`)
+    unsure      why there are no steps, or no roofs
     """
 
     title: str
@@ -149,13 +151,25 @@ class BenchResult(Measured):
     complete: bool = True
     steps: tuple[StepTime, ...] = ()
     limits: Ceilings | None = None
+    unsure: str = ""
 
-    def with_steps(self, measured: Compilation) -> BenchResult:
-        """The same with the kernels of a compilation, which was measured on this machine."""
-        buffers = [b for part in measured.parts for b in part.loops.buffers.values()]
-        device = max((buffer.device for buffer in buffers), default="cpu")  # cuda, if any
+    def with_steps(self, measured: Record, limits: Mapping[str, Ceilings]) -> BenchResult:
+        """The same with the kernels of a compilation, measured under these limits by device.
+
+        Without them if a call took another time then than in turns with the others: the two tables
+        would contradict each other.
+        """
+        calls = [s for name, s in self.timings.seconds.items() if name.startswith(OURS)]
+        usual = [statistics.median(seconds) for seconds in calls]
+        if usual and not any(1 / APART < measured.call_seconds / call < APART for call in usual):
+            took, call = duration(measured.call_seconds), duration(usual[0])
+            return replace(self, unsure=(
+                f"Kernels are left out: the call took {took} while they were timed and {call} "
+                "in turns with the others, so this machine has other work."))  # fmt: skip
         steps = tuple(step for part in measured.parts for step in part.times)
-        return replace(self, steps=steps, limits=ceilings(device))
+        shown = limits[max(limits)] if limits else None  # cuda's, if any
+        doubt = f"No shares of the roof: {shown.doubt}." if shown and shown.doubt else ""
+        return replace(self, steps=steps, limits=shown, unsure=doubt)
 
     @property
     def base(self) -> str:
@@ -212,6 +226,8 @@ class BenchResult(Measured):
         for name in names:
             if name.startswith(OURS) and STOCK in self.timings.seconds and self.timed:
                 yield f"{name}: {self.verdict(name, STOCK)}"
+        if self.unsure:
+            yield self.unsure
         if self.timed:
             yield (f"{self.work}, in turns, {self.timings.rounds} rounds; results were compared "
                    "first; medians, spread is half the distance of the quartiles.")  # fmt: skip
@@ -310,8 +326,8 @@ def roofline_table(steps: tuple[StepTime, ...]) -> Table:
             f"{step.nbytes / 1e6:,.3f} MB",
             f"{step.bandwidth / 1e9:.3g}",
             f"{step.flop_rate / 1e9:.3g}",
-            _percent(step.share),
-            "memory" if step.memory else "arithmetic",
+            step.share_text,
+            "" if step.roof is None else "memory" if step.memory else "arithmetic",
         )
         for number, step in order[:MOST_KERNELS]
     ]
@@ -349,5 +365,5 @@ def _markdown_row(cells: tuple[str, ...] | list[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A person's names may hold what Markdown and HTML take for their own."""
+    """A user's names may hold what Markdown and HTML take for their own."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

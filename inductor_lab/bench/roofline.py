@@ -12,7 +12,8 @@ class StepTime:
     name      of the kernel's group, or the library's op
     seconds   the middle of all rounds, with the call itself; `spread` as in `Timings`
     nbytes    read and written; `flops` are 0 where nobody knows them
-    roof      the least seconds that so many bytes and flops can take on this machine
+    roof      the least seconds that so many bytes and flops can take on this machine; None where
+              the machine is too noisy to know
     memory    True if the bytes set the roof, False if the flops do
     """
 
@@ -22,7 +23,7 @@ class StepTime:
     spread: float
     nbytes: int
     flops: int
-    roof: float
+    roof: float | None
     memory: bool
 
     @property
@@ -36,15 +37,21 @@ class StepTime:
         return self.flops / self.seconds
 
     @property
-    def share(self) -> float:
+    def share(self) -> float | None:
         """How much of the roof it reaches: 1 is as fast as the machine can."""
-        return self.roof / self.seconds
+        return None if self.roof is None else self.roof / self.seconds
+
+    @property
+    def share_text(self) -> str:
+        """`93 %`; empty where the roof is not known."""
+        return "" if self.share is None else f"{100 * self.share:.0f} %"
 
     def __str__(self) -> str:
         kind = "memory" if self.memory else "arithmetic"
+        of_roof = f", {self.share_text} of the {kind} roof" if self.share_text else ""
         return (
             f"{duration(self.seconds)}, {self.bandwidth / 1e9:.3g} GB/s, "
-            f"{self.flop_rate / 1e9:.3g} GFLOP/s, {self.share:.0%} of the {kind} roof"
+            f"{self.flop_rate / 1e9:.3g} GFLOP/s{of_roof}"
         )
 
 

@@ -69,19 +69,17 @@ class Timings:
         return found[cut], found[-1 - cut]
 
     def verdict(self, name: str, base: str) -> str:
-        """`1.9x faster than eager, spread 3 %`; `too noisy to tell` where the rounds disagree."""
+        """`1.9 to 2.3x faster than eager`: the interval in which the true ratio lies; `too noisy to
+        tell` where the rounds disagree."""
         if self.rounds < FEWEST_ROUNDS:
             return f"too few rounds to tell: {self.rounds}"
-        found = self.speedups(name, base)
         low, high = self.interval(name, base)
-        middle = statistics.median(found)
-        spread = f"spread {_half_quartiles(found) / middle:.0%}".replace("%", " %")
         if low > 1 / SAME and high < SAME:
-            return f"as fast as {base}, {spread}"
+            return f"as fast as {base}, {low:.2f} to {high:.2f}x"
         if low > 1:
-            return f"{middle:.2g}x faster than {base}, {spread}"
+            return f"{_range(low, high)} faster than {base}"
         if high < 1:
-            return f"{1 / middle:.2g}x slower than {base}, {spread}"
+            return f"{_range(1 / high, 1 / low)} slower than {base}"
         return f"too noisy to tell: {low:.2f}x to {high:.2f}x of {base}'s speed"
 
     def __str__(self) -> str:
@@ -184,6 +182,22 @@ def _start_on_gpu() -> Callable[[], Callable[[], float]]:
         return seconds
 
     return stop
+
+
+def _range(low: float, high: float) -> str:
+    """`1.9 to 2.3x`, `2x`; never `1x`, which is no difference.
+
+    >>> _range(1.92, 2.31), _range(2.0, 2.01), _range(1.001, 1.06), _range(12.3, 104.9)
+    ('1.9 to 2.3x', '2x', 'up to 1.06x', '12 to 105x')
+    """
+    texts = dict.fromkeys((_times(low), _times(high)))
+    return f"up to {_times(high)}x" if _times(low) == "1" else f"{' to '.join(texts)}x"
+
+
+def _times(ratio: float) -> str:
+    digits = 0 if ratio >= 10 else 1 if ratio >= 1.2 else 2
+    text = f"{ratio:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits else text
 
 
 def _half_quartiles(samples: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,9 @@ class Event:
 
     @property
     def compile_id(self) -> str:
-        frame = self.metadata.get("frame_id")
-        return "" if frame is None else f"{frame}/{self.metadata.get('frame_compile_id')}"
+        frame, autograd = (self.metadata.get(f"{of}_id") for of in ("frame", "compiled_autograd"))
+        outer = "" if autograd is None else f"!{autograd}/"
+        return "" if frame is None else f"{outer}{frame}/{self.metadata.get('frame_compile_id')}"
 
     def is_artifact(self, name: str) -> bool:
         return bool(self.metadata.get("artifact", {}).get("name") == name)
@@ -85,9 +86,11 @@ def seconds_by_phase(found: Iterable[Phase]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads the entries that name places; `files` are the paths that shortened ones may mean."""
+    """Reads the entries that name places; `files` are the paths that shortened ones may mean, and
+    `file_of` gives the path behind a number in the log."""
 
     files: set[str]
+    file_of: Callable[[int], str] = traced_file
 
     def guards(self, log: Iterable[Event]) -> Iterator[Guard]:
         """Guards on values (from the printed guard tree), then guards on symbolic sizes."""
@@ -102,7 +105,7 @@ class Reader:
                 yield from self._tree(event)
             for kind in ("guard_added", "guard_added_fast"):
                 if kind in event.metadata:
-                    yield _shape_guard(event, event.metadata[kind], sources)
+                    yield self._shape_guard(event, event.metadata[kind], sources)
 
     def _tree(self, event: Event) -> Iterator[Guard]:
         source = ""
@@ -152,14 +155,14 @@ class Reader:
                         hint=str(entry.get("val", "unknown")),
                         range=entry.get("vr", ""),
                         source=entry.get("source", "data"),
-                        span=_logged_span(entry.get("user_stack")),
+                        span=self._logged_span(entry.get("user_stack")),
                         compile_id=event.compile_id,
                     )
 
     def recompiles(self, log: Iterable[Event]) -> Iterator[Recompile]:
         """The guards that failed, one for each compilation whose code could not be used.
 
-        Code that another `lab.inspect` of the same function left is no reason of the person's.
+        Code that another `lab.inspect` of the same function left is no reason of the user's.
         """
         for event in log:
             if event.is_artifact("recompile_reasons"):
@@ -168,6 +171,26 @@ class Reader:
                     code, _, comment = text.partition("\n")[0].partition("  # ")
                     span = self._span(f"# {comment}") if comment else None
                     yield Recompile(event.compile_id, failed, code.strip(), span)
+
+    def _shape_guard(
+        self, event: Event, entry: Mapping[str, Any], sources: Mapping[str, str]
+    ) -> Guard:
+        expression = str(entry.get("expr", ""))
+        names = sorted(set(re.findall(r"[a-z]\w*", expression)) & sources.keys())
+        for name in names:
+            expression = re.sub(rf"\b{name}\b", sources[name], expression)
+        about = ", ".join(sources[name] for name in names)
+        span = self._logged_span(entry.get("user_stack"))
+        return Guard("SHAPE", expression, about, span, event.compile_id)
+
+    def _logged_span(self, stack: list[dict[str, Any]] | None) -> Span | None:
+        """The innermost frame of a logged stack; its `filename` is a number in torch's table."""
+        frames = [f for f in stack or [] if outside_torch(self.file_of(f["filename"]))]
+        if not frames:
+            return None
+        frame = frames[-1]
+        file = shown_file(self.file_of(frame["filename"]))
+        return Span(file, frame["line"], function=frame["name"], code=frame.get("loc") or "")
 
 
 def _is_a_guard(reason: str) -> bool:
@@ -179,27 +202,6 @@ def _reasons(payload: Any) -> list[str]:
         return [str(reason) for reason in payload]
     text = str(payload)
     return [str(r) for r in json.loads(text)] if text.startswith("[") else [text]
-
-
-def _shape_guard(event: Event, entry: Mapping[str, Any], sources: Mapping[str, str]) -> Guard:
-    expression = str(entry.get("expr", ""))
-    names = sorted(set(re.findall(r"[a-z]\w*", expression)) & sources.keys())
-    for name in names:
-        expression = re.sub(rf"\b{name}\b", sources[name], expression)
-    about = ", ".join(sources[name] for name in names)
-    return Guard(
-        "SHAPE", expression, about, _logged_span(entry.get("user_stack")), event.compile_id
-    )
-
-
-def _logged_span(stack: list[dict[str, Any]] | None) -> Span | None:
-    """The innermost frame of a logged stack; its `filename` is a number in torch's table."""
-    frames = [f for f in stack or [] if outside_torch(traced_file(f["filename"]))]
-    if not frames:
-        return None
-    frame = frames[-1]
-    file = shown_file(traced_file(frame["filename"]))
-    return Span(file, frame["line"], function=frame["name"], code=frame.get("loc") or "")
 
 
 def _graph_break(event: Event) -> GraphBreak:

@@ -16,7 +16,7 @@ from inductor_lab.errors import NotRunnable
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in the person's code.  Lines and columns count from 1; `column` 0 means unknown.
+    """A place in the user's code.  Lines and columns count from 1; `column` 0 means unknown.
 
     `file` is a path, or a cell (`"cell 3"`); `code` is the text of the line(s) it covers.
     """
@@ -51,7 +51,8 @@ class TensorFacts:
 @dataclass(frozen=True, slots=True)
 class FxNode:
     """One node.  `came_from` names its ancestors in the graph before this one on the way
-    (forward/backward → joint → captured)."""
+    (forward/backward → joint → captured).  `given` is what the user calls an input: `x`, or
+    `h.0.attn.weight` for a parameter."""
 
     name: str
     op: str
@@ -63,6 +64,7 @@ class FxNode:
     module_path: str = ""
     came_from: tuple[str, ...] = ()
     is_backward: bool = False
+    given: str = ""
 
 
 @dataclass(frozen=True, eq=False)

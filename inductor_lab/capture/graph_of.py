@@ -56,11 +56,12 @@ def _fx_node(
         module_path=module_path(node),
         came_from=ancestors.get(node.name, ()),
         is_backward=is_backward(node),
+        given=given_name(node) if is_input else "",
     )
 
 
 def _callee(node: torch.fx.Node) -> str:
-    """What the person's code calls here: `"sin"` for `torch.sin(x)`, `"pow"` for `x ** 2`."""
+    """What the user's code calls here: `"sin"` for `torch.sin(x)`, `"pow"` for `x ** 2`."""
     stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack")
     target = stack[-1][1] if stack else node.target
     return target if isinstance(target, str) else getattr(target, "__name__", "")
@@ -88,6 +89,15 @@ def tensor_facts(value: Any) -> TensorFacts | None:
     )
 
 
+def given_name(node: torch.fx.Node) -> str:
+    """What the user calls an input that Dynamo found: `h.0.attn.weight` for
+    `L['self']._modules['h']._modules['0'].attn._parameters['weight']`."""
+    source = getattr(node.meta.get("grapharg"), "source", None)
+    name = getattr(source, "name", "")
+    path = name() if callable(name) else name
+    return _dotted(_FIRST_NAME.sub(r"\1", path)).removeprefix("self.")
+
+
 def module_path(node: torch.fx.Node) -> str:
     """The layer a node belongs to, such as `encoder.layer.3.attention`; "" outside of modules."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
@@ -98,8 +108,13 @@ def module_path(node: torch.fx.Node) -> str:
     if first:
         rest = path[first.end() :].lstrip(".")
         path = rest if path.startswith("L") else f"{first[1]}.{rest}".rstrip(".")
+    return _dotted(path)
+
+
+def _dotted(path: str) -> str:
+    """`net._modules['0']._parameters['weight']` → `net.0.weight`."""
     path = _ITEM.sub(r".\1", path)
-    return re.sub(r"\b_modules\.|\.?__wrapped__", "", path).strip(".")
+    return re.sub(r"\b_(modules|parameters|buffers)\.|\.?__wrapped__", "", path).strip(".")
 
 
 def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tuple[str, ...]]:

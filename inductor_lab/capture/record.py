@@ -12,7 +12,7 @@ from __future__ import annotations
 import dis
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -39,6 +39,11 @@ class Record:
         """When Dynamo did what, in seconds since 1970."""
         return tuple(events.phases(self.events))
 
+    def graph_so_far(self) -> tuple[str, ...]:
+        """Lines of the graph that Dynamo was building last."""
+        runs = self.steps.finished()
+        return tuple(line for step in runs[-1].instructions for line in step.added) if runs else ()
+
     def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
         """Everything heard, beside the graphs that the backend was given (in that order)."""
         files = {code.co_filename for _, code, _ in self.bytecode}
@@ -64,39 +69,39 @@ def _bytecode(compile_id: str, original: CodeType, rewritten: CodeType) -> Bytec
 class _Listener(logging.Handler):
     """Keeps the structured records of one thread."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
         super().__init__(logging.DEBUG)
-        self.record = record
+        self.record, self.wanted = record, wanted
         self.thread_id = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
         metadata: dict[str, Any] = getattr(record, "metadata", None) or {}
-        if record.thread in (None, self.thread_id) and events.is_wanted(metadata):
+        if record.thread in (None, self.thread_id) and self.wanted(metadata):
             payload = getattr(record, "payload", None)
             self.record.events.append(events.Event(metadata, payload))
 
 
 @contextmanager
-def recording() -> Iterator[Record]:
-    """Record every compilation of this thread inside the block; may be nested.
+def recording(
+    wanted: Callable[[Mapping[str, Any]], bool] = events.is_wanted,
+) -> Iterator[Record]:
+    """Record every compilation of this thread inside the block; may be nested, and other threads
+    may record theirs meanwhile.  `wanted` chooses entries by their metadata.
 
-    The logger's handlers and level are put back afterwards, also if the person has tracing on.
+    Once the last one is done, the logger is as it was, also if the user has tracing on.
     """
-    record = Record()
-    listener = _Listener(record)
-    logger = torch_api.TRACE_LOGGER
-    level, handlers = logger.level, list(logger.handlers)
+    record, thread = Record(), threading.get_ident()
 
     def keep_bytecode(original: CodeType, rewritten: CodeType) -> None:
-        record.bytecode.append((torch_api.compile_id(), original, rewritten))
+        if threading.get_ident() == thread:
+            record.bytecode.append((torch_api.compile_id(), original, rewritten))
 
     hook = torch_api.on_bytecode(keep_bytecode)
-    logger.addHandler(listener)
-    logger.setLevel(logging.DEBUG)
     try:
-        with torch_api.watched_instructions(record.steps.tell):
+        with (
+            torch_api.traces_to(_Listener(record, wanted)),
+            torch_api.watched_instructions(record.steps.tell),
+        ):
             yield record
     finally:
         hook.remove()
-        logger.setLevel(level)
-        logger.handlers[:] = handlers

@@ -33,7 +33,7 @@ class Guard:
     kind     Dynamo's type of guard (`TENSOR_MATCH`, `EQUALS_MATCH`, `SHAPE`)
     code     the condition
     source   what it is about (`L['x']` is the local x, `G['K']` the global K); "" for torch's state
-    span     the person's line that made Dynamo ask, if there is one
+    span     the user's line that made Dynamo ask, if there is one
     """
 
     kind: str
@@ -182,11 +182,12 @@ class Capture(Shown):
 
     def __str__(self) -> str:
         about_code = [g for g in self.guards if (g.source or g.span) and g.kind not in _ROUTINE]
+        guards = f"guards ({len(about_code)} of {len(self.guards)} are about the user's code)"
         sections = {
             "graph breaks": self.breaks,
             "recompiles": self.recompiles,
             "symbols": self.symbols,
-            "guards": about_code,
+            guards: about_code,
             "graphs": self.graphs,
         }
         return "\n".join(

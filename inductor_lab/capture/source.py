@@ -1,16 +1,22 @@
-"""The text of the person's function, with its line numbers."""
+"""The text of the user's function, with its line numbers."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import linecache
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
 
-from inductor_lab.capture.span import shown_file
+from inductor_lab.capture.span import outside_torch, shown_file
+
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,25 @@ def function_source(fn: Callable[..., Any]) -> SourceFile:
     except (OSError, TypeError):
         return SourceFile("", 1, "")
     return SourceFile(shown_file(file), max(first, 1), "".join(lines))
+
+
+def calling_line() -> SourceFile:
+    """The line outside of torch and of us that this call came from."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if outside_torch(file) and not file.startswith(_OURS) and "contextlib" not in file:
+            text = linecache.getline(file, frame.f_lineno)
+            return SourceFile(shown_file(file), frame.f_lineno, text)
+        frame = frame.f_back
+    return SourceFile("", 1, "")
+
+
+def source_of_call(fn: Callable[..., Any]) -> SourceFile:
+    """`function_source`; for a function or module of torch's own (`nn.Sequential`), the line that
+    calls it."""
+    file = getattr(getattr(_innermost(fn), "__code__", None), "co_filename", "")
+    return function_source(fn) if outside_torch(file) else calling_line()
 
 
 def _innermost(fn: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where in the person's code: spans read from the stack traces that FX nodes carry."""
+"""Where in the user's code: spans read from the stack traces that FX nodes carry."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<functi
 _CARETS = re.compile(r"^\s*[~^]+\s*$")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
+_TORCH_ELSEWHERE = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 
 def shown_file(file: str) -> str:
-    """How a file is named to a person: `cell 3`, a path relative to where they are, or the path."""
+    """How a file is named to a user: `cell 3`, a path relative to where they are (the notebook's
+    folder; at most two folders up, and not up to the root), or the path."""
     cell = _cell_name(file)
     if cell:
         return cell
     if file.startswith("<") or not os.path.isabs(file):
         return file
-    relative = os.path.relpath(file)
-    return file if relative.startswith("..") else relative
+    relative, here = os.path.relpath(file), os.getcwd().split(os.sep)
+    above = relative.split(os.sep).count("..")
+    return relative if above <= 2 and above < len(here) - 1 else file
 
 
 def _cell_name(file: str) -> str:
@@ -43,8 +46,8 @@ def _cell_name(file: str) -> str:
 
 
 def outside_torch(file: str) -> bool:
-    """Is this file somebody's own code, and not torch's?"""
-    return not file.startswith(_TORCH_FOLDER)
+    """Is this file somebody's own code, and not torch's (here, or where a log was written)?"""
+    return not file.startswith(_TORCH_FOLDER) and not _TORCH_ELSEWHERE.search(file)
 
 
 def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:
@@ -60,7 +63,7 @@ def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:
 def innermost(stack_trace: str, callee: str = "") -> Span | None:
     """The deepest frame outside of torch itself; the deepest of all if there is no other.
 
-    `callee` is what the op is called in the person's code (`"sin"`): it tells where the expression
+    `callee` is what the op is called in the user's code (`"sin"`): it tells where the expression
     is, and where it ends (`end_column` 0: unknown).
     """
     frames = _frames(stack_trace, True) or _frames(stack_trace, False)
@@ -106,6 +109,6 @@ def _span(frame: re.Match[str], below: list[str]) -> Span:
 
 
 def code_line(stack_trace: str) -> str:
-    """`y = torch.erfinv(x)        cell 3:2`: the person's own line with its place, for errors."""
+    """`y = torch.erfinv(x)        cell 3:2`: the user's own line with its place, for errors."""
     span = innermost(stack_trace)
     return f"{span.code}        {span}" if span else ""

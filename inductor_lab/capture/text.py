@@ -1,6 +1,6 @@
 """FX graphs as runnable Python text.
 
-One line a node, typed, each run of lines headed by the person's line it came from:
+One line a node, typed, each run of lines headed by the user's line it came from:
 
     # cell 3:2  y = x.sin()
     sin: "f32[3, 4]" = torch.ops.aten.sin.default(x)

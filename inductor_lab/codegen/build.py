@@ -38,11 +38,11 @@ def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
     return tidy(_Builder(group, buffers, cut=False).tree())
 
 
-def full_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+def full_tree(group: Group, buffers: Mapping[str, Buffer], *, cut: bool = True) -> tuple[Stmt, ...]:
     """The same tree for C++: with a temp for every single operation, for passes that compare
     values, and with loops cut so that nothing divides their positions (Triton has one index for all
     axes anyhow)."""
-    return _Builder(group, buffers, cut=True).tree()
+    return _Builder(group, buffers, cut=cut).tree()
 
 
 class _Builder:

@@ -23,27 +23,24 @@ Inductor: `CppScheduling` has none; `codegen/triton_combo_kernel.py` for GPUs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import torch
 
 from inductor_lab.codegen.build import full_tree
 from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_statements import STATUS, Statements
+from inductor_lab.codegen.cpp_statements import STATUS, Printer
 from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan, team_plan_of
+from inductor_lab.codegen.cpu.passes import cpu_tree
+from inductor_lab.codegen.cpu.plan import GRAIN
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, heading, merged
-from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.parameters import kernel_parameters, with_lengths
 from inductor_lab.codegen.tidy import tidy
-from inductor_lab.codegen.tree import Stmt
 from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.index import Size
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
-
-Printer = Callable[[tuple[Stmt, ...], tuple[Stmt, ...], Writer, CpuPlan], Statements]
-"""How the statements of a tree, which is given in full and tidy, are printed."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +65,14 @@ def combo_kernel(
     buffers: Mapping[str, Buffer],
     name: str,
     table: Mapping[str, str],
-    printer_of: Printer,
+    off: Set[str],
+    check_bounds: bool = False,
 ) -> Kernel:
     """The C++ function of a combo, after the functions of its parts."""
-    fulls = [full_tree(part, buffers) for part in group.combined]
-    trees = [tidy(full) for full in fulls]
-    tree = tuple(stmt for tree in trees for stmt in tree)
-    parameters = kernel_parameters(tree, buffers)
-    parts = [
-        _part(full, tree, buffers, table, printer_of, part.origins)
-        for full, tree, part in zip(fulls, trees, group.combined, strict=True)
-    ]
+    trees = (tidy(full_tree(part, buffers)) for part in group.combined)
+    parameters = kernel_parameters(tuple(stmt for tree in trees for stmt in tree), buffers)
+    parameters = with_lengths(parameters, check_bounds)
+    parts = [_part(part, buffers, table, off, check_bounds) for part in group.combined]
     names: dict[tuple[str, ...], str] = {}
     lines: list[Line] = []
     for part in parts:
@@ -92,22 +86,20 @@ def combo_kernel(
 
 
 def _part(
-    full: tuple[Stmt, ...],
-    tree: tuple[Stmt, ...],
+    group: Group,
     buffers: Mapping[str, Buffer],
     table: Mapping[str, str],
-    printer_of: Printer,
-    origins: Origins,
+    off: Set[str],
+    check_bounds: bool,
 ) -> Part:
-    parameters = kernel_parameters(tree, buffers)
-    plan = team_plan_of(tree)
-    printer = printer_of(full, tree, Writer(parameters, table), plan)
+    made = cpu_tree(group, buffers, off=off, team=True)
+    printer = Printer(made.tree, Writer(made.parameters, table))
     printer.depth = 1
     printer.whole()
-    shared = plan.threads > 0
-    return Part(
-        tuple(printer.lines), parameters, plan.work, shared, printer.checked, origins
-    )
+    plan = made.plan
+    shared, lines = plan.threads > 0, tuple(printer.lines)
+    parameters = with_lengths(made.parameters, check_bounds)
+    return Part(lines, parameters, plan.work, shared, printer.checked, group.origins)
 
 
 def _function(name: str, alike: list[Part]) -> Iterator[Line]:
@@ -193,7 +185,9 @@ def declared(parameter: Parameter) -> str:
     """
     if parameter.dtype is None:
         return f"int64_t {parameter.name}"
+    element = CTYPES[parameter.dtype]
     if parameter.role == "in":
         dtype = torch.uint8 if parameter.dtype is torch.bool else parameter.dtype
-        return f"const {CTYPES[dtype]}* {parameter.name}"
-    return f"{CTYPES[parameter.dtype]}* {parameter.name}"
+        element = f"const {CTYPES[dtype]}"
+    pointer = f"lab_checked<{element}>" if parameter.checked else f"{element}*"
+    return f"{pointer} {parameter.name}"

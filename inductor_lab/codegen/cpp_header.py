@@ -21,6 +21,7 @@ HEADERS = (
     "lab_special.h",
     "lab_random.h",
     "lab_integers.h",
+    "lab_checked.h",
 )
 """In an order in which each uses only what came before it."""
 DOUBLE = "<double>"

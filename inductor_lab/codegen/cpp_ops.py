@@ -149,16 +149,24 @@ def const_text(const: Const) -> str:
 
 
 def _integer_text(number: int, dtype: torch.dtype) -> str:
-    """Plain where an int holds it: the operators and templates it meets bring the wider type."""
-    if number == -(2**63):
-        return "INT64_MIN"
+    """Plain where an int holds it: the operators and templates it meets bring the wider type.
+
+    Never of a wider type than its own, in which a formula would not wrap around.
+    """
+    for bits in (32, 64):
+        if number == -(2 ** (bits - 1)) and dtype.itemsize * 8 == bits:
+            return f"INT{bits}_MIN"
     if abs(number) < 2**31:
         return str(number) if number >= 0 else f"({number})"
-    return f"{'UINT64_C' if dtype is torch.uint64 else 'INT64_C'}({number})"
+    return f"{_WIDE.get(dtype, 'INT64_C')}({number})"
+
+
+_WIDE = {torch.uint32: "UINT32_C", torch.uint64: "UINT64_C"}
+"""The macro for a literal that no int holds; int64's otherwise."""
 
 
 def size_text(size: Size, symbols: Mapping[sympy.Expr, str]) -> str:
-    """A size as a C++ expression over the kernel's symbol parameters."""
+    """A size as a C++ expression over the kernel's parameters (see `ir.index.given_of`)."""
     if isinstance(size, int):
         return str(size)
     if size in symbols:
@@ -169,39 +177,12 @@ def size_text(size: Size, symbols: Mapping[sympy.Expr, str]) -> str:
         case sympy.Add():
             return "(" + " + ".join(size_text(a, symbols) for a in size.args) + ")"
         case sympy.Mul():
-            above, below = size.as_numer_denom()
-            if below != 1:
-                return f"({size_text(above, symbols)} / {size_text(below, symbols)})"
             return "(" + " * ".join(size_text(a, symbols) for a in size.args) + ")"
-        case sympy.Pow(args=(base, sympy.Integer() as exponent)) if exponent > 0:
+        case sympy.Pow(args=(base, sympy.Integer() as exponent)):
             return "(" + " * ".join([size_text(base, symbols)] * int(exponent)) + ")"
-    if type(size).__name__ in ("Max", "Min"):  # sympy's, or torch's own classes of these names
-        return _extreme(size, symbols)
-    return _division(size, symbols)
-
-
-def _extreme(size: sympy.Expr, symbols: Mapping[sympy.Expr, str]) -> str:
+    # sympy's Max or Min, or torch's own classes of these names
     sign = ">" if type(size).__name__ == "Max" else "<"
-    texts = [size_text(a, symbols) for a in size.args]
-    total = texts[0]
-    for text in texts[1:]:
+    total, *texts = (size_text(a, symbols) for a in size.args)
+    for text in texts:
         total = f"({total} {sign} {text} ? {total} : {text})"
     return total
-
-
-def _division(size: sympy.Expr, symbols: Mapping[sympy.Expr, str]) -> str:
-    """The divisions of torch's own sympy functions, met by their class names."""
-    kind = type(size).__name__
-    texts = [size_text(a, symbols) for a in size.args]
-    if kind in ("FloorDiv", "CleanDiv", "IntTrueDiv"):
-        return f"lab_floordiv<int64_t>({texts[0]}, {texts[1]})"
-    if kind in ("Mod", "PythonMod"):
-        return f"lab_remainder<int64_t>({texts[0]}, {texts[1]})"
-    if kind == "CeilDiv":
-        return f"(({texts[0]} + {texts[1]} - 1) / {texts[1]})"
-    if kind == "ModularIndexing":
-        return f"(({texts[0]} / {texts[1]}) % {texts[2]})"
-    if kind == "floor" and size.args[0].as_numer_denom()[1] != 1:
-        above, below = size.args[0].as_numer_denom()
-        return f"lab_floordiv<int64_t>({size_text(above, symbols)}, {size_text(below, symbols)})"
-    raise AssertionError(f"a size of kind {kind} has no C++ text: {size}")

@@ -1,25 +1,45 @@
 """Statements of a loop tree as lines of C++.
 
-What is common to both ways of running a reduction: rows (`cpp_rows.py`) and columns
-(`cpp_columns.py`).
+Each statement is one way of writing; what a loop does a block at a time, in lanes or in threads is
+in the tree by then (`codegen/cpu/`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-import torch
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu_plan import GRAIN, CpuPlan
+from inductor_lab.codegen.cpu.checks import atoms_in
 from inductor_lab.codegen.kernel import Line
-from inductor_lab.codegen.tidy import expressions, places, walk
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
-from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Size
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Address,
+    Assign,
+    Bound,
+    Call,
+    Check,
+    Held,
+    How,
+    If,
+    Init,
+    Least,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Share,
+    Stmt,
+    Store,
+    Tree,
+    When,
+    Whole,
+    best_of,
+)
+from inductor_lab.codegen.visit import walk
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
+from inductor_lab.ir.index import ZERO, Gathered, Index, Size, is_int
 from inductor_lab.ir.ops import POSITIONS
 
 STATUS = "bad"
@@ -27,77 +47,35 @@ OUTSIDE, BY_ZERO = 1, 2
 """The kernel's result: OUTSIDE if an index that it loaded was out of range, BY_ZERO if it divided
 integers by zero, both, or 0."""
 
-
-@dataclass(frozen=True, slots=True)
-class Accumulator:
-    """One running reduction.  `best` is the value that goes with the position of an argmax."""
-
-    name: str
-    kind: str
-    dtype: torch.dtype
-    origins: Origins
-
-    @property
-    def is_arg(self) -> bool:
-        return self.kind in POSITIONS
-
-    @property
-    def best(self) -> str:
-        return f"best_{self.name}"
-
-    @property
-    def ctype(self) -> str:
-        return "int64_t" if self.is_arg else CTYPES[self.dtype]
-
-    @property
-    def sums_floats(self) -> bool:
-        return self.kind == "sum" and self.dtype.is_floating_point
-
-    @property
-    def neutral(self) -> str:
-        """Where the running value starts; for argmax that of `best`."""
-        plain = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
-        end = "lab_highest" if "min" in self.kind else "lab_lowest"
-        return plain.get(self.kind) or f"{end}<{CTYPES[self.dtype]}>()"
-
-    def combined(self, first: str, second: str) -> str:
-        """Two running values (not of an argmax) as one."""
-        sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind)
-        if sign:
-            return f"{first} {sign} {second}"
-        function = {"max": "lab_maximum", "min": "lab_minimum"}.get(self.kind, "lab_logaddexp")
-        return f"{function}<{self.ctype}>({first}, {second})"
-
-    def beats(self, value: str, best: str) -> str:
-        """Is `value` a better candidate of an argmax than what came before it?"""
-        return f"lab_{self.kind}_beats<{CTYPES[self.dtype]}>({value}, {best})"
+COMBINED = {
+    "sum": "{0} + {1}",
+    "prod": "{0} * {1}",
+    "any": "{0} | {1}",
+    "all": "{0} & {1}",
+    "max": "lab_maximum<{T}>({0}, {1})",
+    "min": "lab_minimum<{T}>({0}, {1})",
+    "logsumexp": "lab_logaddexp<{T}>({0}, {1})",
+    "greatest": "{1} > {0} ? {1} : {0}",
+    "least": "{1} < {0} ? {1} : {0}",
+}
+"""An accumulator and a value as one."""
+HIGHEST = {"min", "argmin", "argmin_last", "least"}
+NEUTRAL = {"sum": "0", "prod": "1", "any": "false", "all": "true", "nan": "0"}
+"""Where an accumulator starts; extremes at the other end of their numbers (those in
+HIGHEST at the upper one)."""
 
 
-class Statements:
-    """Collects lines; subclasses say what a loop inside a point looks like."""
+class Printer:
+    """Collects the lines of a tree."""
 
-    def __init__(self, tree: tuple[Stmt, ...], writer: Writer, plan: CpuPlan) -> None:
-        self.tree, self.writer, self.plan = tree, writer, plan
+    def __init__(self, tree: Tree, writer: Writer) -> None:
+        self.tree, self.writer = tree, writer
         self.lines: list[Line] = []
         self.depth = 0
-        self.inside_threads = False
-        self.checks = gathered_checks(tree)
-        self.checked = bool(self.checks) or any(map(divisors, walk(tree)))
-        self.accumulators = {
-            s.name: Accumulator(s.name, s.kind, s.dtype, s.origins)
-            for s in walk(tree)
-            if isinstance(s, Init)
-        }
-
-    # ---- text --------------------------------------------------------------------------------
+        self.checked = any(isinstance(stmt, Check) for stmt in walk(tree))
 
     def line(self, text: str, origins: Origins = NO_ORIGINS, *, statement: bool = False) -> None:
-        margin = "" if text.startswith("#") else "    " * self.depth
-        self.lines.append(Line(margin + text, origins, statement))
-
-    def pragma(self, text: str) -> None:
-        """An OpenMP pragma at the depth of its loop."""
-        self.lines.append(Line("    " * self.depth + f"#pragma omp {text}", statement=False))
+        self.lines.append(Line("    " * self.depth + text, origins, statement))
 
     @contextmanager
     def block(self, header: str, origins: Origins = NO_ORIGINS) -> Iterator[None]:
@@ -107,145 +85,188 @@ class Statements:
         self.depth -= 1
         self.line("}")
 
-    @contextmanager
-    def loop(self, name: str, begin: str, end: str, step: str = "") -> Iterator[None]:
-        advance = f"{name} += {step}" if step else f"{name}++"
-        with self.block(f"for (int64_t {name} = {begin}; {name} < {end}; {advance})"):
-            yield
-
-    @contextmanager
-    def threaded(self) -> Iterator[None]:
-        before, self.inside_threads = self.inside_threads, True
-        yield
-        self.inside_threads = before
-
-    def clauses(self, body: tuple[Stmt, ...]) -> str:
-        """What a pragma before a loop over `body` must say of the status."""
-        if not self.checked:
-            return ""
-        stmts = list(walk(body))
-        checked = any(isinstance(s, Let) and s.temp in self.checks for s in stmts)
-        checked = checked or any(map(divisors, stmts))
-        return f" reduction(| : {STATUS})" if checked else ""
-
-    def condition(self) -> str:
-        if self.plan.condition is None:
-            return ""
-        return f" if ({self.writer.size(self.plan.condition)} >= {GRAIN})"
-
-    # ---- statements --------------------------------------------------------------------------
-
     def whole(self) -> None:
         """All of the tree."""
         self.body(self.tree)
 
-    def body(self, stmts: tuple[Stmt, ...]) -> None:
+    def body(self, stmts: Tree) -> None:
+        """The statements of a body, at the end of which temps are no longer held in arrays."""
+        outside = dict(self.writer.places) if any(isinstance(s, Held) for s in stmts) else None
         for stmt in stmts:
             self.stmt(stmt)
+        if outside is not None:
+            self.writer.places = outside
 
     def stmt(self, stmt: Stmt) -> None:
-        if self.checked and not isinstance(stmt, When):
-            for divisor, origins in divisors(stmt):
-                test = f"({self.writer.operand(divisor)} == 0)"
-                self.line(f"{STATUS} |= {BY_ZERO} * {test};", origins)
         match stmt:
             case Let(temp, value, origins):
                 self.define(temp, self.writer.expr(value), origins)
             case Store():
                 self.store(stmt)
-            case Init(name):
-                self.start(self.accumulators[name])
-            case Accumulate(name, _, value, position, origins):
-                self.accumulate(self.accumulators[name], value, position, origins)
+            case Init():
+                self.start(stmt)
+            case Accumulate():
+                self.accumulate(stmt)
             case When():
                 self.when(stmt)
             case Loop():
-                self.point_loop(stmt) if _is_point(stmt) else self.inner_loop(stmt)
+                self.search(stmt) if stmt.kind is LoopKind.BISECT else self.loop(stmt)
+            case If(mask, body, origins):
+                with self.block(f"if ({self.writer.expr(mask)})", origins):
+                    self.body(body)
+            case _:
+                self.of_passes(stmt)
 
-    def store(self, stmt: Store) -> None:
-        """An assignment.  Where a dimension is empty, no index into it can be made harmless."""
-        place = self.place(stmt)
-        text = self.writer.expr(stmt.value)
-        if stmt.kind != "store":
-            text = self.writer.combined(stmt.kind, place, stmt.value)
-        unknown = [a.size for a in _atoms(stmt.index) if isinstance(a, Gathered)]
-        unknown = [size for size in unknown if not isinstance(size, int)]
-        tests = dict.fromkeys(f"{self.writer.size(size)} > 0" for size in unknown)
-        guard = f"if ({' && '.join(tests)}) " if tests else ""
-        self.line(f"{guard}{place} = {text};", stmt.origins, statement=True)
+    def of_passes(self, stmt: Local | Held | Assign | Call | Bound | Check) -> None:
+        match stmt:
+            case Local(name, dtype, shape, origins, zero):
+                sizes = "".join(f"[{size}]" for size in shape)
+                start = " = {}" if zero else ""
+                self.line(f"{CTYPES[dtype]} {name}{sizes}{start};", origins)
+            case Held(name, array, at):
+                self.writer.places[name] = self.writer.element(array, at)
+            case Assign(name, value, origins):
+                place = self.writer.temp(name)
+                self.line(f"{place} = {self.writer.expr(value)};", origins, statement=True)
+            case Call(function, args, result, origins):
+                call = f"{function}({', '.join(map(self.argument, args))});"
+                taken = f"{self.writer.temp(result)} = " if result else ""
+                self.line(taken + call, origins, statement=True)
+            case Bound(name):
+                self.line(f"const int64_t {name.name} = {self.bound(stmt)};")
+            case Check(value, size, origins):
+                self.line(f"{STATUS} |= {self.test(value, size)};", origins)
 
-    def place(self, stmt: Store) -> str:
-        """Where a store writes."""
-        return f"{self.writer.buffers[stmt.buffer]}[{self.writer.index(stmt.index)}]"
+    # ---- loops -------------------------------------------------------------------------------
 
-    def tested(self, stmt: Stmt) -> bool:
-        """Is a value of the statement looked at, before or after it is used?"""
-        index = isinstance(stmt, Let) and stmt.temp in self.checks
-        return index or bool(divisors(stmt))
+    def loop(self, loop: Loop) -> None:
+        self.pragma(loop)
+        name, begin, end = loop.axis.name, loop.begin, loop.stop
+        advance = f"{name} += {loop.step}" if loop.step > 1 else f"{name}++"
+        first, last = self.writer.index(begin), self.writer.index(end)
+        with self.block(f"for (int64_t {name} = {first}; {name} < {last}; {advance})"):
+            self.body(loop.body)
 
-    def point_loop(self, loop: Loop) -> None:
-        raise NotImplementedError
+    def pragma(self, loop: Loop) -> None:
+        """Who takes the turns, as OpenMP says it."""
+        how = loop.how
+        words = [] if not how.threads else ["for"] if how.team else ["parallel for"]
+        words += ["simd"] if how.simd else []
+        if how.threads > 1:
+            words.append(f"collapse({how.threads})")
+        if how.team:
+            words.append("nowait")
+        if not is_int(how.work, 0):
+            words.append(f"if ({self.writer.size(how.work)} >= {how.grain})")
+        if words:
+            text = " ".join(["#pragma omp", *words, *self.clauses(loop, how)])
+            self.lines.append(Line("    " * self.depth + text, statement=False))
 
-    def inner_loop(self, loop: Loop) -> None:
-        raise NotImplementedError
+    def clauses(self, loop: Loop, how: How) -> list[str]:
+        """What each thread or lane has of its own."""
+        found = [(sign, self.writer.temp(name)) for sign, name in how.reductions]
+        if not how.team and any(isinstance(stmt, Check) for stmt in walk(loop.body)):
+            found.insert(0, ("|", STATUS))
+        return [f"reduction({sign} : {name})" for sign, name in found]
 
-    def define(self, temp: Temp, text: str, origins: Origins) -> None:
-        place = self.writer.temp(temp.name)
-        declared = f"{CTYPES[temp.dtype]} {place}" if place == temp.name else place
-        self.line(f"{declared} = {text};", origins, statement=True)
-        for size in self.checks.get(temp, ()):
-            self.line(f"{STATUS} |= lab_outside({place}, {self.writer.size(size)});", origins)
+    def bound(self, bound: Bound) -> str:
+        match bound.value:
+            case Index() as index:
+                return self.writer.index(index)
+            case Least(first, second):
+                one, other = self.writer.index(first), self.writer.index(second)
+                return f"{one} < {other} ? {one} : {other}"
+            case Whole(begin, end, width):
+                start = self.writer.index(begin)
+                return f"{start} + ({self.writer.index(end)} - {start}) / {width} * {width}"
+            case Share(size, part, count, line, end):
+                whole = f" / {line} * {line}" if line > 1 else ""
+                turns, number = self.writer.size(size), part.name
+                number = f"({number} + 1)" if end else number
+                text = f"{turns} * {number} / {count}{whole}"
+                return f"{part.name} < {count - 1} ? {text} : {turns}" if end and whole else text
 
-    def start(self, acc: Accumulator) -> None:
-        """Declare an accumulator (or reset its element of a strip) with its neutral value."""
-        self._set(acc.name, acc.ctype, "0" if acc.is_arg else acc.neutral, acc.origins)
-        if acc.is_arg and acc.kind != "bisect":
-            self._set(acc.best, CTYPES[acc.dtype], acc.neutral, acc.origins)
-
-    def _set(self, name: str, ctype: str, value: str, origins: Origins) -> None:
-        place = self.writer.temp(name)
-        declared = f"{ctype} {place}" if place == name else place
-        self.line(f"{declared} = {value};", origins, statement=True)
-
-    def accumulate(
-        self, acc: Accumulator, value: Expr, position: Index | None, origins: Origins
-    ) -> None:
-        place = self.writer.temp(acc.name)
-        if acc.kind == "bisect":
-            assert position is not None, "a search is for a position"
-            self.halve(acc, self.writer.expr(value), self.writer.index(position), origins)
-        elif position is not None:
-            self.take_better(acc, self.writer.expr(value), self.writer.index(position), origins)
-        else:
-            text = acc.combined(place, self.writer.operand(value))
-            self.line(f"{place} = {text};", origins, statement=True)
-
-    def bisect(self, loop: Loop) -> None:
+    def search(self, loop: Loop) -> None:
         """A binary search: the place is between the accumulator and `end_`, and is halved."""
-        (acc,) = (self.accumulators[s.name] for s in loop.body if isinstance(s, Accumulate))
+        (acc,) = (stmt for stmt in loop.body if isinstance(stmt, Accumulate))
         low, high, at = acc.name, f"end_{acc.name}", loop.axis.name
         self.line(f"int64_t {high} = {self.writer.size(loop.axis.size)};", acc.origins)
         with self.block(f"while ({low} < {high})", acc.origins):
             self.line(f"const int64_t {at} = {low} + ({high} - {low}) / 2;", acc.origins)
             self.body(loop.body)
 
-    def halve(self, acc: Accumulator, holds: str, at: str, origins: Origins) -> None:
-        low, high, found = acc.name, f"end_{acc.name}", f"found_{acc.name}"
-        self.line(f"const bool {found} = {holds};", origins, statement=True)
-        self.line(f"{high} = {found} ? {at} : {high};", origins, statement=True)
-        self.line(f"{low} = {found} ? {low} : {at} + 1;", origins, statement=True)
+    # ---- statements --------------------------------------------------------------------------
 
-    def take_better(self, acc: Accumulator, value: str, position: str, origins: Origins) -> None:
-        place, best = self.writer.temp(acc.name), self.writer.temp(acc.best)
-        with self.block(f"if ({acc.beats(value, best)})", origins):
-            self.line(f"{best} = {value};", origins, statement=True)
-            self.line(f"{place} = {position};", origins, statement=True)
+    def store(self, stmt: Store) -> None:
+        """An assignment.  Where a dimension is empty, no index into it can be made harmless."""
+        place = self.writer.element(stmt.buffer, (stmt.index,))
+        text = self.writer.expr(stmt.value)
+        if stmt.kind != "store":
+            text = self.writer.combined(stmt.kind, place, stmt.value)
+        unknown = [a.size for a in atoms_in(stmt.index) if isinstance(a, Gathered)]
+        unknown = [size for size in unknown if not isinstance(size, int)]
+        tests = dict.fromkeys(f"{self.writer.size(size)} > 0" for size in unknown)
+        guard = f"if ({' && '.join(tests)}) " if tests else ""
+        self.line(f"{guard}{place} = {text};", stmt.origins, statement=True)
+
+    def define(self, temp: Temp, text: str, origins: Origins) -> None:
+        self.declare(temp.name, CTYPES[temp.dtype], text, origins)
+
+    def declare(self, name: str, ctype: str, text: str, origins: Origins) -> None:
+        """A new variable with a value; of one that is held in an array, its element."""
+        place = self.writer.temp(name)
+        declared = f"{ctype} {place}" if place == name else place
+        self.line(f"{declared} = {text};", origins, statement=True)
+
+    def start(self, init: Init) -> None:
+        kind, ctype, is_place = init.kind, CTYPES[init.dtype], init.kind in POSITIONS
+        end = "lab_highest" if kind in HIGHEST else "lab_lowest"
+        values = [NEUTRAL.get(kind, f"{end}<{ctype}>()")]
+        values = ["0", *values] if is_place else values
+        if init.start:
+            values = [self.writer.expr(value) for value in init.start]
+        own = "int64_t" if is_place else "int" if kind == "nan" else ctype
+        self.declare(init.name, own, values[0], init.origins)
+        if is_place and kind != "bisect":
+            self.declare(best_of(init.name), ctype, values[1], init.origins)
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        place, origins = self.writer.temp(stmt.name), stmt.origins
+        value = self.writer.operand(stmt.value)
+        if stmt.kind == "bisect":
+            assert stmt.position is not None, "a search is for a position"
+            self.halve(stmt, self.writer.expr(stmt.value), self.writer.index(stmt.position))
+        elif stmt.kind in POSITIONS:
+            self.take_better(stmt)
+        elif stmt.kind == "nan":
+            self.line(f"{place} |= {value} != {value};", origins, statement=True)
+        else:
+            text = COMBINED[stmt.kind].format(place, value, T=CTYPES[stmt.value.dtype])
+            self.line(f"{place} = {text};", origins, statement=True)
+
+    def halve(self, stmt: Accumulate, holds: str, at: str) -> None:
+        low, high, found = stmt.name, f"end_{stmt.name}", f"found_{stmt.name}"
+        self.line(f"const bool {found} = {holds};", stmt.origins, statement=True)
+        self.line(f"{high} = {found} ? {at} : {high};", stmt.origins, statement=True)
+        self.line(f"{low} = {found} ? {low} : {at} + 1;", stmt.origins, statement=True)
+
+    def take_better(self, stmt: Accumulate) -> None:
+        """The element and its place, if it is a better one than what came before it."""
+        place, best = self.writer.temp(stmt.name), self.writer.temp(best_of(stmt.name))
+        value, ctype = self.writer.expr(stmt.value), CTYPES[stmt.value.dtype]
+        found = stmt.found
+        assert found is not None or stmt.position is not None, "an extreme has a position"
+        at = self.writer.expr(found) if found is not None else ""
+        at = at or self.writer.index(stmt.position or ZERO)
+        with self.block(f"if (lab_{stmt.kind}_beats<{ctype}>({value}, {best}))", stmt.origins):
+            self.line(f"{best} = {value};", stmt.origins, statement=True)
+            self.line(f"{place} = {at};", stmt.origins, statement=True)
 
     def when(self, stmt: When) -> None:
         """A guarded value: a ternary if it is one load, an `if` if it takes more."""
         mask, other = self.writer.operand(stmt.mask), self.writer.expr(stmt.other)
         match stmt.body:
-            case (Let(temp, value, origins) as let,) if stmt.value == temp and not self.tested(let):
+            case (Let(temp, value, origins),) if stmt.value == temp:
                 text = f"{mask} ? {self.writer.operand(value)} : {self.writer.operand(stmt.other)}"
                 self.define(stmt.result, text, stmt.origins | origins)
                 return
@@ -255,47 +276,20 @@ class Statements:
             place = self.writer.temp(stmt.result.name)
             self.line(f"{place} = {self.writer.expr(stmt.value)};", stmt.origins, statement=True)
 
+    # ---- values ------------------------------------------------------------------------------
 
-def _is_point(loop: Loop) -> bool:
-    return loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR)
+    def argument(self, given: Address | Index | Temp) -> str:
+        match given:
+            case Address(buffer, index):
+                if buffer not in self.writer.buffers:
+                    return buffer
+                return f"{self.writer.buffers[buffer]} + {self.writer.index(index)}"
+            case Index():
+                return self.writer.distance(given)
+            case Temp(name):
+                return name
 
-
-def divisors(stmt: Stmt) -> list[tuple[Expr, Origins]]:
-    """What this very statement divides integers by."""
-    return [found for value in expressions(stmt) for found in integer_divisors(value)]
-
-
-def gathered_checks(tree: tuple[Stmt, ...]) -> dict[Temp, list[Size]]:
-    """Temps that are used as an index, each with the lengths it must stay below.
-
-    A load under a mask may have an index out of range where the mask does not hold, so only
-    indices that were made under that same mask are checked; the others are clamped in silence.
-    """
-    found: dict[Temp, list[Size]] = {}
-
-    def visit(stmts: tuple[Stmt, ...], visible: set[Temp]) -> None:
-        for stmt in stmts:
-            nodes = (node for value in expressions(stmt) for node in value.walk())
-            for index in (*(i for node in nodes for i in node.indices()), *places(stmt)):
-                for atom in _atoms(index):
-                    if isinstance(atom, Gathered) and atom.value in visible:
-                        assert isinstance(atom.value, Temp)
-                        sizes = found.setdefault(atom.value, [])
-                        sizes.extend(() if atom.size in sizes else (atom.size,))
-            if isinstance(stmt, Let):
-                visible.add(stmt.temp)
-            elif isinstance(stmt, When):
-                visit(stmt.body, set())
-                visible.add(stmt.result)
-            elif isinstance(stmt, Loop):
-                visit(stmt.body, visible)
-
-    visit(tree, set())
-    return found
-
-
-def _atoms(index: Index) -> Iterator[Atom]:
-    for atom, _ in index.terms:
-        yield atom
-        if not isinstance(atom, Axis | Gathered):
-            yield from _atoms(atom.dividend)
+    def test(self, value: Expr, size: tuple[Size, ...]) -> str:
+        if not size:
+            return f"{BY_ZERO} * ({self.writer.operand(value)} == 0)"
+        return f"lab_outside({self.writer.expr(value)}, {self.writer.size(size[0])})"

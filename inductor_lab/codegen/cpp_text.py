@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
-from inductor_lab.codegen.cpp_halves import rounds
 from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, const_text, op_text, size_text
+from inductor_lab.codegen.cpu.floats import rounds
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.ir.index import (
@@ -32,8 +32,8 @@ from inductor_lab.ir.index import (
 class Writer:
     """Names and tables that turn an expression into text.
 
-    `places` says how a temp is written where it is not simply its name: an element of a strip
-    (`t3[i1 - b]`).
+    `places` says how a temp is written where it is not simply its name: an element of a local array
+    (`t3[i1 - strip]`).
     """
 
     parameters: tuple[Parameter, ...]
@@ -64,9 +64,9 @@ class Writer:
             case IndexValue(index, dtype):
                 text = self.index(index)
                 return text if dtype is torch.int64 else f"({CTYPES[dtype]})({text})"
-            case Load(buffer, (index,)):
-                text = f"{self.buffers[buffer]}[{self.index(index)}]"
-                return f"{text} != 0" if expr.dtype is torch.bool else text
+            case Load(buffer, index):
+                text = self.element(buffer, index)
+                return f"{text} != 0" if self.is_byte(expr) else text
             case Op("convert", (Op(args=(value,)) as inner,), torch.float32) if rounds(inner):
                 return f"lab_rounded<{CTYPES[inner.dtype]}>({self.expr(value)})"
             case Op(args=args):
@@ -83,8 +83,32 @@ class Writer:
         """The text of an expression as part of a larger one."""
         text = self.expr(expr)
         simple = isinstance(expr, Temp | Const) or _is_call(text)
-        simple = simple or (isinstance(expr, Load) and expr.dtype is not torch.bool)
+        simple = simple or (isinstance(expr, Load) and not self.is_byte(expr))
         return text if simple else f"({text})"
+
+    def is_byte(self, load: Load) -> bool:
+        """Is it a bool from memory, which is read as a byte?"""
+        return load.dtype is torch.bool and load.buffer in self.buffers
+
+    def element(self, buffer: str, index: tuple[Index, ...]) -> str:
+        """`in0[i0]`; of a local array `parts_acc0[part][i0 - strip]`."""
+        if buffer in self.buffers:
+            return f"{self.buffers[buffer]}[{self.index(index[0])}]"
+        return buffer + "".join(f"[{self.distance(i)}]" for i in index)
+
+    def distance(self, index: Index) -> str:
+        """From where a block starts: `144 * (i0 - i0_tile) + i1 - i1_tile`."""
+        back = {-c: atom for atom, c in index.terms if isinstance(c, int) and c < 0}
+        along = {c: atom for atom, c in index.terms if isinstance(c, int) and c > 0}
+        if not back or back.keys() != along.keys() or 2 * len(back) != len(index.terms):
+            return self.index(index)
+        parts = []
+        for factor in sorted(back, reverse=True):
+            length = f"{self._atom(along[factor])} - {self._atom(back[factor])}"
+            parts.append(length if factor == 1 else f"{factor} * ({length})")
+        if not is_int(index.constant, 0):
+            parts.append(self.size(index.constant))
+        return " + ".join(parts)
 
     def index(self, index: Index) -> str:
         """`128 * i0 + j0 + 7`."""

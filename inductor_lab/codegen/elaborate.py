@@ -31,7 +31,7 @@ from inductor_lab.ir.expr import (
     integer_divisors,
     values_in,
 )
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.index import Axis, Index, Size, gathered_in, within
 from inductor_lab.ir.interpret import evaluate
 from inductor_lab.ir.ops import DIVIDING
 from inductor_lab.ir.program import Buffer
@@ -197,7 +197,16 @@ class Elaborator:
         """The index with the values inside its gathered atoms computed."""
         if index.is_affine:
             return index
-        return index.substitute({}, lambda inner: self.value(inner, origins))
+        sizes = {atom.value: atom.size for atom in gathered_in(index)}
+
+        def position(inner: Expr) -> Expr:
+            atom = self.value(inner, origins)
+            if isinstance(atom, Temp) or _is_inside(atom, sizes[inner]):
+                return atom
+            depth = max(self._atom_depth(atom), self._guard_depth())
+            return self._bind(atom, depth, origins)  # a value with a name is checked
+
+        return index.substitute({}, position)
 
     # ---- where a value can live --------------------------------------------------------------
 
@@ -239,3 +248,14 @@ class Elaborator:
             if axis in scope.axes:
                 return depth
         raise AssertionError(f"axis {axis.name} is used outside of its loop")
+
+
+def _is_inside(position: Expr, size: Size) -> bool:
+    """Is it sure that a constant, or a place, is one in a dimension of this size?"""
+    match position:
+        case Const(value):
+            return within(Index.constant_of(int(value)), size)
+        case IndexValue(index):
+            return within(index, size)
+        case _:
+            return False

@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from inductor_lab.codegen.cpp import cpp_kernel
+from inductor_lab.codegen.cpu.passes import switched_off
 from inductor_lab.codegen.kernel import Code, Kernel
+from inductor_lab.codegen.parameters import with_lengths
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.twins import Twins
 from inductor_lab.errors import working_on
@@ -25,7 +27,7 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
     C++ for groups on the CPU, Triton for GPUs, for `options.target` and where
     `options.language` says so.
     """
-    buffers, results = schedule.program.buffers, _results(schedule)
+    buffers, results = schedule.program.buffers, results_of(schedule)
     printed = partial(_kernel, buffers=buffers, options=options, results=results)
     twins, kernels = Twins(buffers, results), []
     for group in schedule.groups:
@@ -55,7 +57,7 @@ def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
             yield replace(kernel, name=name, code=Code.of(renamed))
 
 
-def _results(schedule: Schedule) -> frozenset[str]:
+def results_of(schedule: Schedule) -> frozenset[str]:
     """Results of the graph that no step but the one that makes them reads.
 
     New values of inputs are not among them: where they go is in the caches by then.
@@ -76,9 +78,12 @@ def _kernel(
 ) -> Kernel:
     device = buffers[group.nests[0].buffer].device
     if _language(device, options) == "cpp":
-        return cpp_kernel(group, buffers, f"cpp_{group.name}", results=results & group.stored)
+        off, own = switched_off(options.passes_off), results & group.stored
+        make = partial(cpp_kernel, results=own, off=off, check_bounds=options.check_bounds)
+        return make(group, buffers, f"cpp_{group.name}")
     target = options.target.split(":")[0] if options.target else device
-    return triton_kernel(group, buffers, f"triton_{group.name}", device=target)
+    kernel = triton_kernel(group, buffers, f"triton_{group.name}", device=target)
+    return replace(kernel, parameters=with_lengths(kernel.parameters, options.check_bounds))
 
 
 def _language(device: str, options: Options) -> str:

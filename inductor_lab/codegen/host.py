@@ -19,11 +19,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import sympy
 import torch
 
-from inductor_lab import torch_api
+from inductor_lab.codegen.host_sizes import size_text
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
@@ -37,6 +38,7 @@ from inductor_lab.ir.program import (
     ExternCall,
     Layout,
     LoopProgram,
+    read_by,
     views_in,
 )
 from inductor_lab.options import Options
@@ -56,6 +58,7 @@ HELPERS = {
     "empty_strided_cuda": "inductor_lab.runtime.memory",
     "laid_out": "inductor_lab.runtime.memory",
     "reinterpret": "inductor_lab.runtime.memory",
+    "restrided": "inductor_lab.runtime.memory",
     "view_of": "inductor_lab.runtime.memory",
 }
 """What a host program may call, apart from kernels and ATen, and where it is."""
@@ -91,6 +94,12 @@ class _Writer:
     used: set[str] = field(default_factory=set)
     taken_over: list[str] = field(default_factory=list)
     indent: str = "    "
+
+    @cached_property
+    def read_by_kernels(self) -> frozenset[str]:
+        groups = [step for step in self.schedule.steps if isinstance(step, Group)]
+        nests = [nest for group in groups for nest in (*group.nests, *group.inlined.values())]
+        return frozenset(name for nest in nests for name in read_by(nest))
 
     @property
     def program(self) -> LoopProgram:
@@ -190,15 +199,13 @@ class _Writer:
         buffers = [self.program.buffers[name] if name else None for name in call.outputs]
         made = [buffer for buffer in buffers if buffer is not None]
         text = self.call_text(call)
-        if made:
-            self.helper("laid_out")
         if call.number is not None:
             self.emit(f"{call.number} = {text}", call.origins, statement=True)
             self.bound.add(str(call.number))
         elif not made:
             self.emit(text, call.origins, statement=True)
         elif returns_one_tensor(call.op) and not self.unknown(made[0]):
-            text = f"{made[0].name} = laid_out({text}, {_strides(made[0].layout)})"
+            text = f"{made[0].name} = {self.laid_out(text, made[0], call)}"
             self.emit(text, call.origins, statement=True)
         else:
             names = [buffer.name if buffer is not None else "_" for buffer in buffers]
@@ -206,10 +213,18 @@ class _Writer:
             self.emit(f"{targets} = {text}", call.origins, statement=True)
             for buffer in made:
                 self.bind_symbols(buffer)
-                self.emit(f"{buffer.name} = laid_out({buffer.name}, {_strides(buffer.layout)})")
+                self.emit(f"{buffer.name} = {self.laid_out(buffer.name, buffer, call)}")
         for buffer in made:
             self.bound.add(buffer.name)
             self.bind_symbols(buffer)
+
+    def laid_out(self, result: str, buffer: Buffer, call: ExternCall) -> str:
+        """The result as it was promised.  What no kernel reads may be anything if ATen says so."""
+        size, stride = _tuple(buffer.layout.size), _strides(buffer.layout)
+        if call.op.startswith("aten.") and buffer.name not in self.read_by_kernels:
+            return f"{self.helper('restrided')}({result}, {stride})"
+        promised = f"{size}, {stride}, {buffer.dtype}, {call.op}"
+        return f"{self.helper('laid_out')}({result}, {promised})"
 
     def unknown(self, buffer: Buffer) -> bool:
         """Does only the result itself tell how large it is?"""
@@ -275,7 +290,7 @@ class _Writer:
             case tuple() | list():
                 return f"[{', '.join(self.value(item) for item in value)}]"
             case sympy.Basic():
-                return torch_api.size_text(value)
+                return size_text(value)
             case Callee(called):
                 return called
             case float():
@@ -300,11 +315,11 @@ def returns_one_tensor(op: str) -> bool:
 
 
 def _kernel_arguments(kernel: Kernel) -> Iterator[str]:
-    """C++ kernels take addresses; Triton's launcher takes the tensors."""
+    """C++ kernels take addresses; Triton's launcher, and a check of bounds, take the tensors."""
     for parameter in kernel.parameters:
         if parameter.role == "symbol":
-            yield torch_api.size_text(parameter.symbol)
-        elif kernel.language == "cpp":
+            yield size_text(parameter.symbol)
+        elif kernel.language == "cpp" and not parameter.checked:
             yield f"{parameter.buffer}.data_ptr()"
         else:
             yield str(parameter.buffer)
@@ -326,7 +341,7 @@ def _tuple(sizes: tuple[Size, ...]) -> str:
 
 
 def _size(size: Size) -> str:
-    return str(size) if isinstance(size, int) else torch_api.size_text(size)
+    return str(size) if isinstance(size, int) else size_text(size)
 
 
 def _wrapped(text: str) -> list[str]:

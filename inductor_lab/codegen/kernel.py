@@ -20,7 +20,7 @@ from inductor_lab.schedule.result import Group
 class Line(Value):
     """One line of generated text and the FX nodes that it computes.
 
-    `statement` is false for lines that compute nothing of the person's (braces, includes, blank).
+    `statement` is false for lines that compute nothing of the user's (braces, includes, blank).
     """
 
     text: str
@@ -62,7 +62,8 @@ class Parameter:
     """One argument of a kernel: a buffer's address, or the value of a symbol (int64), or of another
     number that kernels do not work out themselves (`ir.index.given_of`).
 
-    `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).
+    `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).  A buffer that is `checked` is
+    given with its length (`options.check_bounds`).
     """
 
     name: str
@@ -70,6 +71,7 @@ class Parameter:
     buffer: str | None = None
     dtype: torch.dtype | None = None
     symbol: sympy.Expr | None = None
+    checked: bool = False
 
 
 @dataclass(frozen=True, eq=False)

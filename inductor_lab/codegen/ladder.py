@@ -41,11 +41,13 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
             f"the target {target!r} needs Triton, which is not installed",
             todo="pip install triton (there are wheels for Linux only)",
         ) from missing
+    from inductor_lab.codegen.triton_module import compile_options
+
     machine = _machine(target)
     kernel = triton_form(kernel, target)
-    options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
     try:
-        compiled = triton.compile(_source(kernel), target=machine, options=options)
+        asked = compile_options(kernel)
+        compiled = triton.compile(_source(kernel), target=machine, options=asked)
     except Exception as failure:
         raise CompileFailed(
             f"Triton could not compile {kernel.name} for {target}",

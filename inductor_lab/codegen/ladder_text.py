@@ -1,4 +1,4 @@
-"""The rungs of Triton's ladder as text with origins: which line is of which of the person's ops.
+"""The rungs of Triton's ladder as text with origins: which line is of which of the user's ops.
 
 Triton notes in every rung the line of the kernel's text that an instruction came from.  Here the
 notes become origins and leave the text, which is long enough without them:

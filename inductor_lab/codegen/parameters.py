@@ -6,12 +6,13 @@ Inductor: `KernelArgs` in `codegen/common.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import sympy
 
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tidy import nodes_in, places, walk
 from inductor_lab.codegen.tree import Loop, Stmt, Store
+from inductor_lab.codegen.visit import nodes_in, places, walk
 from inductor_lab.ir.expr import Expr, Load, SizeValue
 from inductor_lab.ir.index import Size, given_of, sizes_in
 from inductor_lab.ir.program import Buffer
@@ -33,17 +34,17 @@ def kernel_parameters(
     return with_symbols((*ins, *outs), _sizes(tree, nodes))
 
 
+def with_lengths(parameters: tuple[Parameter, ...], wanted: bool = True) -> tuple[Parameter, ...]:
+    """The parameters of a kernel that checks its bounds, if that is wanted."""
+    return tuple(replace(p, checked=wanted and p.buffer is not None) for p in parameters)
+
+
 def with_symbols(parameters: tuple[Parameter, ...], sizes: Iterable[Size]) -> tuple[Parameter, ...]:
     """The parameters, and after them those symbols of some sizes that are not there yet."""
     known = {p.symbol for p in parameters if p.symbol is not None}
     parts = {part for s in sizes if isinstance(s, sympy.Expr) for part in given_of(s)}
     new = enumerate(sorted(parts - known, key=str), start=len(known))
     return (*parameters, *(Parameter(f"ks{k}", "symbol", symbol=part) for k, part in new))
-
-
-def tree_loads(tree: tuple[Stmt, ...]) -> Iterator[Load]:
-    """Every load of a tree."""
-    return (node for node in nodes_in(tree) if isinstance(node, Load))
 
 
 def _sizes(tree: tuple[Stmt, ...], nodes: Iterable[Expr]) -> Iterator[Size]:

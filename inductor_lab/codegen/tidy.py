@@ -12,82 +12,34 @@ So a line of code computes one FX node.  Loads keep their line: they must stay b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, When
-from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, map_expr, values_in
+from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, Tree, When
+from inductor_lab.codegen.visit import temps_read, walk
+from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, map_expr
 from inductor_lab.ir.index import Index
-from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
 
 LONGEST = 6
 """Operations in one expression; more than that reads better as two lines."""
 
 
-def tidy(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def tidy(body: Tree) -> Tree:
     """Join single-use values with their user, then number the temps in the order they appear."""
+    return numbered(join(body))
+
+
+def join(body: Tree) -> Tree:
+    """Join single-use values with their user."""
     uses = Counter(temp.name for stmt in walk(body) for temp in temps_read(stmt))
-    return _Renumber().body(_join(body, uses))
+    return _join(body, uses)
 
 
-def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Every statement of a tree, outermost and first ones first."""
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, Loop | When):
-            yield from walk(stmt.body)
+def numbered(body: Tree) -> Tree:
+    """Number the temps in the order they appear."""
+    return _Renumber().body(body)
 
 
-def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The values of this very statement (not of the statements inside it)."""
-    match stmt:
-        case Let(value=value) | Store(value=value) | Accumulate(value=value):
-            return (value,)
-        case When(mask=mask, value=value, other=other):
-            return (mask, value, other)
-        case Init() | Loop():
-            return ()
-
-
-def nodes_in(body: tuple[Stmt, ...]) -> Iterator[Expr]:
-    """Every node of the values in a tree."""
-    return (node for stmt in walk(body) for value in expressions(stmt) for node in value.walk())
-
-
-def has_expensive(body: tuple[Stmt, ...]) -> bool:
-    """Is there an operation in a tree that takes much longer than an addition?"""
-    ops = (node.name for node in nodes_in(body) if isinstance(node, Op))
-    return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
-
-
-def places(stmt: Stmt) -> tuple[Index, ...]:
-    """The indices of this very statement that are not inside its values."""
-    match stmt:
-        case Store(index=index):
-            return (index,)
-        case Accumulate(position=Index() as position):
-            return (position,)
-        case _:
-            return ()
-
-
-def temps_read(stmt: Stmt) -> Iterator[Temp]:
-    """Temps that this very statement reads, in values and in gathered indices.
-
-    Each use counts, so a value that an expression holds twice comes twice (`walk` would not).
-    """
-    waiting, indices = list(expressions(stmt)), list(places(stmt))
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, Temp):
-            yield value
-        waiting += value.children()
-        indices += value.indices()
-    for index in indices:
-        yield from (node for node in values_in(index) if isinstance(node, Temp))
-
-
-def _join(body: tuple[Stmt, ...], uses: Counter[str]) -> tuple[Stmt, ...]:
+def _join(body: Tree, uses: Counter[str]) -> Tree:
     lets = {
         s.temp.name: s
         for s in body
@@ -126,7 +78,7 @@ def _join(body: tuple[Stmt, ...], uses: Counter[str]) -> tuple[Stmt, ...]:
                 kept.append(replace(stmt, value=expand(value, origins)))
             case When() | Loop():
                 kept.append(replace(stmt, body=_join(stmt.body, uses)))
-            case Init():
+            case _:
                 kept.append(stmt)
     return tuple(s for s in kept if not (isinstance(s, Let) and s.temp.name in joined))
 
@@ -142,7 +94,7 @@ class _Renumber:
         self.names: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def body(self, body: Tree) -> Tree:
         return tuple(self.stmt(stmt) for stmt in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
@@ -166,6 +118,8 @@ class _Renumber:
                 return replace(stmt, mask=mask, body=body, value=value, other=other, result=defined)
             case Loop(body=body):
                 return replace(stmt, body=self.body(body))
+            case _:
+                return stmt
 
     def define(self, temp: Temp, prefix: str) -> Temp:
         self.names[temp.name] = self.next(prefix)

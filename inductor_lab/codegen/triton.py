@@ -1,4 +1,4 @@
-"""The loop tree as a Triton kernel, as a person would write it.
+"""The loop tree as a Triton kernel, as a user would write it.
 
     for i0 < 8192:                     xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
       t0 = in0[i0]                 →   t0 = tl.load(in0 + xindex)
@@ -17,6 +17,7 @@ mask is written only where a block can reach over the end.
     ynumel      rows of a tile's second dimension, where there is one
     parts       of a combo: (points, XBLOCK) of each part, in place of `xnumel`; each part has
                 ceil(points / XBLOCK) programs
+    asserts     there, and True, where the kernel checks an index that it has loaded
     reach       with symbolic sizes: 32-bit indices (`INDEX`) are enough while none of these
                 reaches 2**31
 
@@ -31,8 +32,7 @@ from typing import Any
 from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.codegen.parameters import kernel_parameters, tree_loads, with_symbols
-from inductor_lab.codegen.tidy import expressions, walk
+from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.codegen.triton_accumulate import Accumulations
 from inductor_lab.codegen.triton_blocks import (
@@ -46,6 +46,7 @@ from inductor_lab.codegen.triton_blocks import (
 from inductor_lab.codegen.triton_loops import flattened, gathered
 from inductor_lab.codegen.triton_ops import TRITON_OPS
 from inductor_lab.codegen.triton_text import Value, in_one_step, signature
+from inductor_lab.codegen.visit import expressions, loads_in, walk
 from inductor_lab.ir.expr import IndexValue, Load
 from inductor_lab.ir.index import Index, is_int, product
 from inductor_lab.ir.program import Buffer
@@ -71,7 +72,8 @@ def triton_kernel(
     reached = reach(parameters, buffers, blocks)
     parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)
-    code = Printer(name, parameters, blocks, ops, counted_in).code()
+    printer = Printer(name, parameters, blocks, ops, counted_in)
+    code = printer.code()
     launch: dict[str, Any] = {
         "constants": blocks.constants,
         "num_warps": blocks.warps,
@@ -81,6 +83,8 @@ def triton_kernel(
         launch["ynumel"] = blocks.tiled.size
     if counted_in == "INDEX":
         launch["reach"] = reached
+    if printer.asserts:
+        launch["asserts"] = True
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
 
 
@@ -172,6 +176,7 @@ class Printer(Accumulations):
         for atom in gathered(index.substitute(self.text.axes)):
             position, size = self.text.value(atom.value), self.text.size(atom.size)
             check = f"lab.check_index({position.text}, {size.text}, {mask})"
+            self.asserts = True
             if self._known(check) is None:
                 self._frame(check)
                 self.scopes[-1][check] = position
@@ -242,7 +247,7 @@ class Printer(Accumulations):
         self.text.temps[when.result.name] = self._bind(when.result.name, chosen)
 
     def _loop(self, loop: Loop) -> None:
-        if self.unread & {load.buffer for load in tree_loads((loop,))}:
+        if self.unread & {load.buffer for load in loads_in((loop,))}:
             self._frame("tl.debug_barrier()")
             self.unread.clear()
         if loop.kind is LoopKind.BISECT:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Stmt, Store
 from inductor_lab.codegen.triton_loops import flat_indices, inner_loops, outer_loops, unit_axis
+from inductor_lab.codegen.visit import walk
 from inductor_lab.ir.index import (
     Axis,
     Size,

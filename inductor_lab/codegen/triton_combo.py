@@ -55,11 +55,12 @@ def combo_kernel(
     reached = tuple(dict.fromkeys(s for cut in blocks for s in reach(parameters, buffers, cut)))
     parameters = with_symbols(parameters, reached)
     index = index_type(reached)
-    parts = []
+    parts, asserts = [], False
     for own, cut, part in zip(trees, blocks, group.combined, strict=True):
         needed = kernel_parameters(own, buffers)
-        lines = Printer("", needed, cut, ops, index, BLOCK).body()
-        parts.append(Part(lines, needed, cut, part.origins))
+        printer = Printer("", needed, cut, ops, index, BLOCK)
+        parts.append(Part(printer.body(), needed, cut, part.origins))
+        asserts |= printer.asserts
     caller = Printer(name, parameters, blocks[0], ops, index)
     launch: dict[str, Any] = {
         "constants": {},
@@ -68,6 +69,8 @@ def combo_kernel(
     }
     if index == "INDEX":
         launch["reach"] = reached
+    if asserts:
+        launch["asserts"] = True
     lines = tuple(_Text(caller, parts).lines())
     return Kernel(name, "triton", device, Code(lines), parameters, group, buffers, launch)
 

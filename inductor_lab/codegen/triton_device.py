@@ -279,16 +279,15 @@ def shift_left(a, b, BITS: tl.constexpr):
 
 @triton.jit
 def shift_right(a, b, BITS: tl.constexpr):
-    """Arithmetic right shift; the sign alone where `b` is negative or at least BITS."""
+    """Right shift; the sign alone (0 if there is none) where `b` is negative or at least BITS."""
     inside = (b >= 0) & (b < BITS)
-    return a >> tl.where(inside, b, b * 0 + (BITS - 1))
+    return tl.where(inside, a >> tl.where(inside, b, b * 0), tl.where(a < 0, ~(a * 0), a * 0))
 
 
 @triton.jit
 def sign(a):
-    """-1, 0 or 1 in the dtype of `a`; NaN stays NaN."""
-    one = a * 0 + 1
-    return tl.where(a > 0, one, tl.where(a < 0, -one, a))
+    """-1, 0 or 1 in the dtype of `a`; 0 for NaN, and never -0."""
+    return (a > 0).to(a.dtype) - (a < 0).to(a.dtype)
 
 
 @triton.jit
@@ -311,9 +310,9 @@ def digamma(x):
     """Derivative of lgamma: reflection, recurrence up to 10, then the asymptotic series."""
     pi = 3.141592653589793
     reflected = x <= 0
-    fraction = x - tl.floor(x)
+    fraction = x - libdevice.trunc(x)  # with the sign of x: a tiny x is its own fraction
     y = tl.where(reflected, 1 - x, x)
-    total = y * 0
+    total = tl.where(y == y, 0.0, y)
     for _ in range(10):
         small = y < 10
         total = tl.where(small, total - 1 / y, total)
@@ -332,7 +331,7 @@ def digamma(x):
 
 @triton.jit
 def check_index(index, size, mask):
-    """In debug mode (and in the interpreter): an index that was loaded must be in range."""
+    """An index that was loaded must be in range: an assertion of the device, as eager has it."""
     tl.device_assert(((index >= 0) & (index < size)) | (mask == 0), "index out of range")
 
 

@@ -44,6 +44,7 @@ class Lines:
         self.inits: dict[str, Init] = {}
         self.blocks_kept: dict[str, Row] = {}
         self.unread: set[str] = set()
+        self.asserts = False
 
     def _load(self, load: Load) -> Value:
         raise NotImplementedError
@@ -52,7 +53,7 @@ class Lines:
         raise NotImplementedError
 
     def _frame(self, text: str) -> None:
-        """A line that computes nothing of the person's."""
+        """A line that computes nothing of the user's."""
         self._frame_at(self.indent, text)
 
     def _frame_at(self, indent: int, text: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_lab.codegen.tidy import expressions, places, walk
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
+from inductor_lab.codegen.visit import expressions, places, walk
 from inductor_lab.ir.index import Axis, Gathered, Index, is_int
 
 

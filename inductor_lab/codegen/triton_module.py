@@ -12,6 +12,7 @@ import importlib.util
 import linecache
 from functools import cache
 from types import FunctionType, ModuleType
+from typing import Any
 
 from triton.runtime.jit import JITFunction
 
@@ -90,6 +91,15 @@ def _compiled_device() -> ModuleType:
         if hasattr(value, "fn"):
             setattr(module, name, JITFunction(undecorated(value)))
     return module
+
+
+def compile_options(kernel: Kernel) -> dict[str, Any]:
+    """What Triton's compiler is asked for; assertions only where there are some, and none of its
+    own about integers that wrap."""
+    options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
+    if "asserts" in kernel.launch:
+        options |= {"debug": True, "sanitize_overflow": False}
+    return options
 
 
 def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:

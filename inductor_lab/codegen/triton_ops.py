@@ -47,7 +47,7 @@ _LIBDEVICE = """
     lgamma trunc sqrt exp2
 """.split()
 
-TRITON_OPS: Mapping[str, str] = {
+TRITON_OPS: dict[str, str] = {
     **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
     **{name: f"libdevice.{name}({{0}})" for name in _LIBDEVICE},
     **{name: f"libdevice.{name}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "copysign")},
@@ -68,6 +68,7 @@ TRITON_OPS: Mapping[str, str] = {
     "shift_right": "lab.shift_right({0}, {1}, {bits})",
     "convert": "{0}.to(tl.{dtype})",
     "convert.to_bool": "{0} != 0",
+    "convert.to_uint8.float": "{0}.to(tl.int64).to(tl.uint8)",
     "bitcast": "{0}.to(tl.{dtype}, bitcast=True)",
     "neg": "-{0}",
     "abs": "tl.abs({0})",
@@ -100,7 +101,9 @@ TRITON_OPS: Mapping[str, str] = {
 }
 """Operation → text; `{0}` is an operand, `{dtype}` the result's type, `{bits}` its width.
 
-`name.int`, `name.bool` are for operands of that kind, where the plain entry does not fit them.
+`name.int`, `name.bool` are for operands of that kind, where the plain entry does not fit them;
+`convert.to_…` is for results of a dtype (a negative float becomes 0 as a uint8 of Triton's, and
+wraps around in torch).
 """
 
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])

@@ -19,6 +19,7 @@ from inductor_lab.codegen.triton_ops import (
     LITERALS_ALLOWED,
     TRITON_TYPES,
     bits,
+    dtype_kind,
     literal,
     template,
     typed_literal,
@@ -114,8 +115,9 @@ class Expressions:
     def _op(self, op: Op) -> Value:
         operand = op.args[0].dtype if op.name != "where" else op.args[1].dtype
         text = template(self.ops, op.name, operand)
-        if op.name == "convert" and op.dtype is torch.bool:
-            text = self.ops["convert.to_bool"]
+        if op.name == "convert":
+            to = f"convert.to_{str(op.dtype).removeprefix('torch.')}"
+            text = self.ops.get(f"{to}.{dtype_kind(operand)}") or self.ops.get(to, text)
         if op.name in COMPARISONS and operand is torch.int64:
             if all(isinstance(a, Const | IndexValue) for a in op.args):
                 return self._compared_places(op, text)
@@ -203,7 +205,7 @@ class Expressions:
     # ---- sizes -------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Value:
-        """A size over the symbols of the graph, which are arguments of the kernel."""
+        """A size over the kernel's parameters (see `ir.index.given_of`)."""
         if isinstance(size, int):
             return Value(str(size), atomic=size >= 0, number=True)
         if size in self.symbols:
@@ -215,23 +217,13 @@ class Expressions:
             return Value(" + ".join(p.text for p in parts).replace("+ -", "- "), atomic=False)
         if isinstance(size, sympy.Mul):
             return Value(" * ".join(p.inside() for p in parts), atomic=False)
-        if isinstance(size, sympy.Pow) and isinstance(size.exp, sympy.Integer) and size.exp > 0:
+        if isinstance(size, sympy.Pow):
             return Value(" * ".join([parts[0].inside()] * int(size.exp)), atomic=False)
-        name = type(size).__name__
-        if name in ("FloorDiv", "CleanDiv", "IntTrueDiv"):
-            return Value(f"{parts[0].inside()} // {parts[1].inside()}", atomic=False)
-        if name in ("Mod", "PythonMod"):
-            return Value(f"{parts[0].inside()} % {parts[1].inside()}", atomic=False)
-        if name == "ModularIndexing":
-            base = f"({parts[0].inside()} // {parts[1].inside()})"
-            return Value(f"{base} % {parts[2].inside()}", atomic=False)
-        if name in ("Max", "Min"):
-            function = "tl.maximum" if name == "Max" else "tl.minimum"
-            text = parts[0].text
-            for part in parts[1:]:
-                text = f"{function}({text}, {part.text})"
-            return Value(text)
-        raise AssertionError(f"the size {size} cannot be written in a kernel")
+        function = "tl.maximum" if type(size).__name__ == "Max" else "tl.minimum"
+        text = parts[0].text
+        for part in parts[1:]:
+            text = f"{function}({text}, {part.text})"
+        return Value(text)
 
 
 def in_one_step(store: Store) -> bool:

@@ -6,12 +6,21 @@ Models come from `transformers` configs with random weights: nothing is download
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    """Random numbers from seed 0, as libraries draw them, without a mark on the user's own."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 @dataclass(frozen=True)
@@ -78,9 +87,9 @@ def bert() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """BERT-base, batch 1 x 128 tokens, eval."""
     from transformers import BertConfig, BertModel
 
-    torch.manual_seed(0)
-    model = BertModel(BertConfig()).eval()
-    tokens = torch.randint(0, 30_000, (1, 128))
+    with _seeded():
+        model = BertModel(BertConfig()).eval()
+        tokens = torch.randint(0, 30_000, (1, 128))
 
     def encode(tokens: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
@@ -93,22 +102,22 @@ def resnet18() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """ResNet-18 (basic layers, depths 2, 2, 2, 2), batch 4 x 3 x 224 x 224, eval."""
     from transformers import ResNetConfig, ResNetForImageClassification
 
-    torch.manual_seed(0)
     config = ResNetConfig(layer_type="basic", depths=[2, 2, 2, 2], hidden_sizes=[64, 128, 256, 512])
-    model = ResNetForImageClassification(config).eval()
+    with _seeded():
+        model = ResNetForImageClassification(config).eval()
+        images = torch.randn(4, 3, 224, 224)
 
     def classify(images: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             return model(images).logits
 
-    return classify, (torch.randn(4, 3, 224, 224),)
+    return classify, (images,)
 
 
 def small_gpt2() -> tuple[torch.nn.Module, torch.Tensor]:
     """A GPT-2 of 4 layers and width 256, without dropout, and a batch of tokens to learn."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    torch.manual_seed(0)
     config = GPT2Config(
         n_layer=4,
         n_embd=256,
@@ -121,9 +130,11 @@ def small_gpt2() -> tuple[torch.nn.Module, torch.Tensor]:
         bos_token_id=0,
         eos_token_id=0,
     )
-    model = GPT2LMHeadModel(config).train()
+    with _seeded():
+        model = GPT2LMHeadModel(config).train()
+        tokens = torch.randint(0, 1000, (4, 64))
     model.loss_type = "ForCausalLM"  # it asks for this in a warning, which TorchDynamo stops at
-    return model, torch.randint(0, 1000, (4, 64))
+    return model, tokens
 
 
 def gpt2_loss() -> tuple[Callable[..., Any], tuple[Any, ...]]:

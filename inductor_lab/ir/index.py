@@ -342,18 +342,41 @@ def mul_sizes(a: Size, b: Size) -> Size:
     return a * b if isinstance(a, int) and isinstance(b, int) else simplify_size(a * b)
 
 
-ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt"})
-"""torch's sympy functions from a float to an integer, which a person wrote into a size."""
+_SPELLED = frozenset({"Add", "Mul", "Pow", "Max", "Min"})
+"""Functions whose text means the same in every language; divisions, shifts and roundings do not."""
+_ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "floor", "ceiling"})
+"""Functions from a float to an integer."""
+
+
+def is_whole(size: sympy.Expr) -> bool:
+    """Is it an integer?  sympy does not know that of torch's functions of bits, and takes torch's
+    remainder of floats for one."""
+    name = type(size).__name__
+    if not size.args or name in _ROUNDED or name == "Piecewise":
+        return bool(size.is_integer)
+    if isinstance(size, sympy.Pow) and not _is_natural(size.exp):
+        return False
+    known = bool(size.is_integer) or name in _SPELLED or name.startswith("BitwiseFn")
+    return known and all(map(is_whole, size.args))
+
+
+def _is_natural(exponent: sympy.Expr) -> bool:
+    return isinstance(exponent, sympy.Integer) and exponent >= 0
+
+
+def is_spelled(size: sympy.Expr) -> bool:
+    """Does a kernel work this out itself, from what it is given for the parts?"""
+    return type(size).__name__ in _SPELLED and is_whole(size)
 
 
 def given_of(size: sympy.Expr) -> Iterator[sympy.Expr]:
-    """What a kernel must be given to know a size: its symbols, and each part that is rounded from
-    a float (`1.7 * s0` in float64), which Python works out as it does for eager code."""
-    if isinstance(size, sympy.Symbol) or type(size).__name__ in ROUNDED:
-        yield size
-    else:
+    """What a kernel must be given to know a size: its symbols, and each part that Python works out
+    as it does for eager code (`s0 // 2`, `s0 & 3`, and what is rounded from a float)."""
+    if is_spelled(size):
         for part in size.args:
             yield from given_of(part)
+    elif not isinstance(size, sympy.Integer):
+        yield size
 
 
 def product(sizes: Iterable[Size]) -> Size:
@@ -405,8 +428,20 @@ def sizes_in(index: Index) -> Iterator[Size]:
                 yield from sizes_in(atom.dividend)
 
 
+def gathered_in(index: Index) -> Iterator[Gathered]:
+    """Every atom of an index that is a value of the program."""
+    for atom, _ in index.terms:
+        if isinstance(atom, Gathered):
+            yield atom
+        elif isinstance(atom, Quotient | Remainder):
+            yield from gathered_in(atom.dividend)
+
+
 def hint(size: Size, assumed: int = 64) -> int:
     """A number for cost models: symbols count as `assumed`.  Never use it for correctness."""
     if isinstance(size, int):
         return size
-    return int(size.subs({symbol: assumed for symbol in size.free_symbols}))
+    try:
+        return max(int(size.subs({symbol: assumed for symbol in size.free_symbols})), 0)
+    except (ArithmeticError, TypeError, ValueError):  # a quotient by what is then zero
+        return assumed

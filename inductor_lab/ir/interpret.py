@@ -38,6 +38,7 @@ from inductor_lab.ir.program import (
     Reduction,
     Scan,
     Scatter,
+    Step,
 )
 
 Symbols = Mapping[sympy.Symbol, Any]
@@ -393,10 +394,15 @@ def run_program(program: LoopProgram, inputs: Sequence[Any]) -> tuple[Any, ...]:
     with torch.no_grad():
         run = Run(program, inputs)
         for step in program.steps:
-            if isinstance(step, ExternCall):
-                run.call(step)
-            else:
-                buffer = program.buffers[step.buffer]
-                values = run_nest(step, run.env, run.symbols, run.device(buffer.device))
-                run.env[step.buffer] = stored(values, buffer, run.symbols)
+            run_step(run, step)
         return tuple(run.output(output) for output in program.outputs)
+
+
+def run_step(run: Run, step: Step) -> None:
+    """Run one nest or call; what it makes is then among the run's buffers."""
+    if isinstance(step, ExternCall):
+        run.call(step)
+    else:
+        buffer = run.program.buffers[step.buffer]
+        values = run_nest(step, run.env, run.symbols, run.device(buffer.device))
+        run.env[step.buffer] = stored(values, buffer, run.symbols)

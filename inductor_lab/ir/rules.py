@@ -33,7 +33,7 @@ class Violation:
 
 
 class InvalidProgram(AssertionError):
-    """A phase made a loop program that is not legal: a bug of ours, not of the person."""
+    """A phase made a loop program that is not legal: a bug of ours, not of the user."""
 
     def __init__(self, name: str, violations: tuple[Violation, ...]) -> None:
         self.violations = violations

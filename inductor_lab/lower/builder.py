@@ -43,9 +43,11 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
 )
-from inductor_lab.lower.number import number
+from inductor_lab.lower.number import Test, number
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
+
+SCALAR = "aten.scalar_tensor.default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def symbols_in(sizes: Sequence[Size]) -> set[sympy.Symbol]:
 
 
 def source_line(node: torch.fx.Node) -> str:
-    """The person's own line that a node came from, with its place; "" if it is not known."""
+    """The user's own line that a node came from, with its place; "" if it is not known."""
     span = innermost(node.meta.get("stack_trace") or "")
     return f"{span.code}        {span}" if span else ""
 
@@ -170,6 +172,11 @@ class Builder:
         found = found if isinstance(found, tuple | list) else (found,)
         return tuple(Facts.of(f) if isinstance(f, torch.Tensor) else None for f in found)
 
+    @property
+    def device(self) -> str:
+        """Where the node's first result is."""
+        return next(facts.device for facts in self.results if facts is not None)
+
     # ---- expressions ----
 
     def op(self, name: str, *args: Expr) -> Expr:
@@ -203,12 +210,17 @@ class Builder:
         """The element of `value` at `at`, broadcasting as PyTorch does."""
         return load(value, at, self.origins)
 
-    def read(self, symbol: sympy.Symbol) -> Expr | None:
-        """A number that is read from a tensor as a load, where the tensor is at hand."""
-        value = self.numbers.get(symbol)
-        if value is None or value.device != self.result.device:
-            return None
-        return self.convert(self.load(value, ()), torch.float64)
+    def read(self, wanted: sympy.Basic) -> Expr:
+        """A number that is in a tensor, as a load; whatever else Python works out, as for eager
+        code (`round(x, 2)`), and the host program puts it into a tensor."""
+        value, device = self.numbers.get(wanted), self.device
+        dtype = torch.bool if isinstance(wanted, Test) else torch.float64
+        if value is None or value.device != device:
+            kind = {"dtype": dtype, "device": torch.device(device)}
+            facts = Facts((), (), dtype, device)
+            (value,) = self.extern(SCALAR, (wanted,), kind, [facts], "number")
+            assert value is not None
+        return self.convert(self.load(value, ()), dtype)
 
     def position(self, index: Index, dtype: torch.dtype = torch.int64) -> Expr:
         """An index as a number."""
@@ -343,9 +355,12 @@ class Builder:
         self._tell({symbol})
         return symbol
 
-    def is_told(self, *sizes: Size) -> bool:
-        """Does one of the sizes depend on what only a step of the program tells?"""
-        return not self.told.isdisjoint(symbols_in(sizes))
+    def is_sure(self, number: Size, first: Size, end: Size) -> bool:
+        """Is `first <= number < end` for all values that the symbols may have?"""
+        found = self.node.meta["val"]
+        fake = found[0] if isinstance(found, tuple | list) else found
+        tests = sympy.Ge(number, first), sympy.Lt(number, end)
+        return all(torch_api.is_sure(test, fake) for test in tests)
 
     def _tell(self, symbols: set[sympy.Symbol]) -> None:
         self.told |= symbols - self.symbols

@@ -280,7 +280,9 @@ def addcdiv(x: Term, a: Term, b: Term, *, value: Any = 1) -> Term:
 @formula(aten.lerp.Scalar)
 def lerp_by_number(x: Term, y: Term, weight: Any) -> Term:
     """x + weight * (y - x), from whichever end is nearer, as eager does."""
-    if weight < 0.5:
+    if not isinstance(weight, int | float):
+        return lerp(x, y, Term(x.build, x.build.const(weight, x.expr.dtype)))
+    if abs(weight) < 0.5:
         return x + (y - x) * weight
     return y - (y - x) * (1 - weight)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 import sympy
@@ -67,7 +68,7 @@ from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
-from inductor_lab.torch_api import given_back, share_elements
+from inductor_lab.torch_api import BackwardState, given_back, is_own, share_elements
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -87,8 +88,11 @@ FAMILIES = (
 )
 """The modules whose import fills the registry."""
 
-LOWERED = frozenset(LOWERINGS)
-"""The operators that have a lowering: nobody takes them apart before."""
+
+def lowered() -> frozenset[Operator]:
+    """The operators that have a lowering: nobody takes them apart before."""
+    return frozenset(LOWERINGS)
+
 
 SIZES = frozenset(
     {
@@ -175,6 +179,9 @@ class _Walk:
             if fake.is_neg():
                 return fallback(self.build, aten.clone.default, (value,), {}, "negated in memory")
             return None if _is_token(node) else value
+        if isinstance(fake, BackwardState):
+            self.inputs.append(sympy.Symbol(node.name))
+            return Callee(node.name)
         size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
         symbol = size if isinstance(size, sympy.Symbol) else sympy.Symbol(node.name, integer=True)
         self.inputs.append(symbol)
@@ -198,11 +205,14 @@ class _Walk:
             return self._with_effects(node)
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return self._higher_order(node)
+        if isinstance(node.target, FunctionType):
+            return self._opaque(node)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
             raise self._refused(node, f"{node.target}, which writes to its arguments")
-        args, kwargs = map_arg((node.args, node.kwargs), self.values.__getitem__)
+        value = self.values.__getitem__ if is_own(node.target) else self._as_in_eager
+        args, kwargs = map_arg((node.args, node.kwargs), value)
         if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
             return None
         if node.target in ASSERTIONS:
@@ -237,10 +247,10 @@ class _Walk:
         The token stands for "everything up to here has happened".  Steps stay in order anyway, so
         it is None here as it is at run time.
         """
-        token, op, *args = map_arg(node.args, lambda n: self.values[n])
+        token, op, *args = map_arg(node.args, self._as_in_eager)
         if not isinstance(op, torch._ops.OpOverload) or op._schema.is_mutable:
             raise self._refused(node, f"{op} with its effects")
-        kwargs = map_arg(node.kwargs, lambda n: self.values[n])
+        kwargs = map_arg(node.kwargs, self._as_in_eager)
         facts = self.build.results[1:]
         results = call(self.build, op, args, kwargs, reason="effect", outputs=facts)
         return (token, *results)
@@ -252,11 +262,27 @@ class _Walk:
         def value(item: Any) -> Any:
             if isinstance(item, torch._ops.OpOverload):
                 return self._callee(str(item).replace(".", "_"), item)
-            return self.values[item] if isinstance(item, torch.fx.Node) else item
+            return self._as_in_eager(item) if isinstance(item, torch.fx.Node) else item
 
         args, kwargs = map_aggregate((node.args, node.kwargs), value)
         name = f"{PREFIX}{node.target.name()}"
         return call(self.build, name, args, kwargs, reason="control flow")
+
+    def _opaque(self, node: torch.fx.Node) -> Any:
+        """A call of a function of Python: compiled autograd has them where hooks are to run."""
+        function = self._callee(node.name, node.target)
+        args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
+        name = f"{PREFIX}{torch.ops.higher_order.wrap.name()}"
+        return call(self.build, name, (function, *args), kwargs, reason="hook")
+
+    def _as_in_eager(self, node: torch.fx.Node) -> Any:
+        """A value with the strides that it has in eager mode, for whoever may look at them."""
+        value, fake = self.values[node], node.meta.get("val")
+        if not isinstance(value, TensorValue) or not isinstance(fake, torch.Tensor):
+            return value
+        if fake.layout is not torch.strided:
+            return value
+        return self._strided_output(value, Facts.of(fake))
 
     def _callee(self, name: str, function: Any) -> Callee:
         """A function that an extern call is given."""
@@ -394,13 +420,25 @@ class _Walk:
         return value.node.expr if hasattr(value, "node") else value
 
     def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
-        """A number that is in a tensor: the host program waits for it and reads it."""
-        expression = value.node.expr
-        (symbol,) = expression.free_symbols
+        """A number that is in a tensor: the host program waits for it and reads it.
+
+        What torch takes to be equal to something else, because of a check, is compared with that.
+        """
+        expression = sympy.sympify(value.node.expr if hasattr(value, "node") else value)
         (tensor,) = (self.values[n] for n in node.all_input_nodes)
-        self.build.number(str(node.target), (argument(self.build, tensor),), symbol)
-        self.build.numbers[symbol] = tensor
-        return expression
+        own = expression.free_symbols - self.build.symbols
+        read = (argument(self.build, tensor),)
+        if own:
+            (symbol,) = own
+            self.build.number(str(node.target), read, symbol)
+            self.build.numbers[symbol] = tensor
+        else:
+            symbol = self.build.number(str(node.target), read)
+            said = f"{symbol} is not {expression}, which a check in the program says it is"
+            same = (sympy.Eq(symbol, expression), said)
+            op = str(aten._assert_scalar.default)
+            self.build.extern(op, same, None, [None], "assertion")
+        return expression if hasattr(value, "node") else value
 
     def _refused(self, node: torch.fx.Node, what: str) -> LabError:
         return LabError(

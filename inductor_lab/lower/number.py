@@ -1,6 +1,6 @@
 """Symbolic numbers of the graph as expressions of a body.
 
-A size is an exact integer.  What a person computes from sizes may be a float (`1 / x.shape[0]`);
+A size is an exact integer.  What a user computes from sizes may be a float (`1 / x.shape[0]`);
 that arithmetic is done in float64, as Python would have done it.
 
     1 / (2*s0)   →   truediv(f64(1), f64(2*s0))
@@ -10,28 +10,29 @@ Inductor: `ops.index_expr` with the printers of `codegen/cpp_utils.py` and `trit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 import sympy
 import torch
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanFunction
 
-from inductor_lab.errors import LabError
 from inductor_lab.ir.expr import Const, Expr, SizeValue, size_value
-from inductor_lab.ir.index import simplify_size
+from inductor_lab.ir.index import is_whole, simplify_size
 
 MakeOp = Callable[..., Expr]
 """`make(name, *operands)`."""
 
-Read = Callable[[sympy.Symbol], Expr | None]
-"""`read(symbol)`: the load of a number that is in a tensor."""
+Read = Callable[[sympy.Basic], Expr]
+"""`read(number)`: the load of a number that is in a tensor."""
 
 FLOAT_OPS = {
+    "Add": "add",
+    "Mul": "mul",
     "IntTrueDiv": "truediv",
     "FloatTrueDiv": "truediv",
     "FloatPow": "pow",
-    "Mod": "remainder",
-    "PythonMod": "remainder",
     "OpaqueUnaryFn_sqrt": "sqrt",
     "OpaqueUnaryFn_exp": "exp",
     "OpaqueUnaryFn_log": "log",
@@ -41,6 +42,9 @@ FLOAT_OPS = {
     "OpaqueUnaryFn_tanh": "tanh",
 }
 """Names of torch's sympy functions on floats → operations of ours."""
+
+Test = Relational | BooleanFunction
+"""What sympy has for a bool (to it a symbol could be one, too)."""
 
 RELATIONS = {
     sympy.Eq: "eq",
@@ -53,36 +57,48 @@ RELATIONS = {
 
 
 def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
-    """A symbolic number: int64 if it is an integer, bool if it is a relation, otherwise float64.
+    """A symbolic number: int64 if it is an integer, bool if it is a test, otherwise float64.
 
-    `read(symbol)` is a number that is in a tensor, or None.
+    `read(number)` is what a step of the program tells: a number that is in a tensor, and whatever
+    has no operation of ours.
     """
-    if type(value) in RELATIONS:
-        return make(RELATIONS[type(value)], *(_real(side, make, read) for side in value.args))
-    if value.is_integer:
-        return size_value(simplify_size(value))
-    return _real(value, make, read)
+    if isinstance(value, Test):
+        if type(value) not in RELATIONS:
+            return read(value)
+        exact = all(map(is_whole, value.args))
+        sides = (_whole(side) if exact else _real(side, make, read) for side in value.args)
+        return make(RELATIONS[type(value)], *sides)
+    return _whole(value) if is_whole(value) else _real(value, make, read)
+
+
+def _whole(value: sympy.Expr) -> Expr:
+    return size_value(simplify_size(value))
 
 
 def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
     if value.is_number:
         return Const(float(value), torch.float64)
-    if value.is_integer:
+    if is_whole(value):
         return SizeValue(simplify_size(value), torch.float64)
-    loaded = read(value) if isinstance(value, sympy.Symbol) else None
-    if loaded is not None:
-        return loaded
-    parts = [_real(arg, make, read) for arg in value.args]
     name = type(value).__name__
-    if name == "ToFloat":
-        return parts[0]
-    if isinstance(value, sympy.Add | sympy.Mul):
-        operation = "add" if isinstance(value, sympy.Add) else "mul"
-        return reduce(lambda a, b: make(operation, a, b), parts)
-    operation = "pow" if isinstance(value, sympy.Pow) else FLOAT_OPS.get(name, "")
-    if not operation:
-        raise LabError(
-            f"cannot compute {value} in a kernel",
-            todo="compute it outside of the compiled function and pass it in",
-        )
-    return make(operation, *parts)
+    operation = FLOAT_OPS.get(name, "")
+    if name != "ToFloat" and not (operation and _is_defined(operation, value.args)):
+        return read(value)
+    parts = [_real(arg, make, read) for arg in value.args]
+    return parts[0] if name == "ToFloat" else reduce(partial(make, operation), parts)
+
+
+def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:
+    """Is it sure that Python gives a number, and raises nothing?"""
+    *_, first, last = (None, *(a.args[0] if type(a).__name__ == "ToFloat" else a for a in args))
+    match operation:
+        case "truediv":
+            return last.is_zero is False
+        case "pow":
+            return bool(first.is_positive)
+        case "sqrt":
+            return bool(last.is_nonnegative)
+        case "log" | "log2":
+            return bool(last.is_positive)
+        case _:
+            return True

@@ -30,7 +30,7 @@ GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}
 
 
 def draw(build: Builder, name: str, generator: Any) -> Expr:
-    """One random number for each element of the node's result; a person's generator is ATen's."""
+    """One random number for each element of the node's result; a user's generator is ATen's."""
     if generator is not None:
         raise LeftToATen("own generator")
     facts = build.result

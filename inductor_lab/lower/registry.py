@@ -26,13 +26,23 @@ LOWERINGS: dict[Operator, Lowering] = {}
 
 
 def lowers(*operators: Operator) -> Callable[[Lowering], Lowering]:
-    """Register a lowering for some overloads; raises ValueError if one is taken already."""
+    """Register a lowering for some overloads.
+
+    Raises ValueError if one is taken already, by another function than an earlier form of this one
+    (a cell of a notebook that runs again).
+    """
 
     def register(lowering: Lowering) -> Lowering:
         for operator in operators:
-            if operator in LOWERINGS:
+            known = LOWERINGS.get(operator)
+            if known is not None and _name(known) != _name(lowering):
                 raise ValueError(f"{operator} has a lowering already")
             LOWERINGS[operator] = lowering
         return lowering
 
     return register
+
+
+def _name(lowering: Lowering) -> object:
+    name = getattr(lowering, "__qualname__", None)
+    return lowering if name is None else (lowering.__module__, name)

@@ -41,13 +41,16 @@ def running_total(
     """A running sum or product; whole numbers and bool give int64 unless a dtype is asked for."""
     facts = build.result
     value = build.convert(build.load(x, identity(facts.shape)), facts.dtype)
-    on_cpu = facts.device == "cpu" and build.options.target is None
-    wide = accumulator(facts.dtype)
-    if facts.dtype is torch.float32 and on_cpu:
-        wide = torch.float64
     if facts.dtype is torch.bool:
         kind = {"sum": "any", "prod": "all"}[kind]
-    return scan_to(build, kind, build.convert(value, wide), dim, facts)
+    return scan_to(build, kind, build.convert(value, _wide(build, facts)), dim, facts)
+
+
+def _wide(build: Builder, facts: Facts) -> torch.dtype:
+    """The dtype in which eager keeps a running value."""
+    on_cpu = facts.device == "cpu" and build.options.target is None
+    doubles = on_cpu and facts.dtype is torch.float32
+    return torch.float64 if doubles else accumulator(facts.dtype)
 
 
 lowers(aten.cumsum.default)(partial(running_total, "sum"))
@@ -56,9 +59,12 @@ lowers(aten.cumprod.default)(partial(running_total, "prod"))
 
 @lowers(aten.logcumsumexp.default)
 def logcumsumexp(build: Builder, x: TensorValue, dim: int) -> TensorValue:
-    """log(cumsum(exp(x))) without overflow."""
+    """log(cumsum(exp(x))) without overflow.
+
+    Its gradient is exp of a difference of two such values, so what they lose counts many times.
+    """
     facts = build.result
-    value = build.convert(build.load(x, identity(facts.shape)), accumulator(facts.dtype))
+    value = build.convert(build.load(x, identity(facts.shape)), _wide(build, facts))
     return scan_to(build, "logsumexp", value, dim, facts)
 
 

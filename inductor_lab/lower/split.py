@@ -7,7 +7,7 @@
 
 The parts are fixed, so the result is the same in every run.  A position (argmax) needs the value
 and the place of each part: the result is the first place of those whose value is the best.  On the
-CPU the code generator cuts such a loop itself (`codegen/cpp_rows.py`, `Rows.chunks`).
+CPU the code generator cuts such a loop itself (`codegen/cpu/parts.py`).
 
 Inductor: `ir.py`, `Reduction.num_splits` and `create_multilayer`.
 """

@@ -25,6 +25,7 @@ from inductor_lab.ir.index import (
     Size,
     add_sizes,
     is_int,
+    is_nonnegative,
     mul_sizes,
 )
 from inductor_lab.ir.program import Buffer, Layout
@@ -289,11 +290,10 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
 
 def _inside(target: Layout, storage: Layout) -> bool:
-    """Does the view stay in the storage?  Symbolic sizes are trusted, as eager has checked them."""
-    reached, end = target.storage_size, add_sizes(storage.offset, storage.numel)
-    if not (isinstance(reached, int) and isinstance(end, int) and isinstance(target.offset, int)):
-        return True
-    return storage.offset <= target.offset and reached <= end
+    """Is it sure that the view stays in the storage?"""
+    room = add_sizes(storage.offset, storage.numel), mul_sizes(target.storage_size, -1)
+    before = add_sizes(target.offset, mul_sizes(storage.offset, -1))
+    return is_nonnegative(before) and is_nonnegative(add_sizes(*room))
 
 
 def is_dense(layout: Layout) -> bool:

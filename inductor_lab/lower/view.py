@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
+from inductor_lab.ir.index import Size, add_sizes, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
@@ -123,22 +123,24 @@ AT_NUMBERS = frozenset({aten.select.int, aten.slice.Tensor})
 def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
     """The first position of a slice: None is 0, negative counts from the end, and it is clamped."""
     first = 0 if start is None else size_of(start)
-    if not is_int(first, 0) and build.is_told(first, size):
-        return build.number(str(OPERATORS.first_of_slice.default), (size, first))
-    if isinstance(first, int) and first < 0:
-        first = add_sizes(first, size)
-    if isinstance(first, int):
-        first = max(first, 0)
-        return min(first, size) if isinstance(size, int) else first
-    return first
+    if isinstance(first, int) and isinstance(size, int):
+        return slice(first, None).indices(size)[0]
+    return _from_the_front(build, size, first, add_sizes(size, 1), OPERATORS.first_of_slice)
 
 
 def place_of(build: Builder, size: Size, index: Any) -> Size:
     """A position counted from the front; a negative one counts from the end."""
-    place = size_of(index)
-    if build.is_told(place):
-        return build.number(str(OPERATORS.position_in.default), (size, place))
-    return add_sizes(place, size) if isinstance(place, int) and place < 0 else place
+    return _from_the_front(build, size, size_of(index), size, OPERATORS.position_in)
+
+
+def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator: Any) -> Size:
+    """A place below `end`, or its distance from the end of `size`; what is known only in a call,
+    the host program asks of an operator."""
+    if build.is_sure(place, 0, end):
+        return place
+    if build.is_sure(place, mul_sizes(size, -1), 0):
+        return add_sizes(place, size)
+    return build.number(str(operator.default), (size, place))
 
 
 @lowers(aten.diagonal.default)

@@ -18,6 +18,7 @@ layout_optimization.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ from torch.fx import GraphModule, Node
 from inductor_lab.library_ops import OWN_CONVOLUTION, onednn_knows
 from inductor_lab.rewrite.adding import Adder, computed, flat
 from inductor_lab.rewrite.aliases import facts, same_sizes
-from inductor_lab.torch_api import size_hint
+from inductor_lab.torch_api import is_own, size_hint
 
 aten = torch.ops.aten
 CHANNELS_LAST = {"memory_format": torch.channels_last}
@@ -86,11 +87,11 @@ class ChannelsLast:
             return False
         if all(_is_last(node.args[0].meta["val"]) for node in self.convolutions):
             return False
-        given = {node: node.args for node in self.graph.nodes}
+        given = {node: (node.args, node.kwargs) for node in self.graph.nodes}
         if self._relay() and self._restore_outputs():
             return True
-        for node, args in given.items():
-            node.args = args
+        for node, (args, kwargs) in given.items():
+            node.args, node.kwargs = args, kwargs
         for node, value in self.before.items():
             node.meta["val"] = value
         for node in reversed(self.added):
@@ -105,6 +106,10 @@ class ChannelsLast:
                 weight = weight if weight in self.kept else self._last(node, weight)
                 node.args = (self._last(node, x), weight, *rest)
             elif node.op != "call_function" or changed.isdisjoint(node.all_input_nodes):
+                continue
+            elif not is_own(node.target) and node.target is not operator.getitem:
+                if not self._restore(node, [n for n in node.all_input_nodes if n in changed]):
+                    return False
                 continue
             try:
                 new = computed(node)
@@ -136,11 +141,15 @@ class ChannelsLast:
         moved = [n for n in results if _strides(n.meta["val"]) != _strides(self.before[n])]
         if WEIGHT * self.weights + RESULT * sum(map(_numel, moved)) > self.images:
             return False
+        return self._restore(output, moved)
+
+    def _restore(self, user: Node, moved: list[Node]) -> bool:
+        """Give `user` the strides that it had; False if that is not possible."""
         for node in moved:
-            copy = self._copy(output, node, ROW_MAJOR)
+            copy = self._copy(user, node, ROW_MAJOR)
             if facts(copy.meta["val"]) != facts(self.before[node]):
                 return False
-            output.replace_input_with(node, copy)
+            user.replace_input_with(node, copy)
         return True
 
 

@@ -12,7 +12,6 @@ Inductor: `decomposition.py`, `select_decomp_table`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -79,16 +78,14 @@ def decomposition_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
     when it first does.
     """
     fma = getattr(torch.ops.prims, "fma", None)
-    return _known_table(lowered) | ({} if fma is None else {fma.default: _multiply_add})
+    own = DEFINITIONS if fma is None else {fma.default: _multiply_add, **DEFINITIONS}
+    known = known_decompositions()
+    table = {op: made for op, made in core_decompositions().items() if op not in lowered}
+    return table | {op: known[op] for op in ADDED if op in known} | FOREACH | own
 
 
 def _multiply_add(a: Any, b: Any, c: Any) -> Any:
     return aten.add(aten.mul(a, b), c)
 
 
-@cache
-def _known_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
-    table = {op: made for op, made in core_decompositions().items() if op not in lowered}
-    known = known_decompositions()
-    table.update({op: known[op] for op in ADDED if op in known})
-    return table | foreach_decompositions() | DEFINITIONS
+FOREACH = foreach_decompositions()

@@ -206,24 +206,38 @@ def where_same(node: Node, edit: Edit) -> Node | None:
     return a if a is b and isinstance(a, Node) else None
 
 
-# ---- powers: eager computes these exponents in just this way ---------------------------------
+# ---- powers: eager computes these exponents in just this way.  In NumPy code, the exponent is a
+# tensor; NumPy computes 1, 2 and -1 so, and we round as it does
 
 
-@identity(aten.pow.Tensor_Scalar)
+def _raised(node: Node, wanted: int) -> Node | None:
+    """The base, if the exponent is this number and a power has the dtype and sizes of its base."""
+    x, exponent = node.args
+    value, result = _value(x), node.meta["val"]
+    if value is None or value.dtype != result.dtype or number_of(exponent) != wanted:
+        return None
+    return x if same_sizes(value.shape, result.shape) else None
+
+
+@identity(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor)
 def pow_one(node: Node, edit: Edit) -> Node | None:
     """`x ** 1` → `x`."""
-    x, exponent = node.args
-    return x if _value(x) is not None and exponent == 1 else None
+    return _raised(node, 1)
 
 
-@identity(aten.pow.Tensor_Scalar)
+@identity(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor)
 def pow_two(node: Node, edit: Edit) -> Node | None:
     """`x ** 2` → `x * x`."""
-    x, exponent = node.args
-    value = _value(x)
-    if value is None or value.dtype != node.meta["val"].dtype or exponent != 2:
-        return None
-    return edit.add(aten.mul.Tensor, x, x)
+    x = _raised(node, 2)
+    return edit.add(aten.mul.Tensor, x, x) if x is not None else None
+
+
+@identity(aten.pow.Tensor_Tensor)
+def pow_minus_one(node: Node, edit: Edit) -> Node | None:
+    """`x ** -1` → `1 / x`, in float32 and float64."""
+    x = _raised(node, -1)
+    exact = x is not None and x.meta["val"].dtype in (torch.float32, torch.float64)
+    return edit.add(aten.reciprocal.default, x) if exact else None
 
 
 @identity(aten.pow.Tensor_Scalar)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inductor_lab.torch_api import known_decompositions
+from inductor_lab.torch_api import known_decompositions, suggest_memory_format
 
 aten = torch.ops.aten
 DEFINITIONS: dict[Any, Callable[..., Any]] = {}
@@ -205,6 +205,8 @@ def resize_as(
     if x.shape == template.shape and memory_format is None:
         return x.clone()
     chosen = memory_format or torch.contiguous_format
+    if chosen is torch.preserve_format:
+        chosen = suggest_memory_format(template)
     return torch.ops.aten.resize.default(x, template.shape, memory_format=chosen)
 
 

@@ -153,7 +153,7 @@ def identities(
 def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str, Node] | None:
     """The first rule that applies to a node and may, with what takes the node's place."""
     for name in BY_TARGET.get(node.target, ()):
-        if name in off:
+        if name in off or name not in RULES:
             continue
         latest = node.prev
         new = RULES[name](node, Edit(node))
@@ -240,7 +240,7 @@ def _span(node: Node) -> Span | None:
 
 
 def _not_asked(node: Node) -> None:
-    """Finding a span parses the person's file, which takes longer than all passes."""
+    """Finding a span parses the user's file, which takes longer than all passes."""
 
 
 PASSES: dict[str, Pass] = {

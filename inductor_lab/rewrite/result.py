@@ -16,7 +16,7 @@ from inductor_lab.display import Shown
 class Fired:
     """One application of a rule: `node` went away (or changed), `became` stands in its place.
 
-    `became` is the name of a node, or "" where nothing was needed; `span` is the person's line.
+    `became` is the name of a node, or "" where nothing was needed; `span` is the user's line.
     """
 
     rule: str

@@ -8,10 +8,13 @@ Inductor: `async_compile.py`.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from inductor_lab.runtime.toolchain import end_compilers
 
 T = TypeVar("T")
 NAME = "inductor_lab, made ahead"
@@ -24,13 +27,13 @@ class Ahead(Generic[T]):
         self._make, self._process = make, os.getpid()
         self._made: list[T] = []
         self._problem: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=NAME)
+        self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
         self._thread.start()
 
     def wait(self) -> T:
         """The value; raises what `make` has raised.
 
-        After a problem (Ctrl-C ends a C++ compiler too) the next `wait` makes it here and now, and
+        After a problem the next `wait` makes it here and now, and
         so does a forked process, which has no such thread.
         """
         if os.getpid() == self._process:
@@ -47,6 +50,13 @@ class Ahead(Generic[T]):
             self._made.append(self._make())
         except BaseException as problem:  # for whoever waits
             self._problem = problem
+
+
+@atexit.register
+def _end_all() -> None:
+    """Python ends, and does not wait for what nobody has asked for."""
+    end_compilers()
+    wait_for_all()
 
 
 def wait_for_all() -> None:

@@ -11,7 +11,6 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import Code, Kernel, Line
 from inductor_lab.errors import CompileFailed, NoCompiler
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.runtime.cache import scratch
 from inductor_lab.runtime.library import LIBRARY, SOURCE
 from inductor_lab.runtime.toolchain import find_toolchain
 
@@ -40,8 +40,8 @@ def assembly(kernels: Sequence[Kernel]) -> dict[str, Code]:
     if not cpp:
         return {}
     unit = translation_unit(cpp)
-    with tempfile.TemporaryDirectory(prefix="inductor_lab-") as folder:
-        listing = _listing(objdump, str(unit), Path(folder))
+    with scratch() as folder:
+        listing = _listing(objdump, str(unit), folder)
     found: dict[str, list[Line]] = {kernel.name: [] for kernel in cpp}
     for name, line in _instructions(listing, unit, found):
         found[name].append(line)

@@ -6,6 +6,9 @@ somebody presses Ctrl-C.  Each holds a checksum; what does not match it is built
 
     <cache>/inductor_lab/<version>/3f/3fa9…/   kernel.cpp  kernel.so  sha256
     <cache>/inductor_lab/tmp/                  what is being built
+    <cache>/inductor_lab/failed/               sources that did not compile
+
+What was used longest ago goes when all together is larger than a limit (`prune.py`).
 
 Inductor: `codecache.py`.
 """
@@ -17,6 +20,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,8 +30,16 @@ from pathlib import Path
 import platformdirs
 
 from inductor_lab.errors import CacheRefused
+from inductor_lab.runtime.prune import KEPT_FAILURES, oldest_first, prune_sometimes, touched
+from inductor_lab.runtime.trust import distrust
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 VARIABLE = "INDUCTOR_LAB_CACHE_DIR"
+DAY = 24 * 3600.0
 CHECKSUM = "sha256"
 ELSEWHERE = f"set {VARIABLE} to a directory of your own"
 
@@ -48,21 +60,33 @@ class Cache:
         final = self.root / own_version() / key[:2] / key
         if final.exists():
             if is_sound(final):
+                touched(final)
                 return final
             message = f"the cache entry {final} is damaged; it is built again"
             warnings.warn(message, DamagedEntry, stacklevel=2)
             self._discard(final)
-        with self._workspace() as folder:
+        with self.workspace() as folder:
             build(folder)
             (folder / CHECKSUM).write_text(checksum(folder), encoding="ascii")
-            return self._publish(folder, final)
+            made = self._publish(folder, final)
+        prune_sometimes(self.root)
+        return made
 
     def keep_failed(self, name: str, text: str) -> Path:
-        """Write a source that did not compile to where the person can look at it; its path."""
+        """Write a source that did not compile to where the user can look at it; its path.
+
+        Raises CacheRefused where that is not possible: on a full disk the C++ compiler fails first.
+        """
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         path = self.root / "failed" / f"{name}_{digest}.cpp"
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as problem:
+            what = f"generated code did not compile, and {path} cannot be written: {problem}"
+            raise CacheRefused(what, todo=f"make room there, or {ELSEWHERE}") from problem
+        for old in oldest_first(path.parent.iterdir())[:-KEPT_FAILURES]:
+            old.unlink(missing_ok=True)
         return path
 
     def nbytes(self) -> int:
@@ -70,15 +94,22 @@ class Cache:
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
     @contextlib.contextmanager
-    def _workspace(self) -> Iterator[Path]:
-        """A new folder on the same file system, gone afterwards (unless it was renamed)."""
+    def workspace(self) -> Iterator[Path]:
+        """A new folder on the same file system, gone afterwards (unless it was renamed).
+
+        It is locked meanwhile: what a process that was killed has left is not, and goes now.
+        """
         parent = self.root / "tmp"
         parent.mkdir(mode=0o700, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
+        for left in parent.iterdir():
+            _delete_if_left(left)
+        folder, lock = _locked_folder(parent)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
 
     def _publish(self, folder: Path, final: Path) -> Path:
         """Rename a finished entry to its name; if another process was quicker, take theirs."""
@@ -92,15 +123,15 @@ class Cache:
 
     def _discard(self, entry: Path) -> None:
         """Move an entry out of the way in one step, then delete it."""
-        with self._workspace() as folder, contextlib.suppress(FileNotFoundError):
+        with self.workspace() as folder, contextlib.suppress(FileNotFoundError):
             entry.rename(folder / "damaged")
 
 
 def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
     """The user's cache directory, mode 0700.  Raises CacheRefused if it cannot be trusted.
 
-    Libraries in it are loaded into this process, so a directory that belongs to somebody else is
-    never used, not even to read.
+    Libraries in it are loaded into this process, so a directory that somebody else can write to is
+    never used, not even to read (`trust.py`).
     """
     chosen = environment.get(VARIABLE)
     root = (
@@ -110,27 +141,51 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
     )
     if problem := distrust(root):
         raise CacheRefused(problem, todo=ELSEWHERE)
-    if hasattr(os, "geteuid") and root.stat().st_mode & 0o077:
-        root.chmod(0o700)
     return Cache(root)
 
 
-def distrust(folder: Path) -> str:
-    """Why code from a folder, which is made if it is missing, must not become code of this process;
-    "" if it may."""
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for a while: in the cache, where the next process finds what this one leaves if it
+    is killed; where there is no cache, in the system's folder."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = folder.stat()
-    except OSError as problem:
-        return f"no cache directory at {folder}: {problem}"
-    if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
-        return (
-            f"the cache directory {folder} belongs to user {facts.st_uid}, "
-            f"and you are user {os.geteuid()}"
-        )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return f"the cache directory {folder} cannot be written"
-    return ""
+        cache = open_cache()
+    except CacheRefused:
+        elsewhere = tempfile.TemporaryDirectory(prefix="inductor_lab-", ignore_cleanup_errors=True)
+        with elsewhere as name:
+            yield Path(name)
+        return
+    with cache.workspace() as folder:
+        yield folder
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int | None]:
+    """A new folder, and a lock on it that ends with this process; None where there are none."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
+        if fcntl is None:
+            return folder, None
+        with contextlib.suppress(FileNotFoundError):  # somebody took it for left
+            lock = os.open(folder, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _delete_if_left(folder: Path) -> None:
+    """Delete a workspace that no process is at; without locks, one of yesterday."""
+    with contextlib.suppress(OSError):
+        if fcntl is None:
+            if time.time() - folder.stat().st_mtime > DAY:
+                shutil.rmtree(folder, ignore_errors=True)
+            return
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
 
 
 def checksum(entry: Path) -> str:

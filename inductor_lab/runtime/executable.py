@@ -7,24 +7,36 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+from inductor_lab import torch_api
 from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.cpp_statements import BY_ZERO
 from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import DividedByZero, IndexOutOfRange
+from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
 from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins, integer_divisors
 from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
 from inductor_lab.ir.program import Scatter
 from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.runtime.bounds import checked_function, is_checked
+from inductor_lab.runtime.host_file import host_file
 from inductor_lab.runtime.library import Library, library_builder, place_of
 from inductor_lab.runtime.pool import POOL
+from inductor_lab.runtime.recorded import seen_by_profiler
 from inductor_lab.schedule.result import Group, Schedule
 from inductor_lab.torch_api import mark_boxed
+
+Call = Callable[[list[Any]], Any]
+"""Takes one list of arguments, which it empties."""
+
+
+class RunsUncompiled(UserWarning):
+    """Kernels could not be compiled, and errors are suppressed: the graph runs as eager does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +70,11 @@ class Executable:
         new_values = [given[position] for position in self.written]
         return (*self.call(given), *new_values)
 
+    @property
+    def file(self) -> str:
+        """Where the host program's text is; a breakpoint there holds in every call."""
+        return self.call.__code__.co_filename
+
     def __repr__(self) -> str:
         return f"Executable({self.host!r})"
 
@@ -69,11 +86,13 @@ def build_executable(
     options: Options,
     traces: Mapping[str, str] | None = None,
     ahead: bool = False,
+    eager: Call | None = None,
 ) -> Executable:
     """Compile and load the kernels, and make the host program callable.
 
-    With `ahead` the C++ compiler works in a thread, and the first call waits for it.  `traces` maps
-    FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler, CacheRefused
+    With `ahead` the C++ compiler works in a thread, and the first call waits for it; `eager` is the
+    graph uncompiled, for the case that it fails and the user wants no errors.  `traces` maps
+    FX nodes to the stack traces of the user's code, for errors.  Raises NoCompiler, CacheRefused
     and CompileFailed (ahead: at the first call); the result raises IndexOutOfRange where eager
     raises IndexError.
     """
@@ -89,12 +108,16 @@ def build_executable(
     if cpp:
         unit = translation_unit(cpp)
         build = library_builder(unit, program.name, cache=options.cache, traces=traces)
-        if ahead:
-            namespace.update(_waiting(Ahead(build), cpp, traces, namespace))
-        else:
+        if not ahead:
             library = build()
             namespace.update(_cpp_functions(library, cpp, traces))
-    exec(compile(str(host), f"<host program {program.name}>", "exec"), namespace)
+    text, file = str(host), f"<host program {program.name}>"
+    if not ahead:
+        file = host_file(text, program.name, cache=options.cache)
+    exec(compile(text, file, "exec"), namespace)
+    seen_by_profiler(namespace, kernels, traces)
+    if cpp and ahead:
+        _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
     return Executable(host, library, mark_boxed(namespace["call"]), written)
 
@@ -109,20 +132,49 @@ def _cpp_functions(
     return {name: cpp_function(library, twins, traces) for name, twins in twins_by_name}
 
 
-def _waiting(
+def _waits(args: list[Any]) -> Any:
+    return _first(args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _until_loaded(
+    call: Any,
     library: Ahead[Library],
     kernels: Sequence[Kernel],
     traces: Mapping[str, str],
-    namespace: Functions,
-) -> Functions:
-    """In place of the kernels in a namespace: whichever is called first waits for the library, puts
-    all kernels in their places, and goes on as the one that it stands for."""
+    eager: Call | None,
+) -> None:
+    """Let the first call of a host program wait for the library; then `call` is the host program
+    itself, and a call has no step more.
 
-    def first(name: str, *args: Any) -> Any:
-        namespace.update(_cpp_functions(library.wait(), kernels, traces))
-        return namespace[name](*args)
+    Under `torch._dynamo.config.suppress_errors`, where the library is not to be had, the graph runs
+    as `eager` does from then on, and a warning says so.
+    """
+    program, namespace = call.__code__, call.__globals__
+    suppressed = torch_api.suppresses_errors()
 
-    return {kernel.name: partial(first, kernel.name) for kernel in kernels}
+    def first(args: list[Any]) -> Any:
+        try:
+            functions = _cpp_functions(library.wait(), kernels, traces)
+        except LabError as problem:
+            if eager is None or not (suppressed or torch_api.suppresses_errors()):
+                raise
+            name = next(filter(None, map(function_in, traces.values())), "a function")
+            warnings.warn(f"{name} runs uncompiled: {problem}", RunsUncompiled, stacklevel=3)
+            namespace["_first"] = eager
+            return eager(args)
+        namespace.update(functions)
+        call.__code__ = program
+        namespace["_first"] = call  # for another thread on its way; the graph is let go
+        return call(args)
+
+    namespace["_first"] = first
+    call.__code__ = _waits.__code__
+
+
+def function_in(trace: str) -> str:
+    """The outermost function of a stack trace."""
+    found = re.search(r'File ".*", line \d+, in (.+)', trace)
+    return found[1] if found else ""
 
 
 def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str, str]) -> Any:
@@ -149,7 +201,7 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
             return status
 
         function.errcheck = check
-    return function
+    return checked_function(function, twins, traces) if is_checked(kernel) else function
 
 
 def dividing(group: Group) -> Iterator[Origins]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import re
 import shlex
-import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,22 +15,29 @@ from inductor_lab.capture.span import code_line
 from inductor_lab.codegen.kernel import Code
 from inductor_lab.errors import CompileFailed
 from inductor_lab.ir.expr import Origins
-from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.cache import open_cache, scratch
 from inductor_lab.runtime.toolchain import SUFFIX, Attempt, Toolchain, find_toolchain
 
 SOURCE = "kernel.cpp"
 LIBRARY = f"kernel{SUFFIX}"
 FIRST_ERROR_LINES = 8
 LINES_AROUND = 6
+UNLOAD = getattr(_ctypes, "dlclose", None) or getattr(_ctypes, "FreeLibrary")  # noqa: B009
+"""`UNLOAD(handle)` on this system."""
 
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """A shared library that is loaded; `folder` is given if it dies with this object."""
+    """A shared library that is loaded, until nobody refers to its functions any more."""
 
     path: Path
     handle: ctypes.CDLL
-    folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @staticmethod
+    def load(path: Path) -> Library:
+        handle = ctypes.CDLL(str(path))
+        weakref.finalize(handle, UNLOAD, handle._handle).atexit = False
+        return Library(path, handle)
 
     def __repr__(self) -> str:
         return f"Library({self.path})"
@@ -40,7 +48,7 @@ def build_library(
 ) -> Library:
     """Compile a translation unit, or find it compiled, and load it.
 
-    `traces` maps FX nodes to the stack traces of the person's code, for errors.  Raises NoCompiler,
+    `traces` maps FX nodes to the stack traces of the user's code, for errors.  Raises NoCompiler,
     CompileFailed and CacheRefused.
     """
     return library_builder(unit, name, cache=cache, traces=traces)()
@@ -66,12 +74,10 @@ def library_builder(
     def build() -> Library:
         if kept is not None:
             entry = kept.entry((text, toolchain.identity), compile_in)
-            return Library(entry / LIBRARY, ctypes.CDLL(str(entry / LIBRARY)))
-        # Windows cannot delete a library that is loaded
-        folder = tempfile.TemporaryDirectory(prefix="inductor_lab-", ignore_cleanup_errors=True)
-        compile_in(Path(folder.name))
-        path = Path(folder.name) / LIBRARY
-        return Library(path, ctypes.CDLL(str(path)), folder)
+            return Library.load(entry / LIBRARY)
+        with scratch() as folder:  # a library that is loaded needs no file
+            compile_in(folder)
+            return Library.load(folder / LIBRARY)
 
     return build
 
@@ -81,7 +87,7 @@ def refusal(
 ) -> CompileFailed:
     """The error for a compiler that said no.
 
-    It holds the first error lines, the lines of the kernel around the error, the person's line that
+    It holds the first error lines, the lines of the kernel around the error, the user's line that
     they come from, the kept source, and the command that fails on it.
     """
     output = re.sub(r"\S*" + re.escape(SOURCE), SOURCE, attempt.output)  # the path is gone by now
@@ -101,7 +107,7 @@ def refusal(
 
 
 def place_of(origins: Origins, traces: Mapping[str, str]) -> str:
-    """The lines of the person's code that these nodes came from, each once."""
+    """The lines of the user's code that these nodes came from, each once."""
     lines = (code_line(traces[node]) for node in sorted(origins) if traces.get(node))
     return "\n  ".join(dict.fromkeys(lines))
 

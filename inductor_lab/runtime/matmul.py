@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import TypeAlias
 
 import torch
 
@@ -54,10 +56,21 @@ MARGIN = 0.9
 """oneDNN must take less than this share of ATen's time: a tie keeps what eager does."""
 PACKED_MARGIN = 0.95
 """The same for a packed weight, against the faster of the two: a tie keeps the memory."""
+STEADY = 1.5
+"""The median of a way's times may be so many times the best one; else the machine had other work,
+and it is all measured again, at most `ATTEMPTS` times."""
+ATTEMPTS = 3
 ANSWER = "seconds.json"
 
 
-@dataclass(frozen=True)
+class Unsteady(Exception):
+    """The seconds of a machine that has other work: good enough for now, and not kept."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, repr=False)
 class Choice:
     """One product, the seconds that each way of computing it took, and which was taken.
 
@@ -92,6 +105,9 @@ class Choice:
         m, k, n = self.sizes
         times = ", ".join(f"{way} {seconds * 1e3:.3f} ms" for way, seconds in self.seconds)
         return f"{self.op} ({m}, {k}) x ({k}, {n}) {self.dtype}: {times}: {self.chosen}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
 
 @dataclass(frozen=True)
@@ -146,15 +162,16 @@ def choose_libraries(
     }
     if options.pack_weights and not trained:
         products = with_weights(schedule, products)
-    choices: dict[Choice, None] = {}
+    choices: dict[Question, Choice] = {}
     steps = list(schedule.steps)
     for position, product in products.items():
         call = steps[position]
         assert isinstance(call, ExternCall)
-        choice = measured(call.op, product)
-        choices[choice] = None
+        question = question_of(call.op, product)
+        choice = choices.get(question) or measured(question, product, options.cache)
+        choices[question] = choice
         steps[position] = rewritten(call, product, choice)
-    return replace(schedule, steps=tuple(steps)), tuple(choices)
+    return replace(schedule, steps=tuple(steps)), tuple(choices.values())
 
 
 def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
@@ -211,42 +228,68 @@ def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[in
     return found
 
 
-def measured(op: str, product: Product) -> Choice:
-    """How long each way takes, from the cache or by trying."""
+Question: TypeAlias = tuple[str, ...]
+"""All that the seconds depend on: equal products of a graph get one answer."""
+
+
+def question_of(op: str, product: Product) -> Question:
     layouts = [view.layout for view in (product.a, product.b)]
     shape = repr([(layout.size, layout.stride) for layout in layouts])
-    name = op.split(".")[1]
     dtype = str(product.dtype).removeprefix("torch.")
     kind = "matmul" if product.weight is None else "matmul packed"
     where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
-    key = (kind, "by way", name, dtype, shape, *where)
+    return (kind, "steady", op.split(".")[1], dtype, shape, *where)
+
+
+def measured(question: Question, product: Product, cache: bool = True) -> Choice:
+    """How long each way takes, from the cache or by trying."""
 
     def build(folder: Path) -> None:
         (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")
 
     try:
-        entry = open_cache().entry(key, build)
-        seconds = json.loads((entry / ANSWER).read_text(encoding="ascii"))
+        if cache:
+            entry = open_cache().entry(question, build)
+            seconds = json.loads((entry / ANSWER).read_text(encoding="ascii"))
+        else:
+            seconds = timed(product)
     except CacheRefused:
-        seconds = timed(product)
-    return Choice(name, product.sizes, dtype, tuple(seconds.items()))
+        return measured(question, product, cache=False)
+    except Unsteady as now:
+        seconds = now.seconds
+    return Choice(question[2], product.sizes, question[3], tuple(seconds.items()))
 
 
 def timed(product: Product) -> dict[str, float]:
-    """Seconds of the quickest of some calls of each way, in turns, on random matrices."""
-    took: dict[str, list[float]] = {}
+    """Seconds of the quickest of some calls of each way, in turns, on random matrices.
+
+    Raises Unsteady where the calls of one way take too different times.
+    """
     wait_for_all()
     with without_modes(), torch.no_grad():
         ways = ways_of(product)
-        begin = time.perf_counter()
-        for number in range(1, ROUNDS.stop):
-            for way, run in ways.items():
-                start = time.perf_counter()
-                run()
-                took.setdefault(way, []).append(time.perf_counter() - start)
-            if number in ROUNDS and time.perf_counter() - begin > SECONDS:
-                break
-    return {way: min(times) for way, times in took.items()}
+        best: dict[str, float] = {}
+        for _ in range(ATTEMPTS):
+            took = in_turns(ways)
+            best = {way: min(*times, best.get(way, times[0])) for way, times in took.items()}
+            if all(median(times) <= STEADY * best[way] for way, times in took.items()):
+                return best
+    raise Unsteady(best)
+
+
+def in_turns(ways: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Seconds of some calls of each way."""
+    took: dict[str, list[float]] = {way: [] for way in ways}
+    begin = time.perf_counter()
+    for number in range(ROUNDS.stop):
+        for way, run in ways.items():
+            start = time.perf_counter()
+            run()
+            if number:  # the first call finds cold caches
+                took[way].append(time.perf_counter() - start)
+        if number in ROUNDS and time.perf_counter() - begin > SECONDS:
+            break
+    return took
 
 
 def ways_of(product: Product) -> dict[str, Callable[[], torch.Tensor]]:

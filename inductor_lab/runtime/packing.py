@@ -17,7 +17,7 @@ without a backward.  What remains: an address that somebody took with `p.data_pt
 writes to after a later call; and `p.untyped_storage().resize_()`, which torch refuses for
 copy-on-write.
 
-Inductor: `freezing.py` and `fx_passes/mkldnn_fusion.py` pack when a person has set `freezing`, and
+Inductor: `freezing.py` and `fx_passes/mkldnn_fusion.py` pack when a user has set `freezing`, and
 see no later change.
 """
 
@@ -48,6 +48,8 @@ TRIES = 3
 """Packings of one weight after which it must have paid before the next one."""
 PAYS = 4
 """Calls after which a packing has paid."""
+MOST_FORMS = 2
+"""Packings of one weight that are kept: for a long prompt and for single words, say."""
 NOTHING = torch.empty(0)
 
 State = tuple[Any, ...]
@@ -111,17 +113,23 @@ class Packed:
         return self.weight() is weight and self.state == state_of(weight)
 
     def form(self, form: Form, pack: Pack, scale: torch.Tensor | None) -> torch.Tensor | None:
-        """Its form for a library; None where the factors change all the time."""
+        """Its form for a library; None where the factors, or the sizes that it is packed for,
+        change all the time."""
         self.uses["calls"] += 1
-        made = self.forms.get(form)
+        forms = self.forms
+        made = forms.get(form)
         if made is not None and _equal(made[1], scale):
+            if len(forms) > 1:
+                forms[form] = forms.pop(form, made)  # the last one was used last
             return made[0]
-        if made is not None and not pays(self.uses):
+        if not pays(self.uses) and (made is not None or len(forms) >= MOST_FORMS):
             return None
         self.uses["packings"] += 1
         scale = None if scale is None else scale.clone()
+        for oldest in [*forms][: len(forms) + 1 - MOST_FORMS] if made is None else ():
+            forms.pop(oldest, None)
         packed = pack(self.twin, scale)
-        self.forms[form] = packed, scale
+        forms[form] = packed, scale
         return packed
 
 

@@ -5,16 +5,18 @@ take to fill it.  So the blocks that big CPU tensors lie in are kept, and handed
 nobody holds them: the pool has one tensor for each block, and torch counts who else refers to its
 storage (a tensor, a view, a NumPy array, a DLPack capsule, what autograd saved).
 
+Sizes are rounded up to one of sixteen classes between two powers of two: calls of ever new lengths
+find blocks too, and there are few classes to keep.
+
 DESIGN, section 7.  Inductor has no counterpart for CPU; its CUDA graph trees ask the same count.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from sys import getrefcount
 
 import torch
 
@@ -40,11 +42,11 @@ class Block:
 
     def references(self) -> int:
         """How many hold the storage: in C++, and in Python its one Python object."""
-        return storage_references(self.identity) + sys.getrefcount(self.storage)
+        return storage_references(self.identity) + getrefcount(self.storage)
 
     def is_free(self) -> bool:
-        """Does nobody but the pool refer to it?"""
-        return self.references() == self.alone
+        """Does nobody but the pool refer to it?  As `references`; each call asks."""
+        return storage_references(self.identity) + getrefcount(self.storage) == self.alone
 
     def is_sound(self) -> bool:
         """Is it still the memory that was handed out?
@@ -56,7 +58,8 @@ class Block:
 
 
 class Pool:
-    """Blocks by dtype and size in bytes; each queue starts with the one handed out longest ago.
+    """Blocks by dtype and size class, the class that was used longest ago first; each queue starts
+    with the block handed out longest ago.
 
     At most `limit` bytes are kept, counting blocks that somebody holds, or as many as the largest
     block has.  Safe across threads.
@@ -75,19 +78,31 @@ class Pool:
     def empty(
         self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, nbytes: int
     ) -> torch.Tensor:
-        """A new CPU tensor, uninitialized, whose storage has `nbytes`."""
+        """A new CPU tensor, uninitialized, of `nbytes`; its storage has up to 1/16 more."""
         if nbytes < POOLED_FROM:
             return empty_strided_cpu(size, stride, dtype)
+        step = 1 << (nbytes.bit_length() - 5)
+        key = dtype, nbytes + step - 1 & -step
         with self._lock:
-            queue = self._queues.setdefault((dtype, nbytes), deque())
-            block = self._free_block(queue, nbytes) or self._new_block(dtype, nbytes)
-            queue.append(block)
-            return reinterpret(block.tensor, size, stride)
+            queue = self._queues.pop(key, None) or deque()
+            self._queues[key] = queue
+            if queue and queue[0].is_free() and queue[0].is_sound():
+                queue.rotate(-1)
+            else:
+                block = self._free_block(queue, key[1]) or self._new_block(*key)
+                self._queues[key] = queue
+                queue.append(block)
+            return reinterpret(queue[-1].tensor, size, stride)
 
     def release(self) -> int:
         """Let go of all blocks; those that nobody holds go back to the system.  Returns bytes."""
         with self._lock:
-            freed = sum(nbytes for nbytes, block in self._blocks() if block.is_free())
+            freed = sum(
+                nbytes
+                for (_, nbytes), queue in self._queues.items()
+                for block in queue
+                if block.is_free()
+            )
             self._queues.clear()
             self.held = 0
             return freed
@@ -108,26 +123,20 @@ class Pool:
         return None
 
     def _new_block(self, dtype: torch.dtype, nbytes: int) -> Block:
+        """One more block, for which the oldest ones of the classes used longest ago are forgotten:
+        whoever holds one of those keeps it, and the memory goes back to the system afterwards."""
         self.allow(nbytes)
-        self._make_room(nbytes)
+        for key in list(self._queues):
+            queue = self._queues[key]
+            while queue and self.held + nbytes > self.limit:
+                queue.popleft()
+                self.held -= key[1]
+            if self.held + nbytes <= self.limit:
+                break
+            del self._queues[key]
+        block = Block(dtype, nbytes)
         self.held += nbytes
-        return Block(dtype, nbytes)
-
-    def _make_room(self, nbytes: int) -> None:
-        """Forget blocks until `nbytes` more fit: free ones first, then those that are held."""
-        for only_free in (True, False):
-            for key, queue in self._queues.items():
-                for block in list(queue):
-                    if self.held + nbytes <= self.limit:
-                        return
-                    if block.is_free() or not only_free:
-                        queue.remove(block)
-                        self.held -= key[1]
-
-    def _blocks(self) -> Iterator[tuple[int, Block]]:
-        for (_, nbytes), queue in self._queues.items():
-            for block in queue:
-                yield nbytes, block
+        return block
 
 
 POOL = Pool()

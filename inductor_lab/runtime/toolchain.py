@@ -5,18 +5,22 @@ Inductor: `cpp_builder.py`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from inductor_lab.errors import NoCompiler
 from inductor_lab.runtime.families import (
@@ -30,6 +34,12 @@ from inductor_lab.runtime.families import (
 from inductor_lab.runtime.openmp import torch_runtime
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+
+
+SECONDS_TO_COMPILE = 1800.0
+"""After that the compiler hangs: the largest units of this project take a minute of a slow core."""
+SECONDS_TO_ANSWER = 60.0
+"""The same for the question what its version is."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +94,99 @@ class Toolchain:
     def compile(self, source: Path, library: Path) -> Attempt:
         """Try to make a shared library from one source file.
 
-        Ctrl-C ends the compiler too.  `library` may then be half written, so give a temporary name
-        and rename (`cache.py` does).  Raises NoCompiler if the command itself does not start.
+        Ctrl-C here ends the compiler too, and so does the end of Python (`end_compilers`).
+        `library` may then be half written, so give a temporary name and rename (`cache.py` does).
+        The compiler's own temporary files lie beside the source.  Raises NoCompiler if the command
+        itself does not start.
         """
         command = self.command_for(source, library)
+        temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(source.parent))
+        environment = {**os.environ, "LC_ALL": "C", **temporary}
         try:
-            done = subprocess.run(
-                command,
-                cwd=source.parent,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                env={**os.environ, "LC_ALL": "C"},
-                check=False,
-            )
+            status, out, err = ended(command, SECONDS_TO_COMPILE, source.parent, environment)
         except OSError as problem:
             raise NoCompiler(f"{command[0]} cannot be run: {problem}", todo=_todo()) from problem
-        # cl reports on stdout, everybody else on stderr
-        return Attempt(tuple(command), done.returncode, done.stderr.strip() or done.stdout.strip())
+        except subprocess.TimeoutExpired as problem:
+            said = f"error: it did not end within {problem.timeout:.0f} seconds, and was killed"
+            return Attempt(tuple(command), 1, said)
+        if _ENDED.is_set():
+            raise SystemExit("Python ends")
+        said = err.strip() or out.strip()  # cl reports on stdout, everybody else on stderr
+        if status == 0 and (lack := incomplete(library)):
+            return Attempt(tuple(command), 1, f"error: {lack}\n{said}")
+        return Attempt(tuple(command), status, said)
+
+
+OWN_GROUP: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
+"""A compiler and the programs that it starts are one group, which can be ended as a whole."""
+_RUNNING: set[subprocess.Popen[str]] = set()
+_ENDED = threading.Event()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a compiler that still runs, with all that it has started."""
+    if process.poll() is None:
+        with contextlib.suppress(OSError):
+            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def end_compilers() -> None:
+    """Python ends: nobody will wait for what compilers make now."""
+    _ENDED.set()
+    for process in list(_RUNNING):
+        _end(process)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_RUNNING.clear)  # they are the parent's
+
+
+def ended(
+    command: Sequence[str],
+    seconds: float,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, str, str]:
+    """Status, output and error output of a program; one that takes too long is killed, with all
+    that it has started.  Raises OSError and TimeoutExpired."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+        **OWN_GROUP,
+    )
+    _RUNNING.add(process)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        _end(process)
+        _RUNNING.discard(process)
+    return process.returncode, out, err
+
+
+def incomplete(library: Path) -> str:
+    """What is wrong with a library that a compiler claims to have made; "" if nothing is.
+
+    The loader maps what the head of an ELF file promises, and the process ends where the file does.
+    """
+    try:
+        head = library.read_bytes()[:64]
+    except OSError:
+        return "it left no library"
+    if sys.platform != "linux" or sys.maxsize < 2**32:
+        return "" if head else "it left an empty library"
+    if len(head) < 64 or not head.startswith(b"\x7fELF"):
+        return "it left a library that is none"
+    sections, size, count = (int.from_bytes(head[a:b], sys.byteorder)
+                             for a, b in ((40, 48), (58, 60), (60, 62)))  # fmt: skip
+    whole = library.stat().st_size >= sections + size * count
+    return "" if whole else "it left half a library"
 
 
 def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
@@ -112,7 +197,10 @@ def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
     named = environment.get("CXX", "").strip()
     path = environment.get("PATH", "")
     if named:
-        command = shlex.split(named, posix=sys.platform != "win32")
+        try:
+            command = shlex.split(named, posix=sys.platform != "win32")
+        except ValueError as problem:
+            raise NoCompiler(f"CXX={named} is no command: {problem}", todo=_todo()) from None
         found = shutil.which(command[0], path=path)
         if found is None:
             raise NoCompiler(f"CXX={named} is not a program", todo=_todo())
@@ -139,17 +227,10 @@ def _banner(command: tuple[str, ...]) -> str:
     """What the compiler prints about itself (cl knows no --version, and says it without)."""
     windows = Path(command[0]).stem.lower() == "cl"
     try:
-        done = subprocess.run(
-            [*command, *([] if windows else ["--version"])],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=60,
-        )
+        _, out, err = ended([*command, *([] if windows else ["--version"])], SECONDS_TO_ANSWER)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise NoCompiler(f"{shlex.join(command)} cannot be run: {problem}", todo=_todo()) from None
-    return done.stderr + done.stdout if windows else done.stdout
+    return err + out if windows else out
 
 
 @cache

@@ -11,7 +11,7 @@ what is not ours.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -24,8 +24,9 @@ from triton.runtime.interpreter import InterpretedFunction, TensorHandle, interp
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton_module import bare_function, device_copy, parts_of, undecorated
-from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.errors import IndexOutOfRange, OutOfBounds
 from inductor_lab.ir.ops_torch import OPERATIONS
+from inductor_lab.runtime.bounds import checked_addresses, is_checked
 
 LIBDEVICE_NAMES = {"nearbyint": "round"}
 """Names in libdevice of operations that we call otherwise."""
@@ -35,6 +36,7 @@ class Interpreted:
     """The kernel for Triton's interpreter, whatever TRITON_INTERPRET says: `f[grid](*args)`."""
 
     def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         function = bare_function(kernel)
         for name, part in parts_of(function).items():
             function.__globals__[name] = InterpretedFunction(part)
@@ -46,14 +48,20 @@ class Interpreted:
     def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
         def launch(*arguments: Any, **constants: Any) -> None:
             try:
-                with np.errstate(all="ignore"), _repaired():
+                with np.errstate(all="ignore"), _repaired(), self.bounds(arguments):
                     self.function[grid](*map(_scalar, arguments), **constants)
             except InterpreterError as wrapped:
-                if isinstance(wrapped.__cause__, IndexOutOfRange):
+                if isinstance(wrapped.__cause__, IndexOutOfRange | OutOfBounds):
                     raise wrapped.__cause__ from None
                 raise
 
         return launch
+
+    def bounds(self, arguments: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
+        """The check of addresses, if it is wanted."""
+        if not is_checked(self.kernel):
+            return contextlib.nullcontext()
+        return checked_addresses(interpreter_builder, self.kernel, arguments)
 
 
 def _scalar(argument: Any) -> Any:

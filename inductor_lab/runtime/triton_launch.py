@@ -13,7 +13,7 @@ import torch
 import triton.language as tl
 
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_module import jit_function
+from inductor_lab.codegen.triton_module import compile_options, jit_function
 from inductor_lab.ir.index import Size
 from inductor_lab.runtime.triton_interpret import Interpreted
 
@@ -37,7 +37,7 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
         options: dict[str, Any] = {}
     else:
         function = jit_function(kernel)
-        options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
+        options = compile_options(kernel)
     fixed = _launch(kernel, {}, interpret) if _is_fixed(kernel) else None
     if fixed is not None and 0 in fixed[0]:
         return lambda *arguments: None

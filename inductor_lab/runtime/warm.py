@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,9 @@ from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import NoCompiler
 from inductor_lab.options import Options
-from inductor_lab.runtime.cache import distrust
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.runtime.trust import distrust
 from inductor_lab.schedule.result import Schedule
 
 
@@ -40,12 +38,12 @@ def running_again(
     return build_executable(schedule, kernels, host, options, traces).call
 
 
-def warm_key(options: Options, parameters: Iterable[int]) -> str:
+def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:
     """All that a compile depends on and torch's own key does not hold, as one word; "" if nothing
     shall be kept on disk, or the folder is not one to load code from.
 
-    That is the compiler itself, its options, which inputs are parameters, how many threads there
-    are, and the C++ compiler.
+    That is the compiler itself, what was `changed` in it at run time (`overrides.py`), its options,
+    which inputs are parameters, how many threads there are, and the C++ compiler.
     """
     if not options.cache or options.target is not None:
         return ""
@@ -53,11 +51,11 @@ def warm_key(options: Options, parameters: Iterable[int]) -> str:
         compiler = find_toolchain().identity
     except NoCompiler:
         return ""
-    folder = Path(torch_aot.cache_folder())
-    if distrust(folder) or (hasattr(os, "geteuid") and folder.stat().st_mode & stat.S_IWOTH):
+    folder = torch_aot.cache_folder()
+    if not folder or distrust(Path(folder)):
         return ""
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    facts = (compiler_itself(), options, sorted(parameters), threads, precision, compiler)
+    facts = (compiler_itself(), changed, options, sorted(parameters), threads, precision, compiler)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 

@@ -7,6 +7,7 @@ already expanded, each different place once; so long chains of cheap operations 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -158,9 +159,22 @@ class Cluster:
 
     @cached_property
     def flops(self) -> int:
+        """Arithmetic with each inlined producer evaluated wherever it is loaded."""
         total = sum(member.facts.flops * member.facts.volume for member in self.members)
         for facts, places in self._evaluated():
             total += facts.flops * sum(a.evaluations for a in places.values())
+        return total
+
+    @cached_property
+    def flops_kept(self) -> int:
+        """The same where several members that load a producer at one place share its value, as the
+        two loops over a row of softmax share `exp`: a kernel keeps what is dear to compute."""
+        total = sum(member.facts.flops * member.facts.volume for member in self.members)
+        for name, facts in self.inlined.items():
+            shared: Counter[Access] = Counter()
+            for member in self.members:
+                shared |= Counter(member.loads.get(name, {}).values())
+            total += facts.flops * sum(a.evaluations * n for a, n in shared.items())
         return total
 
     def _evaluated(self) -> Iterator[tuple[NestFacts, dict[Place, Access]]]:

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from inductor_lab.ir.flops import call_flops
 from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import Buffer, ExternCall
+from inductor_lab.ir.program import Buffer, BufferView, ExternCall, Layout
 from inductor_lab.schedule.cluster import Cluster
 from inductor_lab.schedule.facts import storage_elements
 from inductor_lab.schedule.result import Cost
-
-LINEAR = ("_linear_pointwise", "linear")
-"""oneDNN's product, and ours with packed weights: the length of the sums is the first's."""
-PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", *LINEAR)
 
 
 def cluster_cost(cluster: Cluster) -> Cost:
@@ -28,21 +25,22 @@ def cluster_cost(cluster: Cluster) -> Cost:
     return Cost(
         bytes_read=cluster.bytes_read,
         bytes_written=cluster.bytes_written,
-        flops=cluster.flops,
+        flops=cluster.flops_kept,
         kernels=1,
         passes=len(cluster.reads) + len(cluster.written),
     )
 
 
 def extern_cost(call: ExternCall, buffers: Mapping[str, Buffer]) -> Cost:
-    """What a library call reads and writes at least; flops are known for matrix products only."""
+    """What a library call reads and writes at least, and its arithmetic."""
     read: dict[str, int] = {}
     for view in call.views:
         amount = storage_elements(view.layout) * buffers[view.buffer].dtype.itemsize
         read[view.buffer] = max(amount, read.get(view.buffer, 0))
     made = [buffers[name] for name in call.outputs if name is not None]
     written = sum(storage_elements(buffer.layout) * buffer.dtype.itemsize for buffer in made)
-    flops = _product_flops(call, made)
+    shapes = [_shape(arg.layout) if isinstance(arg, BufferView) else arg for arg in call.args]
+    flops = call_flops(call.op, shapes, _shape(made[0].layout)) if made else 0
     return Cost(sum(read.values()), written, flops, 1, len(read) + len(made))
 
 
@@ -50,10 +48,5 @@ def total(costs: Iterable[Cost]) -> Cost:
     return sum(costs, Cost())
 
 
-def _product_flops(call: ExternCall, made: list[Buffer]) -> int:
-    """2 * (elements of the result) * (length of the sums) for matrix products."""
-    name, views = call.op.split(".")[1], call.views
-    if name not in PRODUCTS or not made or len(views) < 2:
-        return 0
-    length = views[0].layout.size[-1] if name in LINEAR else views[-1].layout.size[-2]
-    return 2 * storage_elements(made[0].layout) * hint(length)
+def _shape(layout: Layout) -> tuple[int, ...]:
+    return tuple(hint(size) for size in layout.size)

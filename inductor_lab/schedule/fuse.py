@@ -55,7 +55,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
         program=program,
         steps=scheduled,
         decisions=Decisions((*walk.decisions, *combos)),
-        memory=plan_memory(program, scheduled),
+        memory=plan_memory(program, scheduled, steps),
         before=total(nests) + externs,
         after=total(groups) + externs,
     )

@@ -19,7 +19,7 @@ from inductor_lab.ir.interpret import Run, evaluate, run_nest, stored
 from inductor_lab.ir.program import ExternCall, Nest, Pointwise, Reduction, Scatter
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import Place
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.schedule.result import Group, Schedule, ScheduleStep
 
 Key: TypeAlias = tuple[str, Place]
 """A producer at a place."""
@@ -30,12 +30,17 @@ def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
     with torch.no_grad():
         run = Run(schedule.program, inputs)
         for step in schedule.steps:
-            if isinstance(step, ExternCall):
-                run.call(step)
-            else:
-                for group in step.parts:
-                    _run_group(run, group)
+            run_scheduled(run, step)
         return tuple(run.output(output) for output in schedule.program.outputs)
+
+
+def run_scheduled(run: Run, step: ScheduleStep) -> None:
+    """Run one group or call; what reaches memory is then among the run's buffers."""
+    if isinstance(step, ExternCall):
+        run.call(step)
+    else:
+        for group in step.parts:
+            _run_group(run, group)
 
 
 def _run_group(run: Run, group: Group) -> None:

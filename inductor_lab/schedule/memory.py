@@ -12,7 +12,9 @@ Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from inductor_lab.ir.expr import Masked
 from inductor_lab.ir.index import Index, hint, is_int
@@ -26,6 +28,7 @@ from inductor_lab.ir.program import (
     Reduction,
     Scan,
     Scatter,
+    Step,
     read_by,
     views_in,
     written_by,
@@ -35,12 +38,15 @@ from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
-def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPlan:
+def plan_memory(
+    program: LoopProgram, steps: Sequence[ScheduleStep], unfused: Sequence[Step] = ()
+) -> MemoryPlan:
     """Lifetimes of all buffers that steps make, and who reuses whom.
 
     Peaks count intermediates and outputs, each from the step that makes it to its last reader;
     `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer
     whose storage is taken over later is not in `freed`: it ends with the one that took it.
+    `unfused` are the steps of one kernel per op, for their peak.
     """
     last = last_uses(program, steps)
     lifetimes = buffer_lifetimes(program, steps, last)
@@ -60,11 +66,27 @@ def plan_memory(program: LoopProgram, steps: Sequence[ScheduleStep]) -> MemoryPl
         freed={position: tuple(names) for position, names in sorted(freed.items())},
         peak_before=plan.peak,
         peak_after=max(plan.live, default=0),
+        peak_unfused=max(_live_unfused(program, unfused), default=0),
     )
 
 
+def _live_unfused(program: LoopProgram, steps: Sequence[Step]) -> Iterator[int]:
+    """Bytes alive at each step of one kernel per op; a scatter goes on in its base's storage."""
+    last = last_uses(program, steps)
+    scatters = [step for step in steps if isinstance(step, Scatter)]
+    for scatter in reversed(scatters):
+        last[scatter.base] = max(last[scatter.base], last[scatter.buffer])
+    continued = {scatter.buffer for scatter in scatters}
+    change: Counter[int] = Counter()
+    for life in buffer_lifetimes(program, steps, last):
+        if life.buffer not in continued:
+            change[life.first] += life.nbytes
+            change[life.last + 1] -= life.nbytes
+    return accumulate(change[position] for position in range(len(steps)))
+
+
 def buffer_lifetimes(
-    program: LoopProgram, steps: Sequence[ScheduleStep], last: Mapping[str, int]
+    program: LoopProgram, steps: Sequence[ScheduleStep | Step], last: Mapping[str, int]
 ) -> tuple[Lifetime, ...]:
     """When each buffer that a step makes is made and last read.
 
@@ -77,7 +99,7 @@ def buffer_lifetimes(
     )
 
 
-def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep]) -> dict[str, int]:
+def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dict[str, int]:
     """The step after which nobody reads a buffer, inputs included; see `buffer_lifetimes`."""
     last: dict[str, int] = {}
     for position, step in enumerate(steps):
@@ -108,17 +130,17 @@ def new_values(program: LoopProgram) -> dict[str, str]:
     return found
 
 
-def made_by(step: ScheduleStep) -> tuple[str, ...]:
+def made_by(step: ScheduleStep | Step) -> tuple[str, ...]:
     """Buffers that a step leaves in memory."""
-    if isinstance(step, ExternCall):
+    if not isinstance(step, Group):
         return written_by(step)
     return tuple(nest.buffer for nest in step.nests if nest.buffer in step.stored)
 
 
-def needed_by(step: ScheduleStep) -> frozenset[str]:
+def needed_by(step: ScheduleStep | Step) -> frozenset[str]:
     """Buffers that a step reads from memory: each part of a combo for itself, for one may read
     what another computes again."""
-    if isinstance(step, ExternCall):
+    if not isinstance(step, Group):
         return read_by(step)
     if step.combined:
         return frozenset[str]().union(*map(needed_by, step.combined))
@@ -162,6 +184,7 @@ class _Plan:
         self.reuse: dict[str, str] = {}
         self.in_place: set[str] = set()
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
+        aliased |= _left_out(steps, last)
         self.available: dict[object, list[str]] = {}
         for life in lifetimes:
             if life.last < len(steps) and life.nbytes and life.buffer not in aliased:
@@ -236,6 +259,12 @@ class _Plan:
 def _kind_of_storage(buffer: Buffer) -> object:
     """Buffers for which this is equal can take over each other's storage."""
     return buffer.device, buffer.dtype, buffer.layout.storage_size
+
+
+def _left_out(steps: Sequence[ScheduleStep], last: Mapping[str, int]) -> set[str]:
+    """Results that nobody reads: the library may give None in their place, and no storage."""
+    calls = ((n, step) for n, step in enumerate(steps) if isinstance(step, ExternCall))
+    return {name for position, call in calls for name in made_by(call) if last[name] == position}
 
 
 def _all(call: ExternCall) -> set[str]:

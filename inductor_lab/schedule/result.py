@@ -176,6 +176,7 @@ class MemoryPlan:
     freed     step position → buffers that are dead after it, less those whose storage somebody
               takes over later: that storage ends with the buffer that took it
     peak_before, peak_after   bytes of live intermediates and outputs without and with the plan
+    peak_unfused  the same with one kernel per op and no plan
     """
 
     lifetimes: tuple[Lifetime, ...]
@@ -184,6 +185,7 @@ class MemoryPlan:
     freed: Mapping[int, tuple[str, ...]]
     peak_before: int
     peak_after: int
+    peak_unfused: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +209,9 @@ class Schedule(Shown):
         return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
 
     def __repr__(self) -> str:
-        return (
-            f"Schedule({self.before.kernels} -> {self.after.kernels} kernels, "
-            f"{self.before.passes} -> {self.after.passes} memory passes, {self.saved:.1%} saved)"
-        )
+        kernels = f"one kernel per op {self.before.kernels} -> {self.after.kernels} fused"
+        passes = f"memory passes {self.before.passes} -> {self.after.passes}"
+        return f"Schedule({kernels}, {passes}, {self.saved:.1%} saved)"
 
     def __str__(self) -> str:
         from inductor_lab.schedule.text import schedule_text

@@ -207,7 +207,7 @@ class Walk:
         self.clusters[number] = merged
 
     def join_forced(self) -> None:
-        """Pairs that a person forces although neither reads the other and they share nothing."""
+        """Pairs that a user forces although neither reads the other and they share nothing."""
         known = {(d.producer, d.consumer) for d in self.decisions}
         for producer, consumer in self.options.force:
             names = (producer, consumer)

@@ -1,16 +1,20 @@
-"""`lab.bench`: who takes part, what is compared, what a person gets when something goes wrong."""
+"""`lab.bench`: who takes part, what is compared, what a user gets when something goes wrong."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+import torch._functorch.config as functorch_config
+from torch._dynamo.utils import counters
 
 import inductor_lab as lab
+from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import BenchResult
+from inductor_lab.bench.result import APART, BenchResult
 from inductor_lab.errors import BadArguments, BadOption
 
 QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
@@ -21,7 +25,7 @@ def wave(x):
 
 
 @pytest.fixture(scope="module")
-def whole() -> BenchResult:
+def whole(known_limits) -> BenchResult:
     x = torch.randn(2000, requires_grad=True)
     return lab.bench(
         wave, x, against=["eager"], modes=["default", "max-autotune"], backward=True, seconds=0.1
@@ -45,10 +49,47 @@ def test_a_mode_that_changes_nothing_says_so(whole) -> None:
     assert whole.contenders[2].note == "changes nothing here: same code as inductor_lab"
 
 
+def test_it_says_so_of_code_that_comes_from_disk(known_limits: None) -> None:
+    """The second compile of each contender finds its graph there."""
+    with functorch_config.patch(enable_autograd_cache=True):
+        found = lab.bench(
+            wave,
+            torch.randn(2000, requires_grad=True),
+            against=["eager"],
+            modes=["default", "max-autotune"],
+            backward=True,
+            seconds=0.05,
+            kernels=False,
+        )
+        assert counters["aot_autograd"]["autograd_cache_hit"] >= 1
+    assert found.contenders[2].note == "changes nothing here: same code as inductor_lab"
+
+
 def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
     assert [step.name.startswith("cpp_fused") for step in whole.steps] == [True, True]
     table = whole.tables[1]
     assert "roof" in table.columns and len(table.rows) == 2
+
+
+def test_kernels_and_calls_do_not_contradict_each_other(whole) -> None:
+    """Shown once: a kernel of 47 µs inside a call of 7.7 ms, at 4,496 % of its roof."""
+    call = whole.timings.median_ms("inductor_lab") / 1e3
+    assert sum(step.seconds for step in whole.steps) < APART * call
+    assert all(step.share is None or step.share <= 1.05 for step in whole.steps)
+
+
+def test_kernels_of_another_moment_are_left_out(whole) -> None:
+    x = torch.randn(2000)
+    compilation, limits = timed(lab.inspect(wave, x), 0)
+    compilation = replace(compilation, call_seconds=7.7e-3)
+    shown = replace(whole, steps=(), limits=None).with_steps(compilation, limits)
+    assert shown.steps == () and "the call took 7.7 ms while they were timed" in str(shown)
+
+
+def test_a_forward_alone_has_the_kernels_of_a_forward() -> None:
+    x = torch.randn(2000, requires_grad=True)
+    result = lab.bench(wave, x, against=["eager"], seconds=0.05, cold=False)
+    assert len(result.steps) <= 1
 
 
 def test_texts(whole) -> None:
@@ -63,7 +104,7 @@ def test_saved_and_loaded(whole, tmp_path) -> None:
     assert lab.bench.load(whole.save(tmp_path / "bench.json")) == whole
 
 
-def test_the_cache_is_the_persons_own_again(whole) -> None:
+def test_the_cache_is_the_users_own_again(whole) -> None:
     assert not any("lab-bench-" in value for value in os.environ.values())
 
 

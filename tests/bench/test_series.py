@@ -78,3 +78,13 @@ def test_all_four() -> None:
     assert len(result.results) == 4 and result.complete
     assert all(contender.agrees and not contender.failure
                for found in result.results for contender in found.contenders)  # fmt: skip
+
+
+def test_modes_are_compared_on_one_call():
+    from inductor_lab.bench import modes
+
+    x = torch.randn(100)
+    found = modes(torch.sin, x, modes=["default", "max-autotune"], against=["eager"], seconds=0.1,
+                  cold=False)  # fmt: skip
+    names = [contender.name for contender in found.contenders]
+    assert names[0] == "eager" and len(names) == 3 and "max-autotune" in names[2]

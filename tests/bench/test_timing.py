@@ -64,9 +64,17 @@ def told(seconds: dict[str, tuple[float, ...]]) -> str:
 def test_a_verdict_says_what_the_rounds_agree_on() -> None:
     old = (1.9, 2.0, 2.1, 1.9, 2.0, 2.1, 2.0)
     half = tuple(seconds / 2 for seconds in old)
-    assert told({"old": old, "new": half}) == "2x faster than old, spread 0 %"
-    assert told({"old": half, "new": old}) == "2x slower than old, spread 0 %"
-    assert told({"old": old, "new": old}).startswith("as fast as old")
+    assert told({"old": old, "new": half}) == "2x faster than old"
+    assert told({"old": half, "new": old}) == "2x slower than old"
+    assert told({"old": old, "new": old}) == "as fast as old, 1.00 to 1.00x"
+
+
+def test_a_verdict_is_the_interval() -> None:
+    old, new = (2.0,) * 7, (1.0, 1.05, 0.95, 1.0, 1.02, 0.9, 1.0)
+    assert told({"old": old, "new": new}) == "1.9 to 2.2x faster than old"
+    assert told({"old": new, "new": old}) == "1.9 to 2.2x slower than old"
+    near = (1.999, 1.9, 1.95, 1.97, 1.9, 1.93, 1.998)
+    assert told({"old": old, "new": near}) == "up to 1.05x faster than old"
 
 
 def test_rounds_that_disagree_are_too_noisy() -> None:

@@ -1,4 +1,4 @@
-"""Headless Chromium, as a person would open a report: from a file, with the network shut off."""
+"""Headless Chromium, as a user would open a report: from a file, with the network shut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real JupyterLab, a real kernel, and a person who runs four cells."""
+"""A real JupyterLab, a real kernel, and a user who runs four cells."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_the_budget_slider_shows_each_cut(open_page, report, trained):
 def test_memory_before_and_after_planning(open_page, report, trained):
     opened = open_page(report)
     schedule = trained.graphs[0].backward.schedule
-    show(opened.page, "g0.backward.memory", "before")
+    show(opened.page, "g0.backward.memory", "without a plan")
     buffers = [life.buffer for life in schedule.memory.lifetimes]
     shown = opened.page.locator(".lab-lane").evaluate_all("e => e.map(x => x.dataset.buffer)")
     assert shown == buffers

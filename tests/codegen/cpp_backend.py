@@ -13,7 +13,7 @@ from inductor_lab import torch_aot
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.host import host_program
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.lower.graph import LOWERED, lower_graph
+from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.runtime.executable import build_executable
@@ -42,7 +42,7 @@ class Compiled:
             bw_compiler=self.compile_graph,
             inference_compiler=self.compile_graph,
             partition_fn=default_partition,
-            decompositions=decomposition_table(LOWERED),
+            decompositions=decomposition_table(lowered()),
         )
 
     def __call__(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:

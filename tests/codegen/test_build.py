@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from inductor_lab.codegen.build import build_tree, full_tree
-from inductor_lab.codegen.parameters import tree_loads
-from inductor_lab.codegen.tidy import walk
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
+from inductor_lab.codegen.visit import loads_in, walk
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.program import Buffer, BufferKind, Layout, Nest, Pointwise, Reduction
@@ -141,7 +140,7 @@ TOKEN, WIDE = Axis("i0", 300), Axis("i1", 768)
 
 def divided(tree: tuple[Stmt, ...]) -> bool:
     """Does anything divide a position that is read or written?"""
-    places = [load.index[0] for load in tree_loads(tree)]
+    places = [load.index[0] for load in loads_in(tree)]
     places += [stmt.index for stmt in walk(tree) if isinstance(stmt, Store)]
     return not all(place.is_affine for place in places)
 

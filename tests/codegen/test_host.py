@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import sympy
 import torch
 
+import inductor_lab as lab
 from inductor_lab.codegen.host import host_program, returns_one_tensor
 from inductor_lab.codegen.kernel import Code, Kernel, Parameter
 from inductor_lab.ir.expr import Load, Op
@@ -223,6 +225,7 @@ def test_library_calls_get_views_and_plain_values() -> None:
 def test_several_results_of_which_one_is_wanted() -> None:
     x = buffer("x", IN, (5,))
     values, places = buffer("buf0", EXTERN, (5,)), buffer("buf1", EXTERN, (5,))
+    places = replace(places, dtype=torch.int64)
     call = ExternCall((None, "buf1"), "aten.sort.default", (whole(x),))
     made = schedule(("x",), (x, values, places), (call,), (whole(places),))
     assert "_, buf1 = aten.sort.default(x)" in body(made)
@@ -240,6 +243,7 @@ def test_results_get_the_layout_that_was_planned() -> None:
 def test_sizes_that_only_the_result_knows() -> None:
     u0 = sympy.Symbol("u0", integer=True, nonnegative=True)
     x, y = buffer("x", IN, (6,)), buffer("buf0", EXTERN, (u0, 1))
+    y = replace(y, dtype=torch.int64)
     call = ExternCall(("buf0",), "aten.nonzero.default", (whole(x),))
     made = schedule(("x",), (x, y), (call,), (whole(y), u0))
     result, count = run(made, torch.tensor([0.0, 1, 0, 2, 3, 0]))
@@ -252,3 +256,14 @@ def test_sizes_that_only_the_result_knows() -> None:
 )
 def test_what_an_op_returns(op: str, one: bool) -> None:
     assert returns_one_tensor(op) is one
+
+
+def test_a_library_may_leave_out_a_result_that_nobody_reads() -> None:
+    """As attention of cuDNN's does with the statistics for a gradient that nobody asks for."""
+    library = torch.library.Library("lab_host_tests", "FRAGMENT")
+    library.define("with_statistics(Tensor x) -> (Tensor, Tensor)")
+    library.impl("with_statistics", lambda x: (x + 1, None), "CPU")
+    library.impl("with_statistics", lambda x: (x + 1, x.sum(0)), "Meta")
+    compiled = lab.compile(lambda x: torch.ops.lab_host_tests.with_statistics(x)[0] * 2)
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(compiled(x), (x + 1) * 2)

@@ -70,6 +70,15 @@ def test_amd(function: Callable[..., Any]) -> None:
     assert rungs["hsaco"].startswith(ELF)
 
 
+def test_what_looks_up_an_index_checks_it_and_nothing_else_pays_for_that() -> None:
+    (kernel,) = kernels_of(lambda x, i: x[i] * 2 + i, torch.arange(9).int(), torch.arange(9).int())
+    assert kernel.launch["asserts"]
+    checks = kernel.ladder("cuda:90")["ptx"].count("call.uni")
+    assert checks == 1, "integers may wrap: only the index is checked"
+    assert "__assertfail" not in one_kernel(softmax).ladder("cuda:90")["ptx"]
+    assert "__triton_assert_fail" in kernel.ladder("hip:gfx942")["amdgcn"]
+
+
 def test_random_numbers_and_symbolic_sizes_compile() -> None:
     for kernel in kernels_of(random, torch.randn(8, 512)):
         assert "ptx" in kernel.ladder("cuda:90")

@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.codegen import cpp
+from inductor_lab.codegen.cpu import passes
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64]
 
@@ -18,7 +18,7 @@ DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int
 @pytest.fixture
 def everything_streams(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.compiler.reset()
-    monkeypatch.setattr(cpp, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(passes, "STREAMED_BYTES", 0)
     yield
     torch.compiler.reset()
 

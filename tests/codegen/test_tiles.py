@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.codegen import cpp_rows
+from inductor_lab.codegen.cpu import tiles
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64, torch.bool]
 
@@ -20,11 +20,11 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return (torch.randn(shape, generator=generator) * 50).to(dtype)
 
 
-@pytest.fixture(params=[0, cpp_rows.SMALLEST_TURNED], ids=["all", "large"], autouse=True)
+@pytest.fixture(params=[0, tiles.SMALLEST_TRANSPOSED], ids=["all", "large"], autouse=True)
 def smallest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Small matrices are read directly; they go through arrays here, so that shapes can be odd."""
     torch.compiler.reset()
-    monkeypatch.setattr(cpp_rows, "SMALLEST_TURNED", request.param)
+    monkeypatch.setattr(tiles, "SMALLEST_TRANSPOSED", request.param)
     yield request.param
     torch.compiler.reset()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import inductor_lab as lab
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.triton_ops import TRITON_OPS
@@ -136,3 +137,19 @@ def test_constants_keep_the_dtype_of_a_value(dtype: torch.dtype) -> None:
     name = str(dtype).removeprefix("torch.")
     assert f"tl.full([], 1{'.0' if dtype.is_floating_point else ''}, tl.{name})" in text
     assert "t0 > 0.0" in text
+
+
+def test_half_of_an_odd_length() -> None:
+    """Triton's division truncates: -(-5 // 2) would be 2, so Python divides."""
+
+    def half(x: torch.Tensor) -> torch.Tensor:
+        return x[: -(-x.shape[0] // 2)] + 1
+
+    compiled = lab.compile(half, dynamic=True, options={"language": "triton"})
+    for length in (4, 5, 9, 2):
+        assert torch.equal(compiled(torch.arange(float(length))), half(torch.arange(float(length))))
+    options = {"language": "triton", "dynamic": True}
+    (graph,) = lab.inspect(half, torch.arange(5.0), options=options).graphs
+    (kernel,) = graph.forward.kernels
+    assert "//" not in str(kernel) and "// 2" in str(graph.forward.host)
+    assert ".entry" in str(kernel.ladder("cuda:90")["ptx"])

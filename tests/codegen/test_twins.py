@@ -12,13 +12,14 @@ import torch.nn.functional as F
 
 import inductor_lab as lab
 from inductor_lab.codegen import cpp, generate
+from inductor_lab.codegen.cpu import passes
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.twins import Spelling, Twins
-from inductor_lab.compilation import CompiledPart
 from inductor_lab.ir.expr import Const, Expr, Load, Masked, Op, map_expr
 from inductor_lab.ir.index import ZERO, Axis, Index
 from inductor_lab.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
 from inductor_lab.options import Options
+from inductor_lab.records import CompiledPart
 from inductor_lab.schedule.result import Cost, Group
 
 F32 = torch.float32
@@ -123,7 +124,7 @@ def written(kernel: Kernel) -> Any:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_copy_is_what_printing_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    monkeypatch.setattr(cpp, "STREAMED_BYTES", 0)
+    monkeypatch.setattr(passes, "STREAMED_BYTES", 0)
     ways = Options(language="cpp"), Options(language="triton")
     jobs = [(part.schedule, options) for part in PROGRAMS[name]() for options in ways]
     copied = [generate.generate_kernels(*job) for job in jobs]

@@ -1,4 +1,4 @@
-"""What a person sees when something is wrong: an error of ours that says what to do."""
+"""What a user sees when something is wrong: an error of ours that says what to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         lab.inspect(double, torch.ones(3), options={"cache": False})
 
 
-def test_a_compiler_that_fails_names_the_persons_line(
+def test_a_compiler_that_fails_names_the_users_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = script(
@@ -53,7 +53,7 @@ def test_a_compiler_that_fails_names_the_persons_line(
         lab.inspect(double, torch.ones(3))
     text = str(caught.value)
     assert "I do not feel like it" in text and str(broken) in text
-    assert list((tmp_path / "cache").rglob("*.cpp")), "the kernel is kept for the person to read"
+    assert list((tmp_path / "cache").rglob("*.cpp")), "the kernel is kept for the user to read"
 
 
 def test_an_unknown_target() -> None:

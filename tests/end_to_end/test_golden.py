@@ -47,5 +47,7 @@ def test_printed_forms(name: str, golden) -> None:
         explained = (decisions.explain(d.producer, d.consumer) for d in decisions)
         golden(f"{name}.{part.name}.decisions.txt", "\n\n".join(explained))
         golden(f"{name}.{part.name}.cpp", "\n".join(str(k) for k in part.kernels))
+        if name in ("softmax", "add_mul"):
+            golden(f"{name}.{part.name}.trees.txt", "\n".join(map(str, part.trees)))
         golden(f"{name}.{part.name}.host.py.txt", part.host)
         golden(f"{name}.{part.name}.triton.txt", "\n".join(str(k) for k in twin.kernels))

@@ -214,3 +214,32 @@ def test_ptx_of_every_kind() -> None:
     c = lab.inspect(function, floats(4, 10_000), target="cuda:90")
     for kernel in c.graphs[0].forward.kernels:
         assert ".visible .entry" in kernel.ladder("cuda:90")["ptx"]
+
+
+ROWS = {
+    "long": lambda: torch.randn(2, 10_000),
+    "spread_out": lambda: torch.randn(8, 500) * 50,
+    "rising": lambda: torch.linspace(0, 80, 2000) + torch.randn(3, 2000),
+    "falling": lambda: torch.linspace(100, 0, 3000) + torch.randn(2, 3000),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_logcumsumexp_and_its_gradient_are_as_exact_as_eager(name: str) -> None:
+    """The gradient is exp of differences, so what a logarithm has lost counts many times."""
+
+    def with_gradient(function: Any, x: torch.Tensor) -> list[torch.Tensor]:
+        x = x.detach().clone().requires_grad_()
+        result = function(x)
+        result.sum().backward()
+        return [result.detach().double(), x.grad.double()]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x.logcumsumexp(1)
+
+    torch.compiler.reset()
+    x = ROWS[name]()
+    exact = with_gradient(program, x.double())
+    eager, ours = with_gradient(program, x), with_gradient(lab.compile(program), x)
+    for right, usual, found in zip(exact, eager, ours, strict=True):
+        assert (found - right).abs().max() <= 1.5 * (usual - right).abs().max() + 1e-6

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 import inductor_lab as lab
 from inductor_lab.ir.program import ExternCall, Pointwise, Scatter
 from inductor_lab.ir.verify import verify
-from inductor_lab.lower.graph import LOWERED, lower_graph
+from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.verify import verify_schedule
@@ -381,7 +381,8 @@ def test_a_gpu_combines_in_one_step_or_in_aten(dtype: torch.dtype) -> None:
     with FakeTensorMode():
         x, v = (torch.empty(n, dtype=dtype, device="cuda") for n in (9, 20))
         i = torch.empty(20, dtype=i64, device="cuda")
-        module = make_fx(function, decomposition_table=dict(decomposition_table(LOWERED)))(x, i, v)
+        table = dict(decomposition_table(lowered()))
+        module = make_fx(function, decomposition_table=table)(x, i, v)
     program = lower_graph(module, "gpu", Options())
     kinds = [step.kind for step in program.nests if isinstance(step, Scatter)]
     called = [step.reason for step in program.steps if isinstance(step, ExternCall)]

@@ -1,4 +1,4 @@
-"""Generated lines lead to the person's lines, in the eight demo programs."""
+"""Generated lines lead to the user's lines, in the eight demo programs."""
 
 from __future__ import annotations
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from unittest import mock
 
 import torch
+import torch._dynamo.config as dynamo_config
 from torch.overrides import TorchFunctionMode
 
 import inductor_lab as lab
-from inductor_lab.codegen import cpp_combo, cpp_statements, cpu_plan
-from inductor_lab.errors import DividedByZero
+from inductor_lab.codegen import cpp_combo
+from inductor_lab.codegen.cpu import parts, plan
+from inductor_lab.errors import CompileFailed, CompilerDefect, DividedByZero, OutOfBounds
 from tests.fresh import compile_always
 from tests.fuzz.program import Program
 from tests.fuzz.shrink import said
-from tests.fuzz.values import GRID
+from tests.fuzz.values import GRID, REFUSALS
 
 compile_always()
 
@@ -45,11 +47,12 @@ class Wrong(AssertionError):
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a program: what eager mode gives, and what float64 does."""
+    """One call of a program: what eager mode gives, and what float64 does; or that it raises."""
 
     program: Program
     expected: list[torch.Tensor]
     ideal: list[torch.Tensor]
+    raises: bool = False
 
 
 def check(
@@ -58,18 +61,34 @@ def check(
     gradients: bool = False,
     sizes: bool = False,
     threads: int = 0,
+    device: str = "cpu",
+    numbers: bool = False,
     **options: Any,
 ) -> None:
     """Raise Wrong, or what the compiler raised, unless all stages agree with eager mode.
 
-    With `sizes` the compiled program is called again with inputs of other sizes.  Stages are left
-    out then, and where the program reshaped its inputs (`x.t_()`): those cannot run again.  With
-    `threads` so many share what little work there is.
+    With `sizes` the compiled program is called again with inputs of other sizes, with `numbers`
+    several times with others of these.  Stages are left out then, and where the program reshaped
+    its inputs (`x.t_()`): those cannot run again.  With `threads` so many share what little work
+    there is.  On another `device` than the CPU only the compiled program is compared.
     Programs with which torch.compile fails even before our compiler (`aot_eager`), or in the same
     words with torch's own compiler, pass, and those whose results (or gradients) jump where values
     differ by a rounding, TORCHS_OWN errors, and with `gradients` those that eager mode cannot
     differentiate.
     """
+    placed = torch.device(device) if device != "cpu" else nullcontext()
+    with placed, dynamo_config.patch(capture_scalar_outputs=numbers):
+        _check(program, gradients, sizes, threads, numbers, options)
+
+
+def _check(
+    program: Program,
+    gradients: bool,
+    sizes: bool,
+    threads: int,
+    numbers: bool,
+    options: dict[str, Any],
+) -> None:
     if gradients:
         program = program.with_copies()
     try:
@@ -81,12 +100,14 @@ def check(
     dynamic = sizes or options.get("dynamic")
     if sizes:
         calls += others(program, calls[0])
+    if numbers:
+        calls += with_other_numbers(program, gradients)
     if not all(is_comparable(call, gradients) for call in calls):
         return
     try:
-        if sizes:
+        if sizes or numbers:
             torch.compiler.reset()
-            fast = lab.compile(program.function(), dynamic=True, options=options)
+            fast = lab.compile(program.function(), dynamic=dynamic, options=options)
             check_calls("the compiled program", fast, calls, gradients)
         else:
             with shared_among(threads) if threads else nullcontext():
@@ -132,7 +153,7 @@ def found_with(backend: str, calls: Sequence[Call], gradients: bool, dynamic: An
 def shared_among(threads: int) -> Iterator[None]:
     """Kernels are threaded that are far too small for it."""
     before = torch.get_num_threads()
-    modules = (cpu_plan, cpp_statements, cpp_combo)
+    modules = (plan, parts, cpp_combo)
     with ExitStack() as stack:
         for module in modules:
             stack.enter_context(mock.patch.object(module, "GRAIN", 16))
@@ -151,6 +172,20 @@ def others(program: Program, first: Call) -> list[Call]:
         return [known(program.resized(LENGTHS), False), first]
     except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
         return []
+
+
+def with_other_numbers(program: Program, gradients: bool) -> list[Call]:
+    """The other calls of a program, without those that raise in float64 alone."""
+    calls = []
+    for other in program.calls()[1:]:
+        try:
+            expected = outcome(other, False, gradients)
+        except REFUSALS:
+            calls.append(Call(other, [], [], raises=True))
+            continue
+        with suppress(*REFUSALS):
+            calls.append(Call(other, expected, outcome(other, True, gradients)))
+    return calls
 
 
 class Noise(TorchFunctionMode):
@@ -195,9 +230,12 @@ def jumps(call: Call, gradients: bool) -> bool:
 
 
 def changes(call: Call, gradients: bool, noise: Noise) -> bool:
+    if call.raises:
+        return False
     with noise:
         found = outcome(call.program, True, gradients)
-    return any(differ(a, b) for a, b in zip(found, call.ideal, strict=True))
+    pairs = zip(found, call.ideal, strict=True)
+    return any(differ(a, b) for a, b in pairs if isinstance(b, torch.Tensor))
 
 
 def differ(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -219,8 +257,25 @@ def check_calls(
     """A compiled function, called once or more."""
     for call in calls:
         given = call.program.make()
+        if call.raises:
+            check_raises(stage, compiled, call, gradients)
+            continue
         found = [*results(compiled, given, gradients), *given]
         compare(stage, call, found)
+
+
+def check_raises(stage: str, compiled: Callable[..., Any], call: Call, gradients: bool) -> None:
+    """It raises, and that because of what it was given."""
+    try:
+        results(compiled, call.program.make(), gradients)
+    except Exception as raised:
+        wrong: BaseException | None = raised
+        while wrong is not None:
+            if isinstance(wrong, CompilerDefect | CompileFailed | OutOfBounds):
+                raise
+            wrong = wrong.__cause__ or getattr(wrong, "inner_exception", None)
+        return
+    raise Wrong(f"{stage}: nothing is raised\n{call.program}")
 
 
 def check_against(call: Call, gradients: bool, options: dict[str, Any]) -> None:
@@ -235,7 +290,8 @@ def check_against(call: Call, gradients: bool, options: dict[str, Any]) -> None:
 
     compare("the compiled program", call, [*results(compiled, given, gradients), *given])
     pairs = zip(given, program.make(), strict=True)
-    if all((x.shape, x.stride()) == (new.shape, new.stride()) for x, new in pairs):
+    on_cpu = torch.get_default_device().type == "cpu"
+    if on_cpu and all((x.shape, x.stride()) == (new.shape, new.stride()) for x, new in pairs):
         for graph in compilations[0].graphs:
             check_stages(program, graph)
 
@@ -259,7 +315,8 @@ def results(
     """What a function returns, and the gradients of that."""
     if not gradients:
         return list(function(*given))
-    leaves = [x.requires_grad_() for x in given if x.is_floating_point()]
+    tensors = [x for x in given if isinstance(x, torch.Tensor)]
+    leaves = [x.requires_grad_() for x in tensors if x.is_floating_point()]
     found = list(function(*given))
     outputs = [x for x in found if x.requires_grad]
     along = [torch.arange(x.numel()).sin().reshape(x.shape).to(x.dtype) for x in outputs]
@@ -267,8 +324,8 @@ def results(
     return [x.detach() for x in (*found, *derived) if x is not None]
 
 
-def is_finite(tensor: torch.Tensor) -> bool:
-    return bool(tensor.detach().isfinite().all())
+def is_finite(tensor: Any) -> bool:
+    return not isinstance(tensor, torch.Tensor) or bool(tensor.detach().isfinite().all())
 
 
 def check_stages(program: Program, graph: Any) -> None:
@@ -309,7 +366,7 @@ def coarsest(program: Program) -> float:
     given = program.make()
     with Dtypes() as dtypes:
         program.function()(*given)
-    found = dtypes.found.union(x.dtype for x in given)
+    found = dtypes.found.union(x.dtype for x in given if isinstance(x, torch.Tensor))
     return max((ROUNDING[dtype] for dtype in found & ROUNDING.keys()), default=0.0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz import layers  # noqa: F401  (adds its kinds)
 from tests.fuzz.lines import KINDS
-from tests.fuzz.values import Values
+from tests.fuzz.numbers import CALLS, NUMBER_KINDS, Number, drawn
+from tests.fuzz.values import Values, copied
 
 SHAPES = [(), (1,), (5,), (4, 6), (6,), (3, 1), (2, 3, 4), (4, 1, 6), (17,), (0, 3), (2, 2, 3, 4),
           (33, 20), (20, 33), (150,), (2, 70), (5, 5), (2, 8, 3, 3)]  # fmt: skip
@@ -74,28 +76,39 @@ class Input:
 
 @dataclass(frozen=True)
 class Program:
-    """Source text of a function `program(x0, x1, ...)`, and its inputs."""
+    """Source text of a function `program(x0, x1, .., n0, ..)`, its inputs, and its numbers in the
+    call whose `turn` it is."""
 
     lines: tuple[str, ...]
     results: tuple[str, ...]
     inputs: tuple[Input, ...]
+    numbers: tuple[Number, ...] = ()
+    turn: int = 0
 
     def __str__(self) -> str:
-        names = ", ".join(f"x{n}" for n in range(len(self.inputs)))
+        known = [f"x{n}" for n in range(len(self.inputs))]
+        known += [f"n{n}" for n in range(len(self.numbers))]
+        names = ", ".join(known)
         returned = f"return {', '.join(self.results)},"
-        body = "\n".join(f"    {line}" for line in (*self.lines, returned))
-        made = "\n".join(f"# x{n}: {given}" for n, given in enumerate(self.inputs))
+        items = [f"n{n} = n{n}.item()" for n, given in enumerate(self.numbers) if given.item]
+        body = "\n".join(f"    {line}" for line in (*items, *self.lines, returned))
+        given = zip(known, (*self.inputs, *self.numbers), strict=True)
+        made = "\n".join(f"# {name}: {one}" for name, one in given)
         return f"{made}\ndef program({names}):\n{body}\n"
 
     def __repr__(self) -> str:
         return f"\n{self}"
 
     def make(self, precise: bool = False) -> list[torch.Tensor]:
-        """The inputs; if `precise`, floats are float64."""
-        made: list[torch.Tensor] = []
+        """The inputs and the numbers; if `precise`, floats are float64."""
+        made: list[Any] = []
         for given in self.inputs:
             made.append(given.make(precise, made[-1] if made else None))
-        return made
+        return [*made, *(number.make(self.turn) for number in self.numbers)]
+
+    def calls(self) -> list[Program]:
+        """The program with the numbers of each call."""
+        return [replace(self, turn=turn) for turn in range(CALLS)]
 
     def resized(self, lengths: Mapping[int, int]) -> Program:
         """The same lines for inputs of other sizes."""
@@ -120,37 +133,45 @@ class Program:
             text = re.sub(f"={low}", "=torch.float64", text)
         file = f"<random program {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
+        scope: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "math": math}
         exec(compile(text, file, "exec"), scope)
         return scope["program"]
 
 
 @st.composite
-def programs(draw: st.DrawFn, shortest: int = 10, longest: int = 40) -> Program:
+def programs(
+    draw: st.DrawFn, shortest: int = 10, longest: int = 40, numbers: bool = False
+) -> Program:
     """A program of some lines; values that no line reads, and some others, are its results."""
     inputs: list[Input] = []
     values = Values()
     for number in range(draw(st.integers(1, 4))):
         dtype, shape = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(SHAPES))
         shared = number > 0 and draw(st.integers(0, 9)) == 9
-        given = Input(dtype, shape, number, draw(st.sampled_from(VIEWS)), shared)
+        one = Input(dtype, shape, number, draw(st.sampled_from(VIEWS)), shared)
         before = values[f"x{number - 1}"] if number else None
         try:
-            made = given.make(before=before)
+            made = one.make(before=before)
         except (RuntimeError, IndexError):
-            given = replace(given, view="", shared=False)
-            made = given.make()
-        inputs.append(given)
+            one = replace(one, view="", shared=False)
+            made = one.make()
+        inputs.append(one)
         values.env[f"x{number}"] = made
         values.names.append(f"x{number}")
     kinds = [name for name in KINDS for _ in range(WEIGHTS.get(name, 1))]
-    length = draw(st.integers(shortest, longest))
+    given = drawn(draw) if numbers else ()
+    values.others = [copied(values.env) for _ in range(CALLS - 1) if given]
+    for turn, env in enumerate((values.env, *values.others)):
+        env.update({f"n{n}": number.value(turn) for n, number in enumerate(given)})
+    kinds += [name for name in NUMBER_KINDS for _ in range(4)] if numbers else []
+    length = draw(st.integers(shortest, (shortest + longest) // 2 if numbers else longest))
     for _ in range(4 * length):
         if len(values.lines) >= length:
             break
-        KINDS[draw(st.sampled_from(kinds))](values, draw)
+        chosen = draw(st.sampled_from(kinds))
+        (KINDS.get(chosen) or NUMBER_KINDS[chosen])(values, draw)
     own = [name for name in values.names if name.startswith("v")] or values.names
     read = {name for line in values.lines for name in re.findall(r"\bv\d+", line.partition("=")[2])}
     some = draw(st.lists(st.sampled_from(own), max_size=3, unique=True))
     results = tuple(dict.fromkeys([*(name for name in own if name not in read), *some]))
-    return Program(tuple(values.lines), results, tuple(inputs))
+    return Program(tuple(values.lines), results, tuple(inputs), given)

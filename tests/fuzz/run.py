@@ -26,7 +26,7 @@ from hypothesis import seed as seeded
 from tests.fuzz.check import Wrong, check
 from tests.fuzz.program import Program, programs
 from tests.fuzz.shrink import failure, kind_of, shrunk
-from tests.processes import STOPPED, Clock, Lost, in_parallel, messages, server
+from tests.processes import STOPPED, Clock, Lost, gpu_server, in_parallel, messages, server
 
 BUILD = Path(__file__).parents[2] / "build"
 WAYS: dict[str, dict[str, Any]] = {
@@ -38,10 +38,20 @@ WAYS: dict[str, dict[str, Any]] = {
     "gradients": {"gradients": True},
     "sizes": {"sizes": True},
     "threads": {"threads": 3},
+    "gpu": {"device": "cuda"},
+    "gpu gradients": {"device": "cuda", "gradients": True},
+    "gpu sizes": {"device": "cuda", "sizes": True},
+    "bounds": {"check_bounds": True},
+    "numbers": {"numbers": True},
+    "numbers with bounds": {"numbers": True, "check_bounds": True},
+    "numbers and gradients": {"numbers": True, "gradients": True},
+    "numbers in triton": {"numbers": True, "language": "triton", "check_bounds": True},
 }
 TURNS = ("default", "gradients", "sizes", "unfused", "threads", "dynamic", "triton", "gradients",
-         "default", "sizes", "symbolic triton")  # fmt: skip
+         "default", "sizes", "symbolic triton", "bounds", "numbers", "numbers with bounds",
+         "numbers and gradients", "numbers", "numbers in triton")  # fmt: skip
 """The ways of the batches, one after the other."""
+TURNS_ON_GPU = ("gpu", "gpu gradients", "gpu sizes")
 BATCH = 25
 
 
@@ -54,6 +64,7 @@ class Batch:
     count: int
     checked: int = 0
     failures: tuple[str, ...] = ()
+    check_bounds: bool = False
 
     @property
     def finished(self) -> bool:
@@ -69,11 +80,11 @@ def fuzz(count: int, seed: int, way: str = "default") -> None:
             smallest, why = shrunk(_checked(way), program, first)
             raise Wrong(f"seed {seed}, {way}: {why}\n{smallest}")
 
-    draw(count, seed, use)
+    draw(count, seed, use, way)
 
 
-def draw(count: int, seed: int, use: Callable[[Program], None]) -> None:
-    """Call `use` with each of the programs drawn from `seed`."""
+def draw(count: int, seed: int, use: Callable[[Program], None], way: str) -> None:
+    """Call `use` with each of the programs drawn from `seed` for a way to compile."""
 
     @seeded(seed)
     @settings(
@@ -84,7 +95,7 @@ def draw(count: int, seed: int, use: Callable[[Program], None]) -> None:
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
-    @given(programs())
+    @given(programs(numbers=WAYS[way].get("numbers", False)))
     def every(program: Program) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -93,14 +104,15 @@ def draw(count: int, seed: int, use: Callable[[Program], None]) -> None:
     every()
 
 
-def _checked(way: str) -> Callable[[Program], None]:
-    return lambda program: check(program, **WAYS[way])
+def _checked(way: str, check_bounds: bool = False) -> Callable[[Program], None]:
+    more = {"check_bounds": True} if check_bounds else {}
+    return lambda program: check(program, **{**WAYS[way], **more})
 
 
 def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
     """What a process does: send each program before it is checked, and each failure."""
     kinds: set[str] = set()
-    run = _checked(batch.way)
+    run = _checked(batch.way, batch.check_bounds)
 
     def use(program: Program) -> None:
         send(program)
@@ -112,7 +124,7 @@ def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
             program, why = shrunk(run, program, why)
         send(f"{why}\n{program}")
 
-    draw(batch.count, batch.seed, use)
+    draw(batch.count, batch.seed, use, batch.way)
 
 
 def run_batch(
@@ -141,7 +153,9 @@ def main(given: Sequence[str] | None = None) -> int:
         results.unlink(missing_ok=True)
     before = {(one.seed, one.way): one for one in _read(results) if one.finished}
     batches = [b for b in _batches(arguments) if (b.seed, b.way) not in before]
-    context, clock = server("tests.fuzz.warm"), Clock(arguments.minutes)
+    on_gpu = any(WAYS[batch.way].get("device") for batch in batches)
+    context = gpu_server("tests.fuzz.warm_gpu") if on_gpu else server("tests.fuzz.warm")
+    clock = Clock(arguments.minutes)
 
     def do(batch: Batch) -> tuple[Batch, tuple[()]]:
         return run_batch(context, batch, not arguments.no_shrink, arguments.limit, clock)
@@ -164,11 +178,13 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _batches(arguments: argparse.Namespace) -> list[Batch]:
     count, first = arguments.programs, arguments.seed * 1_000_000
+    turns = TURNS_ON_GPU if arguments.gpu else TURNS
     return [
         Batch(
             first + number,
-            arguments.way or TURNS[number % len(TURNS)],
+            arguments.way or turns[number % len(turns)],
             min(BATCH, count - number * BATCH),
+            check_bounds=arguments.check_bounds,
         )
         for number in range(-(-count // BATCH))
     ]
@@ -194,7 +210,7 @@ def _table(batches: Sequence[Batch]) -> str:
     for batch in batches:
         bad[batch.way] += len(batch.failures)
     rows = [
-        f"{way:10} {n:6d} programs  {bad[way]:4d} failures" for way, n in _sums(batches).items()
+        f"{way:22} {n:6d} programs  {bad[way]:4d} failures" for way, n in _sums(batches).items()
     ]
     for batch in batches:
         for text in batch.failures:
@@ -208,6 +224,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--programs", type=int, default=5000)
     add("--seed", type=int, default=0)
     add("--way", choices=WAYS, help="only one of the ways to compile")
+    add("--gpu", action="store_true", help="programs on tensors of a GPU")
+    add("--check-bounds", action="store_true", help="check reads and writes of all kernels")
     add("--no-shrink", action="store_true", help="leave failing programs as long as they are")
     add("--jobs", type=int, default=os.cpu_count(), help="processes at a time, of one thread each")
     add("--minutes", type=float, default=0.0, help="stop after so long and print what is known")

@@ -19,6 +19,10 @@ RUNS = {
     "symbolic triton": (8200000, 10),
     "dynamic": (306, 10),
     "unfused": (307, 10),
+    "bounds": (308, 4),
+    "numbers": (309, 3),
+    "numbers with bounds": (310, 3),
+    "numbers in triton": (311, 1),
 }
 """Seed and number of programs for each way."""
 

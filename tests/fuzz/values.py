@@ -7,6 +7,8 @@ exact from birth until something inexact is written to it.
 
 from __future__ import annotations
 
+import copy
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +23,12 @@ REACH = 2048.0
 LIMIT = 1e4
 """No value may be larger, so that errors stay small."""
 MOST_ELEMENTS = 3000
-REFUSALS = (RuntimeError, IndexError, ValueError, TypeError, AttributeError, AssertionError)
+ENOUGH = 3
+"""Other calls in which nothing raises."""
+REFUSALS = (
+    RuntimeError, IndexError, ValueError, TypeError, AttributeError, AssertionError,
+    ArithmeticError,
+)  # fmt: skip
 """What torch raises for operands that do not fit."""
 
 
@@ -30,10 +37,14 @@ class Values:
     """The variables of a program being drawn."""
 
     lines: list[str] = field(default_factory=list)
-    env: dict[str, Any] = field(default_factory=lambda: {"torch": torch, "F": torch.nn.functional})
+    env: dict[str, Any] = field(
+        default_factory=lambda: {"torch": torch, "F": torch.nn.functional, "math": math}
+    )
     names: list[str] = field(default_factory=list)
     inexact: set[int] = field(default_factory=set)
     kept: list[torch.Tensor] = field(default_factory=list)
+    others: list[dict[str, Any]] = field(default_factory=list)
+    """The variables in other calls, those in which no line has raised."""
 
     def __getitem__(self, name: str) -> torch.Tensor:
         return self.env[name]
@@ -52,15 +63,17 @@ class Values:
 
     def add(self, text: str, sources: tuple[str, ...], exactly: bool) -> bool:
         """Append `name = text` if it runs and its result is tame."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                made = eval(text, self.env)
-        except REFUSALS:
-            return False
-        if not isinstance(made, torch.Tensor) or not _tame(made):
-            return False
         name = f"v{len(self.lines)}"
+        made = _made(text, self.env)
+        if made is None:
+            return False
+        elsewhere = [(env, _made(text, env)) for env in self.others]
+        fit = [env for env, other in elsewhere if other is not None]
+        if not self._enough(fit):
+            return False
+        self.others = fit
+        for env, other in elsewhere:
+            env[name] = other
         self.lines.append(f"{name} = {text}")
         self.env[name] = made
         self.names.append(name)
@@ -80,20 +93,59 @@ class Values:
             return False
         storage, before = tensor.untyped_storage(), tensor.untyped_storage().clone()
         place = (tensor.storage_offset(), tensor.shape, tensor.stride())
-        try:
-            exec(text, self.env)
-            tame = _tame(self[target])
-        except REFUSALS:
-            tame = False
-        if not tame:
+        elsewhere = [env for env in map(copied, self.others) if _written(text, target, env)]
+        if not self._enough(elsewhere) or not _written(text, target, self.env):
             storage.resize_(before.nbytes())
             storage.copy_(before)
             tensor.set_(storage, *place)
             return False
+        self.others = elsewhere
         self.lines.append(text)
         if not all(self.exact(self[s]) for s in sources) or not self.exact(self[target]):
             self.inexact.add(_place(self[target]))
         return True
+
+    def require(self, text: str) -> bool:
+        """Append a statement that may raise and does nothing else."""
+        fit = [env for env in self.others if _runs(text, env)]
+        if not _runs(text, self.env) or not self._enough(fit):
+            return False
+        self.others = fit
+        self.lines.append(text)
+        return True
+
+    def _enough(self, fit: list[dict[str, Any]]) -> bool:
+        """May a line raise in all calls but these?"""
+        return len(fit) == len(self.others) or len(fit) >= ENOUGH
+
+
+def _made(text: str, env: dict[str, Any]) -> torch.Tensor | None:
+    """The value of an expression, if it has one that is tame."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = eval(text, env)
+    except REFUSALS:
+        return None
+    return made if isinstance(made, torch.Tensor) and _tame(made) else None
+
+
+def _runs(text: str, env: dict[str, Any]) -> bool:
+    try:
+        exec(text, env)
+    except REFUSALS:
+        return False
+    return True
+
+
+def _written(text: str, target: str, env: dict[str, Any]) -> bool:
+    return not _overlaps(env[target]) and _runs(text, env) and _tame(env[target])
+
+
+def copied(env: dict[str, Any]) -> dict[str, Any]:
+    """Variables with memory of their own, shared among them as before."""
+    tensors = {name: value for name, value in env.items() if isinstance(value, torch.Tensor)}
+    return {**env, **copy.deepcopy(tensors)}
 
 
 def _place(tensor: torch.Tensor) -> int:

@@ -12,7 +12,7 @@ extern "C" LAB_EXPORT int cpp_fused_amax_div_exp_sub_sum_0(const float* in0, flo
             max_acc0 = t0 > max_acc0 ? t0 : max_acc0;
             nan_acc0 |= t0 != t0;
         }
-        acc0 = lab_maximum<float>(acc0, nan_acc0 ? (float)lab_nan : max_acc0);
+        acc0 = lab_maximum<float>(acc0, (nan_acc0 ? lab_nanf : max_acc0));
         float acc1 = 0;
         #pragma omp simd reduction(+ : acc1)
         for (int64_t j0 = 0; j0 < 1000; j0++) {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+import inductor_lab as lab
 from inductor_lab.options import Options
 from tests.codegen.test_triton import CASES
 from tests.codegen.triton_programs import InTriton
@@ -185,3 +189,70 @@ def against_the_cpu(found: Any, expected: Any) -> None:
     for a, b in zip(found, expected, strict=True):
         wide = 1e-2 if b.dtype in (torch.float16, torch.bfloat16) else 1e-3
         torch.testing.assert_close(a.cpu(), b, rtol=wide, atol=wide, equal_nan=True)
+
+
+OUT_OF_RANGE = """
+import torch
+import torch.nn.functional as F
+import inductor_lab as lab
+
+table = torch.randn(5, 3, device="cuda")
+function = lab.compile(lambda i: F.embedding(i, table) * 2)
+torch.testing.assert_close(function(torch.tensor([0, 4]).cuda()), table[[0, 4]] * 2)
+function(torch.tensor([0, 5]).cuda())
+try:
+    torch.cuda.synchronize()
+except RuntimeError as error:
+    print("said:", error)
+"""
+
+
+def test_an_index_out_of_range_is_an_assertion_of_the_device_as_in_eager() -> None:
+    """In a process of its own, which cannot use the GPU afterwards."""
+    command = [sys.executable, "-c", OUT_OF_RANGE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert "said:" in done.stdout and "device-side assert" in done.stdout, done.stderr
+    assert "index out of range" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_signs_of_special_values(dtype: torch.dtype) -> None:
+    x = torch.tensor([math.nan, -0.0, 0.0, math.inf, -math.inf, 3, -3], dtype=dtype, device="cuda")
+    found = InTriton(Options())(lambda x: (x.sign(), x.digamma()))(x)
+    torch.testing.assert_close(found, (x.sign(), x.digamma()), equal_nan=True)
+    assert not found[0][:3].signbit().any()
+
+
+def test_bytes_of_negative_numbers() -> None:
+    x = torch.tensor([-1.0, -3.7, 255.9, 300.0], device="cuda")
+    agree(lambda x: x.to(torch.uint8), x)
+    shifts = torch.tensor([0, 7, 8, 9, 255], dtype=torch.uint8, device="cuda")
+    agree(lambda n: torch.bitwise_right_shift(n | 128, n), shifts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("how", ["", "causal", "masked"])
+def test_attention_of_the_library(dtype: torch.dtype, training: bool, how: str) -> None:
+    """Whatever library takes it, and whatever it leaves out of its results."""
+    made = [torch.randn(2, 4, 64, 32, device="cuda", dtype=dtype) for _ in range(3)]
+    mask = torch.zeros(2, 1, 64, 64, device="cuda", dtype=dtype)
+    mask[0, :, :, 40:] = torch.finfo(dtype).min
+
+    def attend(q, k, v):
+        masked = mask.to(q.dtype) if how == "masked" else None
+        result = F.scaled_dot_product_attention(q, k, v, masked, is_causal=how == "causal")
+        return result.transpose(1, 2) * 2
+
+    found, eager = (_outcome(f, made, training) for f in (lab.compile(attend), attend))
+    exact = _outcome(attend, [t.double() for t in made], training)
+    for ours, theirs, right in zip(found, eager, exact, strict=True):
+        assert (ours - right).abs().max() <= 2 * (theirs - right).abs().max() + 1e-5
+
+
+def _outcome(function: Any, made: list[torch.Tensor], training: bool) -> list[torch.Tensor]:
+    leaves = [t.detach().clone().requires_grad_(training) for t in made]
+    result = function(*leaves)
+    if not training:
+        return [result]
+    return [result, *torch.autograd.grad(result.sum(), leaves)]

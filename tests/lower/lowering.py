@@ -13,7 +13,7 @@ from torch._functorch.aot_autograd import aot_function
 from inductor_lab import torch_api
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.ir.verify import verify
-from inductor_lab.lower.graph import LOWERED, lower_graph
+from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from tests.tracing import through_aot
@@ -32,7 +32,7 @@ class Lowered:
             function,
             fw_compiler=self.compiler("forward"),
             bw_compiler=self.compiler("backward"),
-            decompositions=decomposition_table(LOWERED),
+            decompositions=decomposition_table(lowered()),
             dynamic=dynamic,
         )
 

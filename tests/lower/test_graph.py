@@ -197,7 +197,7 @@ def inverse(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.inv(x)
 
 
-def test_strict_names_the_operator_and_the_persons_line() -> None:
+def test_strict_names_the_operator_and_the_users_line() -> None:
     with pytest.raises(Exception, match="MissingLowering") as caught:
         Lowered(Options(strict=True)).dynamo(inverse)(torch.eye(3))
     text = str(caught.value)

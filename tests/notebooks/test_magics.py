@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
@@ -78,6 +81,13 @@ def test_benchmark_of_the_call(shell):
     assert "moved in" in pages[-1] and "µs" in pages[-1]
 
 
+def test_profile_of_the_call(shell):
+    result, captured = run(shell, f"%%compile --profile torch.randn(1000)\n{DEFINE}")
+    assert result.success, captured.stdout
+    (shown,) = [output.data["text/html"] for output in captured.outputs]
+    assert "between kernels" in shown and "sin()" in shown
+
+
 def test_a_benchmark_needs_this_machine(shell):
     result, _ = run(shell, f"%%compile -b --target cuda:90 torch.randn(8)\n{DEFINE}")
     assert not result.success and "leave --target out" in str(result.error_in_exec)
@@ -89,7 +99,7 @@ def test_annotated_lines_add_up(shell):
     shown = found.annotate()
     lines = [line for _, lines in shown.blocks for line in lines]
     assert sum(line.nbytes for line in lines) == pytest.approx(found.after.bytes)
-    assert {line.number for line in lines if line.nbytes} == {2, 3}
+    assert {line.number for line in lines if line.nbytes} == {3, 4}, "as the editor counts"
     assert not any(line.seconds for line in lines)
     measured = found.measure(0)
     lines = [line for _, lines in measured.annotate().blocks for line in lines]
@@ -117,11 +127,40 @@ def test_magics_inside_the_cell_still_work(shell):
     compiled(shell, f"%%compile\n%matplotlib --list\n{CALL}")
 
 
-def test_the_persons_error_keeps_its_traceback(shell):
+def test_the_users_error_keeps_its_traceback(shell):
     result, captured = run(shell, "%%compile\ndef bad(x):\n    return 1 / 0\nbad(torch.ones(2))\n")
     assert isinstance(result.error_in_exec, ZeroDivisionError)
     assert "1 / 0" in captured.stdout
     assert not any("got this far" in o.data.get("text/html", "") for o in captured.outputs)
+
+
+def test_annotations_are_what_they_are_in_any_cell(shell):
+    """Our own `from __future__ import annotations` is not the cell's."""
+    cell = "def typed(x: int) -> float:\n    return x + 1\n"
+    compiled(shell, f"%%compile torch.ones(2)\n{cell}")
+    assert shell.user_ns["typed"].__annotations__ == {"x": int, "return": float}
+    run(shell, f"from __future__ import annotations\n{cell}")
+    try:
+        compiled(shell, f"%%compile torch.ones(2)\n{cell}")
+        assert shell.user_ns["typed"].__annotations__ == {"x": "int", "return": "float"}
+    finally:
+        shell.compile.reset_compiler_flags()
+
+
+AT_EXIT = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("import torch\\n%load_ext inductor_lab")
+cell = "%%compile\\ndef f(x):\\n    return len([x]) * x.sin()\\nf(torch.ones(8))"
+for _ in range(3):
+    assert shell.run_cell(cell).success
+"""
+
+
+def test_nothing_is_said_at_exit():
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
+    assert done.returncode == 0 and "Compilation(f" in done.stdout
+    assert "KeyError" not in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_compile_error_shows_what_there_was(shell, monkeypatch):

@@ -17,6 +17,7 @@ from inductor_lab.errors import CompilerDefect
 from inductor_lab.options import Options
 from tests.opinfo import database, judge, roads
 from tests.opinfo.database import Sample
+from tests.processes import CRASH
 
 AGREE, WRONG, RAISES, TORCH, EAGER = "agree", "wrong", "raises", "torch", "eager raises"
 MESSAGE = 400
@@ -37,6 +38,7 @@ class Settings:
     language: str = ""
     road: str = ""
     samples: int = 0
+    device: str = "cpu"
 
     @property
     def options(self) -> Options:
@@ -79,6 +81,7 @@ def all_samples(name: str, settings: Settings) -> list[Sample]:
         gradients=settings.gradients,
         in_place=settings.in_place,
         layout=database.LAYOUTS[settings.layout] if settings.layout else None,
+        device=settings.device,
     )
     limit = settings.samples
     if limit and len(found) > limit:
@@ -91,7 +94,7 @@ def verdicts(
 ) -> Iterator[Verdict]:
     """One for each sample (of those `numbers`)."""
     entry = database.find(name)
-    tolerance = database.tolerance(entry, database.DTYPES[settings.dtype])
+    tolerance = database.tolerance(entry, database.DTYPES[settings.dtype], settings.device)
     for number, sample in enumerate(all_samples(name, settings)):
         if numbers is not None and number not in numbers:
             continue
@@ -102,7 +105,21 @@ def verdicts(
             _check(sample, settings, tolerance, verdict)
         verdict.detail = verdict.detail[:MESSAGE]
         verdict.seconds = round(time.perf_counter() - started, 3)
+        broken = settings.device == "cuda" and _gpu_is_broken(verdict)
         yield verdict
+        if broken:
+            return
+
+
+def _gpu_is_broken(verdict: Verdict) -> bool:
+    """A kernel that reads what it must not leaves a process that cannot use its GPU any more."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        verdict.verdict = CRASH if verdict.verdict != EAGER else EAGER
+        verdict.detail = verdict.detail or str(error).splitlines()[0]
+        return True
+    return False
 
 
 def _check(
@@ -150,11 +167,17 @@ def _is_random(sample: Sample, settings: Settings, expected: Any) -> bool:
         again = run(sample.call, sample, settings, seed)
         if judge.difference(again, expected, {}):
             return True
-        drawn = torch.get_rng_state()
+        drawn = _generators(settings)
         torch.manual_seed(seed)
-        if torch.equal(drawn, torch.get_rng_state()):
+        if all(map(torch.equal, drawn, _generators(settings))):
             return False  # no number was drawn
     return False
+
+
+def _generators(settings: Settings) -> list[torch.Tensor]:
+    """Where the generators of random numbers stand."""
+    on_gpu = [torch.cuda.get_rng_state()] if settings.device == "cuda" else []
+    return [torch.get_rng_state(), *on_gpu]
 
 
 def _gradients(result: Any, tensors: tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
@@ -163,9 +186,7 @@ def _gradients(result: Any, tensors: tuple[torch.Tensor, ...]) -> tuple[Any, ...
     if not outputs or not wanted:
         return ()
     maker = torch.Generator().manual_seed(11)
-    along = [
-        torch.randn(t.shape, generator=maker, dtype=torch.float64).to(t.dtype) for t in outputs
-    ]
+    along = [torch.randn(t.shape, generator=maker, dtype=torch.float64).to(t) for t in outputs]
     return torch.autograd.grad(outputs, wanted, along, allow_unused=True)
 
 

@@ -67,11 +67,11 @@ def find(name: str) -> Any:
     return next(entry for entry in op_db if entry.formatted_name == name)
 
 
-def supports(entry: Any, dtype: torch.dtype, gradients: bool) -> bool:
-    """Does torch say that the op takes this dtype on a CPU (and has a gradient)?"""
+def supports(entry: Any, dtype: torch.dtype, gradients: bool, device: str = "cpu") -> bool:
+    """Does torch say that the op takes this dtype on such a device (and has a gradient)?"""
     if gradients:
-        return bool(entry.supports_autograd) and dtype in entry.supported_backward_dtypes("cpu")
-    return dtype in entry.supported_dtypes("cpu")
+        return bool(entry.supports_autograd) and dtype in entry.supported_backward_dtypes(device)
+    return dtype in entry.supported_dtypes(device)
 
 
 def samples(
@@ -81,6 +81,7 @@ def samples(
     gradients: bool = False,
     in_place: bool = False,
     layout: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    device: str = "cpu",
 ) -> list[Sample]:
     """All sample inputs of an op, the same in every process."""
     op = entry.get_inplace() if in_place else entry.get_op()
@@ -91,7 +92,7 @@ def samples(
     torch.manual_seed(SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        given = list(entry.sample_inputs("cpu", dtype, requires_grad=gradients))
+        given = list(entry.sample_inputs(device, dtype, requires_grad=gradients))
     return [_sample(op, one, in_place, layout) for one in given]
 
 
@@ -136,12 +137,12 @@ def in_float64(sample: Sample) -> Sample:
     return Sample(sample.op, tensors, rebuild, sample.finish)
 
 
-def tolerance(entry: Any, dtype: torch.dtype) -> dict[str, float]:
-    """The op's own tolerances on a CPU; {} where torch's defaults hold."""
+def tolerance(entry: Any, dtype: torch.dtype, device: str = "cpu") -> dict[str, float]:
+    """The op's own tolerances on such a device; {} where torch's defaults hold."""
     found = [
         given[dtype]
         for info in entry.decorators
-        if getattr(info, "cls_name", None) in OWN_TOLERANCES and info.device_type in (None, "cpu")
+        if getattr(info, "cls_name", None) in OWN_TOLERANCES and info.device_type in (None, device)
         for one in info.decorators
         if isinstance(one, toleranceOverride)
         for given in (one.d,)
@@ -163,7 +164,7 @@ def duplicate(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone()
     storage = tensor.untyped_storage().clone()
     where = (tensor.storage_offset(), tensor.shape, tensor.stride())
-    return torch.empty(0, dtype=tensor.dtype).set_(storage, *where)
+    return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage, *where)
 
 
 def relaid(tensor: torch.Tensor, layout: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from inductor_lab import torch_api
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.ir.verify import verify
-from inductor_lab.lower.graph import LOWERED, lower_graph
+from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.observer import Observer
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
@@ -98,7 +98,7 @@ def short(sample: Sample, seen: Seen, stage: str, options: Options) -> Callable[
         fw_compiler=lambda m, i: compiling.compile_part(m, "forward"),
         bw_compiler=lambda m, i: compiling.compile_part(m, "backward"),
         partition_fn=compiling.partition,
-        decompositions=decomposition_table(LOWERED),
+        decompositions=decomposition_table(lowered()),
         dynamic=bool(options.dynamic),
     )
 

@@ -6,6 +6,7 @@
     python -m tests.opinfo.run --shard 2/8                    every eighth op, from the second
     python -m tests.opinfo.run --ops softmax 'nn.*pool' --samples 5 --fresh
     python -m tests.opinfo.run --language triton --representative --samples 8
+    python -m tests.opinfo.run --device cuda --representative --samples 4
     python -m tests.opinfo.run --minutes 9 --jobs 16          so many processes, for so long
     python -m tests.opinfo.run --table                        only print what is known so far
 
@@ -33,7 +34,7 @@ from tests.opinfo.choice import REPRESENTATIVE
 from tests.opinfo.roads import STAGES
 from tests.opinfo.table import BAD, Results, excused, failures, known, read, sums, table
 from tests.opinfo.workers import Outcome, Part, check
-from tests.processes import Clock, in_parallel, server
+from tests.processes import Clock, gpu_server, in_parallel, server
 
 BUILD = Path(__file__).parents[2] / "build"
 
@@ -49,6 +50,7 @@ def main(given: Sequence[str] | None = None) -> int:
         language=arguments.language,
         road=arguments.road,
         samples=arguments.samples,
+        device=arguments.device,
     )
     results = arguments.results or BUILD / f"opinfo-{_label(settings)}.jsonl"
     if arguments.fresh:
@@ -74,7 +76,9 @@ def _todo(arguments: argparse.Namespace, settings: Settings) -> list[tuple[str, 
         (name, replace(settings, dtype=dtype))
         for dtype in arguments.dtypes
         for name in _chosen(database.names(), patterns, arguments.shard)
-        if database.supports(database.find(name), database.DTYPES[dtype], settings.gradients)
+        if database.supports(
+            database.find(name), database.DTYPES[dtype], settings.gradients, settings.device
+        )
     ]
     random.Random(0).shuffle(todo)
     return todo
@@ -87,7 +91,9 @@ def _run(
     clock: Clock,
 ) -> None:
     results.parent.mkdir(parents=True, exist_ok=True)
-    before, context = read(results), server("tests.opinfo.warm")
+    on_gpu = arguments.device == "cuda"
+    before = read(results)
+    context = gpu_server("tests.opinfo.warm_gpu") if on_gpu else server("tests.opinfo.warm")
     parts = [
         Part(op, settings, before.known(op, settings.dtype))
         for op, settings in todo
@@ -141,6 +147,7 @@ def _label(settings: Settings) -> str:
         *(["dynamic"] if settings.dynamic else []),
         *([f"{settings.samples}-samples"] if settings.samples else []),
         *filter(None, (settings.layout, settings.language, settings.road)),
+        *(["gpu"] if settings.device == "cuda" else []),
     ]
     return "-".join(words)
 
@@ -160,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--gradients", action="store_true")
     add("--in-place", action="store_true")
     add("--dynamic", action="store_true", help="symbolic sizes")
+    add("--device", default="cpu", choices=["cpu", "cuda"])
     add("--layout", default="", choices=["", *database.LAYOUTS])
     add("--representative", action="store_true", help="a hundred ops of every family")
     add("--jobs", type=int, default=os.cpu_count(), help="processes at a time, of one thread each")

@@ -32,6 +32,7 @@ SPECIAL = [
 floats = torch.tensor(SPECIAL).reshape(4, 4)
 doubles = floats.double()
 halves = floats.bfloat16()
+powers_of_two = torch.exp2(torch.arange(-8.0, 8.0)).reshape(4, 4)
 ints = torch.tensor([[0, 1, -1, 2**31 - 1], [-(2**31), 7, -7, 100]], dtype=torch.int32)
 flags = torch.tensor([[True, False], [False, True]])
 
@@ -88,6 +89,10 @@ CASES = {
     ],
     "pow_one": [(lambda x: x**1, floats), (lambda x: x**1.0, ints)],
     "pow_two": [(lambda x: x**2, floats), (lambda x: x**2.0, ints)],
+    "pow_minus_one": [
+        (lambda x: x ** torch.full((), -1.0), powers_of_two),
+        (lambda x: x[0] ** torch.full((4, 1), -1.0), powers_of_two),
+    ],
     "pow_three": [(lambda x: x**3, floats), (lambda x: x**3, halves)],
     "pow_root": [(lambda x: x**0.5, floats), (lambda x: x**0.5, floats.half())],
     "view_of_same_shape": [

@@ -6,7 +6,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_aot, torch_api
 from inductor_lab.errors import BadOption
-from inductor_lab.lower.graph import LOWERED
+from inductor_lab.lower.graph import lowered
 from inductor_lab.options import Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import PASSES, rewrite
@@ -248,14 +248,14 @@ def aot(function, *inputs):
         return torch_aot.aot_autograd(
             module, example_inputs, fw_compiler=compiler, bw_compiler=compiler,
             partition_fn=torch_api._partitioners.default_partition,
-            decompositions=decomposition_table(LOWERED),
+            decompositions=decomposition_table(lowered()),
         )  # fmt: skip
 
     torch._dynamo.reset()
     return torch.compile(function, backend=backend)(*inputs), seen
 
 
-def test_lines_of_the_person():
+def test_lines_of_the_user():
     def function(x):
         y = x * 1
         return y.softmax(1)

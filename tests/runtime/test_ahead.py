@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.errors import CompileFailed
 from inductor_lab.runtime.ahead import NAME, Ahead, wait_for_all
+from inductor_lab.runtime.executable import RunsUncompiled
 from tests.scripts import script
 
 
@@ -116,3 +118,34 @@ def test_a_library_that_is_not_to_be_had_is_told_at_the_first_call(
             ours(x)
     (tmp_path / "mended").touch()
     torch.testing.assert_close(ours(x), x.sin() * 3)
+
+
+def test_where_errors_are_suppressed_a_graph_without_a_library_runs_as_eager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forwards and backwards, with what it writes to its inputs; told once for each graph."""
+    broken = script(
+        tmp_path / "broken-g++",
+        'case "$*" in *--version*) exec g++ --version;; esac\n'
+        'echo "kernel.cpp:1:1: error: not today" >&2; exit 1',
+    )
+    monkeypatch.setenv("CXX", str(broken))
+
+    def scaled(x: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        counts.add_(1)
+        return x.sin() * counts.sum()
+
+    torch._dynamo.reset()
+    ours, counts = lab.compile(scaled), torch.zeros(3)
+    x = torch.randn(100, requires_grad=True)
+    with torch._dynamo.config.patch(suppress_errors=True):
+        with pytest.warns(RunsUncompiled, match="scaled runs uncompiled: .*refused") as told:
+            result = ours(x, counts)
+            result.sum().backward()
+        assert 1 <= len(told) <= 2
+        torch.testing.assert_close(x.grad, x.detach().cos() * 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for n in (2, 3):
+                torch.testing.assert_close(ours(x, counts), x.sin() * 3 * n)
+    assert counts.tolist() == [3, 3, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab import cli
+from inductor_lab.codegen.kernel import Code, Line
 from inductor_lab.errors import CacheRefused
-from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache
+from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache, own_version
+from inductor_lab.runtime.library import build_library
+from inductor_lab.runtime.prune import kinds, prune
 from tests.scripts import script
 
 
@@ -148,6 +153,128 @@ def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
     assert done.stdout.strip() == "7"
 
 
+def test_what_a_killed_process_has_left_goes_with_the_next_build(cache: Cache) -> None:
+    """The compiler's own temporary files, too: they lie in there; what is at work is left alone."""
+    program = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from inductor_lab.runtime.cache import Cache\n"
+        "with Cache(Path(sys.argv[1])).workspace() as folder:\n"
+        "    (folder / 'cc1.s').write_text('half')\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(cache.root)], check=False)
+    (left,) = (cache.root / "tmp").iterdir()
+    assert (left / "cc1.s").exists()
+    with cache.workspace() as working:
+        assert not left.exists()
+        cache.entry(("k",), writes("a", []))
+        assert working.is_dir()
+    assert not any((cache.root / "tmp").iterdir())
+
+
+def test_the_compiler_keeps_its_temporary_files_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = script(
+        tmp_path / "spy-g++",
+        f'case "$*" in *--version*) ;; *) echo "$TMPDIR" >> {tmp_path}/places;; esac\n'
+        'exec g++ "$@"',
+    )
+    monkeypatch.setenv("CXX", str(spy))
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "cache"))
+    unit = Code.of([Line('extern "C" int f() { return 7; }')])
+    for cached in (True, False):
+        assert build_library(unit, "f", cache=cached).handle.f() == 7
+    places = (tmp_path / "places").read_text().splitlines()
+    assert len(places) == 2
+    folder = tmp_path / "cache" / "inductor_lab" / "tmp"
+    assert {Path(place).parent for place in places} == {folder} and not any(folder.iterdir())
+
+
+def test_python_ends_without_waiting_for_the_compiler(tmp_path: Path) -> None:
+    """Nor does the compiler, or what it has started, go on."""
+    slow = script(
+        tmp_path / "slow-g++",
+        'case "$*" in *--version*) exec g++ --version;; esac\n'
+        f"echo $$ > {tmp_path}/pid; sleep 300 & echo $! >> {tmp_path}/pid; wait",
+    )
+    program = (
+        "import time, torch, inductor_lab as lab, threading\n"
+        "from pathlib import Path\n"
+        "from inductor_lab.codegen.kernel import Code, Line\n"
+        "from inductor_lab.runtime.ahead import Ahead\n"
+        "from inductor_lab.runtime.library import library_builder\n"
+        "unit = Code.of([Line('extern \"C\" int f() { return 7; }')])\n"
+        "Ahead(library_builder(unit, 'f'))\n"
+        f"while len(Path({str(tmp_path / 'pid')!r}).read_text().split() if "
+        f"Path({str(tmp_path / 'pid')!r}).exists() else '') < 2: time.sleep(0.05)\n"
+        "print('the end')\n"
+    )
+    environment = {**os.environ, "CXX": str(slow), "INDUCTOR_LAB_CACHE_DIR": str(tmp_path / "c")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True,
+                          text=True, timeout=120, check=True)  # fmt: skip
+    assert done.stdout.strip() == "the end" and done.stderr == ""
+    for process in map(int, (tmp_path / "pid").read_text().split()):
+        status = Path(f"/proc/{process}/stat")
+        assert not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    assert not any((tmp_path / "c" / "inductor_lab" / "tmp").iterdir())
+    assert not (tmp_path / "c" / "inductor_lab" / "failed").exists()
+
+
+def test_what_was_used_longest_ago_goes_beyond_a_limit(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
+    entries = [cache.entry((str(n),), writes("x" * 100_000, [])) for n in range(6)]
+    old = cache.root / "0.0.1" / "ab" / "abcd"
+    theirs = tmp_path / "torch" / "aotautograd" / "somebody"
+    graph = theirs.with_name("inductor_lab_key0")
+    for folder in (old, theirs, graph):
+        folder.mkdir(parents=True)
+        (folder / "data").write_text("y" * 100_000)
+    for age, path in enumerate([*entries, graph, old]):
+        os.utime(path, (time.time() - 9_000 - age,) * 2)
+    cache.entry(("4",), writes("not built", []))  # is used
+    prune(cache.root, 350_000)
+    kept = {path.name for path in (*entries, graph, old) if path.exists()}
+    assert kept == {entries[4].name, entries[0].name, entries[1].name}
+    assert theirs.exists()
+    assert (cache.entry(("4",), writes("not built", [])) / "kernel.so").stat().st_size == 100_000
+    assert {k.name: len(k.paths) for k in kinds(cache.root, own_version()) if k.paths} == {
+        "libraries and measurements": 3
+    }
+
+
+def test_the_limit_is_kept_by_those_who_build(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_MB", "0.5")
+    monkeypatch.setattr("inductor_lab.runtime.prune.BUILDS_BETWEEN", 10)
+    for n in range(40):
+        cache.entry((str(n),), writes("x" * 50_000, []))
+    assert cache.nbytes() <= 2**20
+    for n in range(60):
+        cache.keep_failed("f", str(n))
+    assert len(list((cache.root / "failed").iterdir())) == 50
+
+
+def test_the_command_shows_and_clears(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(cache.root.parent))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache.root.parent / "torch"))
+    cache.entry(("a",), writes("x" * 1000, []))
+    cache.keep_failed("f", "int")
+    assert cli.main(["cache"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"libraries and measurements +1 +1\.1 kB", said)
+    assert re.search(r"sources that did not compile +1 ", said)
+    assert cli.main(["cache", "--clear"]) == 0
+    assert cli.main(["cache"]) == 0
+    assert not re.search(r" [1-9]\d* +[\d.]+ k?B", capsys.readouterr().out)
+
+
 @pytest.mark.skipif(not hasattr(os, "chown") or os.geteuid() != 0, reason="only root can chown")
 def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "inductor_lab").mkdir()
@@ -160,3 +287,9 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CacheRefused, match="no cache directory"):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": str(tmp_path / "file")})
+
+
+def test_a_source_that_cannot_be_kept(cache: Cache) -> None:
+    (cache.root / "failed").write_text("a file")
+    with pytest.raises(CacheRefused, match=r"did not compile, and .*failed.* cannot be written"):
+        cache.keep_failed("kernel", "int f() {")

@@ -24,6 +24,14 @@ def test_a_machine_with_a_compiler_is_healthy() -> None:
         assert f"\n{name} " in f"\n{text}"
 
 
+def test_it_says_why_graphs_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "open"))
+    (tmp_path / "open").mkdir()
+    assert f"{tmp_path / 'open' / 'aotautograd'}" in str(report())
+    (tmp_path / "open").chmod(0o777)
+    assert "not kept on disk: everybody may write to" in str(report())
+
+
 def test_without_a_compiler_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

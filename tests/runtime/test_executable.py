@@ -1,8 +1,9 @@
-"""Executables: what comes out equals eager, errors are the person's, memory is let go."""
+"""Executables: what comes out equals eager, errors are the user's, memory is let go."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_an_index_out_of_range_is_an_error_with_the_line() -> None:
     torch.testing.assert_close(compiled(torch.tensor([3, 2])), table[[3, 2]] + 1)
 
 
-def test_a_compiler_that_says_no_names_the_persons_line(
+def test_a_compiler_that_says_no_names_the_users_line(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The compiler is replaced by one that dislikes multiplications, wherever they are."""
@@ -133,7 +134,7 @@ def test_without_the_cache() -> None:
     found = lab.inspect(scaled, x, options={"cache": False})
     executable = found.graphs[0].forward.executable
     assert executable is not None and executable.library is not None
-    assert executable.library.folder is not None
+    assert executable.library.path.exists() == (sys.platform == "win32"), "it is loaded"
     torch.testing.assert_close(found.result, scaled(x))
 
 

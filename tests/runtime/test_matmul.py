@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -104,6 +107,7 @@ def test_real_matrices_are_multiplied(monkeypatch, tmp_path) -> None:
 
 def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(matmul, "STEADY", 1e9)
     asked = []
     real = matmul.timed
     monkeypatch.setattr(matmul, "timed", lambda product: asked.append(product) or real(product))
@@ -115,6 +119,47 @@ def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
     assert plain.graphs[0].forward.libraries == () and calls_of(plain) == {"aten.mm.default"}
     with pytest.raises(lab.LabError, match="matmul"):
         lab.Options(matmul="fastest")
+
+
+def test_what_a_busy_machine_says_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is measured again, here three times, and by the next compile; a steady answer is kept."""
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
+    turns, busy = itertools.count(), True
+
+    def product() -> None:
+        time.sleep(0.02 if busy and next(turns) % 3 else 0.002)
+
+    ways = {"ATen": product, "oneDNN": product}
+    asked = []
+    monkeypatch.setattr(matmul, "ways_of", lambda product: asked.append(product) or ways)
+    real = matmul.in_turns
+    measured = []
+    monkeypatch.setattr(matmul, "in_turns", lambda ways: measured.append(1) or real(ways))
+    for compiles in (1, 2):
+        (choice,) = lab.inspect(PRODUCTS["mm"], operands()).graphs[0].forward.libraries
+        assert choice.seconds and (len(asked), len(measured)) == (compiles, 3 * compiles)
+        assert not list(tmp_path.rglob(matmul.ANSWER))
+    busy = False
+    monkeypatch.setattr(matmul, "STEADY", 1e9)
+    for _ in range(2):
+        lab.inspect(PRODUCTS["mm"], operands())
+    assert len(asked) == 3 and len(list(tmp_path.rglob(matmul.ANSWER))) == 1
+    for more in (1, 2):
+        lab.inspect(PRODUCTS["mm"], operands(), options={"cache": False})
+        assert len(asked) == 3 + more, "it neither asks the disk nor tells it"
+    assert len(list(tmp_path.rglob(matmul.ANSWER))) == 1
+
+
+def test_equal_products_of_a_graph_get_one_answer_that_can_be_printed(
+    onednn_wins: None,
+) -> None:
+    t = operands()
+    c = lab.inspect(lambda a, b: (a @ b, (a + 1) @ b, a.t() @ a), t["a"], t["b"])
+    (first, second) = c.graphs[0].forward.libraries
+    assert str(c.graphs[0].forward.libraries) == f"(<{first}>, <{second}>)"
+    assert "ATen 2000.000 ms, oneDNN 1000.000 ms: oneDNN" in repr(first)
 
 
 def test_a_way_must_be_faster_by_a_margin() -> None:

@@ -20,7 +20,7 @@ from inductor_lab.observer import Observer
 from inductor_lab.options import Options
 from inductor_lab.runtime import matmul
 from inductor_lab.runtime.packing import LIBRARIES as LIBRARY
-from inductor_lab.runtime.packing import LINEAR, PAYS, TRIES, WEIGHTS, unfit
+from inductor_lab.runtime.packing import LINEAR, MOST_FORMS, PAYS, TRIES, WEIGHTS, unfit
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"
@@ -98,6 +98,21 @@ def test_a_written_weight_is_packed_again(write: str, library: str, layer: nn.Li
     for _ in range(2):
         WRITES[write](layer)
         assert_follows(fast, layer)
+
+
+def test_many_numbers_of_rows_keep_few_packings(library: str, layer: nn.Linear) -> None:
+    """Those used last; in turns they are not packed over and over."""
+    fast, sizes = lab.compile(layer, dynamic=False), (130, 140, 150, 160)
+    with torch.no_grad():
+        for n in sizes:
+            x = torch.randn(n, INNER)
+            torch.testing.assert_close(fast(x), layer(x), rtol=1e-4, atol=1e-4)
+            assert WEIGHTS.nbytes <= MOST_FORMS * packed_bytes(layer)
+        (packed,) = WEIGHTS._packed.values()
+        for n in sizes * 10:
+            fast(torch.randn(n, INNER))
+        assert packed.uses["packings"] <= TRIES + packed.uses["calls"] // PAYS
+        assert WEIGHTS.nbytes == MOST_FORMS * packed_bytes(layer)
 
 
 def test_writes_through_an_array_made_before_are_seen(library: str, layer: nn.Linear) -> None:

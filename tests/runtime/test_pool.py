@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -105,6 +106,35 @@ def test_it_keeps_no_more_than_its_limit() -> None:
     assert {new(pool).data_ptr(), new(pool).data_ptr()} <= set(addresses)
     assert new(pool, 3 * N).numel() == 3 * N, "a larger block may still be had"
     assert pool.held == 12 * N
+
+
+def test_ever_new_sizes_find_blocks_in_few_classes() -> None:
+    """A pool with a queue for each size that it has seen takes 100 times as long in the end."""
+    pool = Pool()
+    pool.allow(64 * N)
+    seconds = []
+    for begin in range(N, N + 20_000, 1000):
+        start = time.perf_counter()
+        addresses = {new(pool, n).data_ptr() for n in range(begin, begin + 1000)}
+        seconds.append(time.perf_counter() - start)
+        assert len(addresses) <= 2, "next to no size needs memory of its own"
+    assert min(seconds[-5:]) < 5 * min(seconds[:5])
+    assert pool.held <= pool.limit
+    sizes = {4 * n: pool.empty((n,), (1,), torch.float32, 4 * n) for n in range(N, 9 * N, 977)}
+    for nbytes, tensor in sizes.items():
+        assert nbytes <= tensor.untyped_storage().nbytes() <= nbytes * 17 / 16
+
+
+def test_the_classes_used_longest_ago_make_room() -> None:
+    pool = Pool()
+    pool.allow(4 * 10 * N)
+    kept = [new(pool, n * N) for n in (4, 3, 2)]
+    addresses = [t.data_ptr() for t in kept]
+    del kept
+    assert new(pool, 4 * N).data_ptr() == addresses[0], "used last"
+    new(pool, 5 * N)
+    assert pool.held == 4 * 9 * N
+    assert new(pool, 4 * N).data_ptr() == addresses[0]
 
 
 def test_release_gives_back_what_nobody_holds() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from inductor_lab.codegen.kernel import Code, Line
 from inductor_lab.errors import CompileFailed, NoCompiler
-from inductor_lab.runtime import openmp
+from inductor_lab.runtime import openmp, toolchain
 from inductor_lab.runtime.families import FAMILIES, family_of
 from inductor_lab.runtime.library import build_library
 from inductor_lab.runtime.toolchain import find_toolchain
@@ -99,14 +99,11 @@ def test_one_openmp_runtime_and_its_threads() -> None:
         assert openmp.loaded_runtimes() == others
 
 
-def test_without_cache_the_library_dies_with_its_owner(own_cache: Path) -> None:
+def test_without_cache_a_library_leaves_no_file(own_cache: Path) -> None:
     library = build_library(code_of(THREADS), "threads", cache=False)
     assert library.handle.count_threads() >= 1
-    path = library.path
-    assert path.exists()
-    del library
-    assert not path.exists()
-    assert not own_cache.exists()
+    assert not library.path.exists()
+    assert not [path for path in own_cache.rglob("*") if path.is_file()]
 
 
 def test_refused_code_is_explained(own_cache: Path) -> None:
@@ -129,3 +126,30 @@ def test_a_compiler_that_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("CXX", str(fake))
     with pytest.raises(CompileFailed, match="it printed nothing and ended with status 3"):
         build_library(code_of(THREADS), "threads")
+
+
+@pytest.mark.parametrize("body, said", [
+    ("exit 0", "it left no library"),
+    ('while [ "$1" != -o ]; do shift; done; : > "$2"', "it left a library that is none"),
+    ('while [ "$1" != -o ]; do shift; done; head -c 300 /bin/sh > "$2"', "it left half a library"),
+    ("sleep 600 & sleep 600", "it did not end within 1 seconds"),
+])  # fmt: skip
+@pytest.mark.skipif(sys.platform != "linux", reason="ELF files, shell scripts")
+def test_a_compiler_that_leaves_no_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, said: str
+) -> None:
+    version = 'case "$*" in *--version*) exec g++ --version;; esac\n'
+    compiler = script(tmp_path / "g++", version + body)
+    monkeypatch.setattr(toolchain, "SECONDS_TO_COMPILE", 1.0)
+    source = tmp_path / "kernel.cpp"
+    source.write_text("int f() { return 1; }")
+    attempt = find_toolchain({"CXX": str(compiler)}).compile(source, tmp_path / "kernel.so")
+    assert attempt.status != 0 and said in attempt.output
+    real = find_toolchain({**os.environ, "CXX": "g++"})
+    assert real.compile(source, tmp_path / "real.so").status == 0
+    assert not toolchain.incomplete(tmp_path / "real.so")
+
+
+def test_a_command_that_is_none() -> None:
+    with pytest.raises(NoCompiler, match="No closing quotation"):
+        find_toolchain({"CXX": 'g++ "-O2'})

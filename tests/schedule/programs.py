@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_api
 from inductor_lab.ir.program import LoopProgram
-from inductor_lab.lower.graph import LOWERED, lower_graph
+from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.fuse import schedule_program
@@ -51,7 +51,7 @@ class Scheduled:
 
 def traced(function: Callable[..., Any], *args: torch.Tensor) -> LoopProgram:
     """The loop program of a function without gradients; nothing runs."""
-    table = dict(decomposition_table(LOWERED))
+    table = dict(decomposition_table(lowered()))
     module = make_fx(function, decomposition_table=table, tracing_mode="fake")(*args)
     module.graph.eliminate_dead_code()
     return lower_graph(module, function.__name__, Options())

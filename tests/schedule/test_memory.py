@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from inductor_lab.ir.program import ExternCall
 from inductor_lab.schedule.result import Cost
 from tests.schedule.programs import checked, planned
 
@@ -41,6 +42,19 @@ def test_a_matmul_is_a_kernel_before_and_after():
     assert schedule.before == schedule.after
     assert schedule.after.kernels == 2
     assert schedule.after.flops == 2 * 8 * 16 * 4 + 10 * 8 * 4
+
+
+def test_a_result_that_a_library_may_leave_out_has_no_storage_to_give():
+    """Attention has statistics for its gradient: on a GPU they are None if nobody asks for them."""
+
+    def attend(q):
+        return torch.nn.functional.scaled_dot_product_attention(q, q, q).sum(-1) * 2
+
+    schedule = planned(attend, normal(1, 2, 16, 8))
+    (call,) = (step for step in schedule.steps if isinstance(step, ExternCall))
+    _, statistics = call.outputs[:2]
+    assert statistics is not None and statistics not in schedule.memory.reuse.values()
+    assert any(life.buffer == statistics for life in schedule.memory.lifetimes)
 
 
 def matmul_chain(x, w):

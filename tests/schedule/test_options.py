@@ -1,4 +1,4 @@
-"""What a person may ask of the scheduler: force, forbid, leave rules out, and why."""
+"""What a user may ask of the scheduler: force, forbid, leave rules out, and why."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -72,3 +75,52 @@ def test_what_kernels_are_made_of(function, dtype: torch.dtype) -> None:
             assert result.dtype == dtype
             error = 2 * torch.finfo(dtype).eps
             torch.testing.assert_close(result.double(), ideal, rtol=error, atol=1e-3)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+ROW = re.compile(
+    r"^\| (bfloat16|float16) \| `(True|False)` \| ([\d.]+) \| ([\d.]+) \|$", re.MULTILINE
+)
+ROWS = ROW.findall(PAGE.read_text(encoding="utf-8"))
+
+
+def worst_error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    """In units in the last place of the dtype."""
+    unit = torch.exp2(exact.abs().log2().floor()) * torch.finfo(found.dtype).eps
+    return ((found.double() - exact).abs() / unit).max().item()
+
+
+def test_the_page_has_every_setting() -> None:
+    expected = {(d, s) for d in ("bfloat16", "float16") for s in ("True", "False")}
+    assert {(dtype, setting) for dtype, setting, _, _ in ROWS} == expected
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize(("name", "setting", "error", "share"), ROWS)
+def test_what_the_page_says(name: str, setting: str, error: str, share: str, language: str) -> None:
+    x = given(getattr(torch, name))
+    rounds = setting == "True"
+    options = {"language": language, "emulate_precision_casts": rounds}
+    found = lab.inspect(chain, x, options=options).result
+    worst, differ = worst_error(found, chain(x.double())), 100 * differing(found, chain(x))
+    assert 0.8 * float(error) <= worst <= float(error)
+    if rounds:
+        assert differ <= float(share)
+    else:
+        assert 0.9 * float(share) <= differ <= float(share)
+
+
+@pytest.mark.parametrize("rounds", [True, False])
+def test_sums_are_rounded_once_in_both_settings(rounds: bool) -> None:
+    x = torch.linspace(0.5, 1, 4096, dtype=torch.bfloat16).view(4, 1024)
+    options = {"emulate_precision_casts": rounds}
+    found = lab.inspect(lambda x: x.sum(1), x, options=options).result
+    assert torch.equal(found, x.double().sum(1).bfloat16())
+
+
+@pytest.mark.parametrize("rounds", [True, False])
+def test_values_between_kernels_have_16_bits_in_both_settings(rounds: bool) -> None:
+    """What is fused decides: unfused, float32 is kept nowhere."""
+    x = given(torch.bfloat16)
+    options = {"emulate_precision_casts": rounds, "fusion": False}
+    assert differing(lab.inspect(chain, x, options=options).result, chain(x)) < 0.01

@@ -197,3 +197,28 @@ def test_a_place_outside_is_an_index_error() -> None:
     assert OPERATORS.position_in.default(5, -5) == 0
     with pytest.raises(IndexError, match="index 5 is out of bounds for a dimension of size 5"):
         OPERATORS.position_in.default(5, 5)
+
+
+def counted(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    found = x.nonzero()
+    torch._check(found.size(0) == 4)
+    return found + 3
+
+
+def known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    n = t.sum().item()
+    torch._check(n == 4)
+    return x * n
+
+
+@pytest.mark.parametrize("function", [counted, known])
+def test_what_a_check_says_is_checked(function: Callable[..., Any]) -> None:
+    """torch puts what a check says into sizes; they are looked at before memory is read."""
+    compiled = lab.compile(function, fullgraph=True, dynamic=True)
+    fine, wrong = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.0])
+    assert_same(compiled(fine, torch.tensor([3, 1])), function(fine, torch.tensor([3, 1])))
+    for x, t in ((wrong, torch.tensor([3, 2])), (wrong, torch.tensor([1]))):
+        with pytest.raises(RuntimeError):
+            function(x, t)
+        with pytest.raises(RuntimeError):
+            compiled(x, t)

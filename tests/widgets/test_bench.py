@@ -101,7 +101,7 @@ def test_pages_are_readable_without_a_script(shown) -> None:
     assert all(table.title in page for table in shown.tables)
 
 
-def test_names_of_a_person_stay_text() -> None:
+def test_names_of_a_user_stay_text() -> None:
     shown = result(EVIL)
     tags = Tags()
     tags.feed(html(shown))
@@ -177,7 +177,7 @@ def test_scales() -> None:
     assert powers.at(1000) > powers.at(1) > 0
 
 
-def test_measured_compilations_show_their_times(inference) -> None:
+def test_measured_compilations_show_their_times(inference, known_limits) -> None:
     from inductor_lab.widgets.model import document
 
     before, after = document(inference), document(inference.measure(0))

@@ -40,6 +40,13 @@ def test_what_can_be_edited_has_todays_values(guarded):
     }
 
 
+@pytest.mark.parametrize("code", ["\ud800", "\0", "(" * 500, "1" * 5000,
+                                  "check_tensor(L['x'], torch.float32, siz=[8])"])
+def test_a_guard_that_cannot_be_read_has_no_condition(code):
+    guard = Guard("L['x']", "EXPRESSION", code, None, "0/0")
+    assert condition_of(guard) is None
+
+
 def test_open_sizes_are_hinted_and_conditions_speak_of_them():
     def f(x):
         return x * 2 if x.shape[0] > 3 else x

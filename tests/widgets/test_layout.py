@@ -5,6 +5,7 @@ import pstats
 
 import pytest
 
+from inductor_lab.widgets.layers import FAR
 from inductor_lab.widgets.layout import Box, Layout, backward_edges, layered
 
 DIAMOND = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("a", "d")]
@@ -87,13 +88,57 @@ def calls_for(nodes: int) -> int:
     sizes = {f"n{i}": (90, 40) for i in range(nodes)}
     edges = [(f"n{i}", f"n{i + 1}") for i in range(nodes - 1)]
     edges += [(f"n{i}", f"n{i + 9}") for i in range(0, nodes - 10, 3)]
+    return calls_of(sizes, edges)
+
+
+def test_four_times_the_nodes_take_less_than_their_square_of_the_work():
+    assert calls_for(400) < 16 * calls_for(100)
+
+
+def calls_of(sizes: dict[str, tuple[float, float]], edges: list[tuple[str, str]]) -> int:
     profile = cProfile.Profile()
     profile.runcall(layered, sizes, edges)
     return pstats.Stats(profile).total_calls
 
 
-def test_four_times_the_nodes_take_less_than_their_square_of_the_work():
-    assert calls_for(400) < 16 * calls_for(100)
+def test_a_thousand_inputs_of_one_box_are_near_linear_work() -> None:
+    def work(inputs: int) -> int:
+        sizes = dict.fromkeys([f"i{n}" for n in range(inputs)] + ["f"], (80.0, 26.0))
+        return calls_of(sizes, [(f"i{n}", "f") for n in range(inputs)])
+
+    assert work(1200) < 5 * work(300)
+
+
+def test_arrows_over_many_layers_are_near_linear_work() -> None:
+    """As from the forward to the backward of a deep net: the depth of all is the square of it."""
+
+    def work(depth: int) -> int:
+        sizes = dict.fromkeys([f"n{n}" for n in range(depth)], (80.0, 26.0))
+        chain = [(f"n{n}", f"n{n + 1}") for n in range(depth - 1)]
+        return calls_of(sizes, chain + [(f"n{n}", f"n{depth - 1 - n}") for n in range(depth // 2)])
+
+    assert work(1200) < 5 * work(300)
+
+
+def test_an_arrow_over_many_layers_goes_beside_the_boxes() -> None:
+    chain = [(f"n{n}", f"n{n + 1}") for n in range(FAR + 8)]
+    sizes = dict.fromkeys([f"n{n}" for n in range(FAR + 9)], (80.0, 26.0))
+    layout = layered(sizes, [*chain, ("n0", f"n{FAR + 8}"), ("n1", f"n{FAR + 7}")])
+    right = max(box.x + box.width for box in layout.boxes.values())
+    *_, first, second = layout.routes
+    for route in (first, second):
+        assert all(right < x <= layout.width for x, _ in route.points[1:-1])
+    assert first.points[1][0] != second.points[1][0]
+
+
+def test_few_arrows_cross() -> None:
+    """Two ladders, given in an order that crosses every rung."""
+    names = [f"{side}{n}" for n in range(10) for side in ("ab", "ba")[n % 2]]
+    edges = [(f"{side}{n}", f"{side}{n + 1}") for side in "ab" for n in range(9)]
+    edges.append(("a0", "b1"))
+    layout = layered(dict.fromkeys(names, (60.0, 26.0)), edges)
+    left = {layout.boxes[f"a{n}"].x < layout.boxes[f"b{n}"].x for n in range(10)}
+    assert len(left) == 1
 
 
 def test_the_same_graph_is_always_laid_out_the_same():

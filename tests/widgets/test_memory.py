@@ -43,7 +43,8 @@ def test_the_slider_starts_at_what_was_compiled(trained):
     partition, links = trained.graphs[0].partition, linked_document(trained)[1]
     view = budget_view(partition, "g0.joint", links)
     now = {view["values"][i][0] for i in view["cuts"][view["at"]]["saved"]}
-    assert view["at"] == 0 and now == {value.name for value in partition.saved}
+    saved = {links.label("node", "g0.joint", value.name) for value in partition.saved}
+    assert view["at"] == 0 and now == saved
     assert all(things for _, _, _, things in view["values"])
 
 

@@ -40,9 +40,9 @@ def test_it_is_plain_data(doc):
 
 def test_a_chain_of_three_says_what_it_saved(inference):
     facts = {fact["label"]: fact["value"] for fact in document(inference)["facts"]}
-    assert facts["kernels"] == "3 → 1"
-    assert facts["memory passes"] == "6 → 2"
-    assert facts["traffic saved"] == "66.7 %"
+    assert facts["kernels"] == "eager 3, one per op 3 → 1 fused"
+    assert facts["memory passes"] == "one kernel per op 6 → 2 fused"
+    assert facts["traffic saved by fusion"] == "66.7 %"
 
 
 def test_every_phase_has_its_pane(doc):
@@ -57,7 +57,7 @@ def test_every_phase_has_its_pane(doc):
 
 
 @pytest.mark.parametrize("part", ["forward", "backward"])
-def test_generated_lines_lead_to_the_persons_lines(doc, training, part):
+def test_generated_lines_lead_to_the_users_lines(doc, training, part):
     shown = lines_of(doc, f"g0.{part}.code")
     kernels = getattr(training.graphs[0], part).kernels
     code = [line for kernel in kernels for line in kernel.code.lines]

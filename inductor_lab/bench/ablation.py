@@ -1,0 +1,137 @@
+"""What gives how much: the inspected call with each pass over its loop trees taken out.
+
+`bytes` is what the loops load from buffers and store to them, whether a cache has it or not; local
+arrays do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_lab.bench.jobs import job
+from inductor_lab.bench.roofline import duration
+from inductor_lab.bench.timing import Timings, compare
+from inductor_lab.codegen.cpu.passes import OPTIONAL, PASSES
+from inductor_lab.codegen.tree import Local, Loop, Store, Tree
+from inductor_lab.codegen.visit import expressions, walk
+from inductor_lab.display import Shown, bytes_text
+from inductor_lab.errors import NotRunnable
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import hint
+from inductor_lab.records import AnyRecord, CompiledPart
+from inductor_lab.what_if import call_of, recompile
+
+ABOUT = {step.name: step.what for step in PASSES} | {"all": "simple loops, one after the other"}
+
+
+@dataclass(frozen=True)
+class Ablated:
+    """The call without one pass: seconds, how many times as long as with all, bytes."""
+
+    name: str
+    seconds: float
+    ratio: float
+    bytes: int
+
+    @property
+    def what(self) -> str:
+        return ABOUT.get(self.name, "every pass is there")
+
+
+@dataclass(frozen=True, eq=False)
+class Ablation(Shown):
+    """One row for each pass that did something, in order; first with all, last with none."""
+
+    rows: tuple[Ablated, ...]
+
+    def __repr__(self) -> str:
+        return f"Ablation({len(self.rows) - 2} passes)"
+
+    def __str__(self) -> str:
+        cells = [("without", "takes", "times as long", "loads and stores", "what it does")]
+        cells += [
+            (row.name, duration(row.seconds), f"{row.ratio:.2f}", bytes_text(row.bytes), row.what)
+            for row in self.rows
+        ]
+        widths = [max(len(line[k]) for line in cells) for k in range(4)]
+        return "\n".join(
+            f"{line[0]:<{widths[0]}}  "
+            + "  ".join(f"{line[k]:>{widths[k]}}" for k in (1, 2, 3))
+            + f"  {line[4]}".rstrip()
+            for line in cells
+        )
+
+
+def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
+    """`Compilation.ablation`, which says what it is."""
+    call = call_of(compilation)
+    if compilation.target is not None:
+        raise NotRunnable("it was compiled for another machine", todo="inspect it without a target")
+    used = {name for part in compilation.parts for trees in part.trees for name in trees.passes}
+    names = [step.name for step in PASSES if step.name in (used | {"cut"}) & OPTIONAL]
+    made = {"nothing": compilation}
+    for name in (*names, "all"):
+        made[name] = recompile(compilation, passes_off=[name])
+    same = [name for name in names if _code(made[name]) == _code(compilation)]
+    for name in same:
+        del made[name]
+    jobs = {name: job(c.compiled, call.args, call.kwargs, call.with_grad and _differs(c))
+            for name, c in made.items()}  # fmt: skip
+    times: Timings = compare(jobs, seconds=seconds)
+    return Ablation(
+        tuple(
+            Ablated(
+                name,
+                times.median_ms(name) / 1e3,
+                times.ratio(name, "nothing"),
+                sum(map(bytes_of, c.parts)),
+            )
+            for name, c in made.items()
+        )
+    )
+
+
+def _differs(compilation: AnyRecord) -> bool:
+    """Has it a gradient?"""
+    return any(graph.backward is not None for graph in compilation.graphs)
+
+
+def _code(compilation: AnyRecord) -> list[str]:
+    return [str(kernel.code) for part in compilation.parts for kernel in part.kernels]
+
+
+def bytes_of(part: CompiledPart) -> int:
+    """What the C++ kernels of a part load and store, each as often as it runs."""
+    trees = {trees.kernel: trees for trees in reversed(part.trees)}
+    total = 0
+    for kernel in part.kernels:
+        if kernel.name in trees:
+            numbered = [step for step in trees[kernel.name].steps if step.name in _BEFORE_BLOCKS]
+            total += tree_bytes(numbered[-1].tree)
+    return total
+
+
+_BEFORE_BLOCKS = {"build", "rows", "results", "split", "windows", "join", "number"}
+"""After these every loop takes all its turns, so counting is exact."""
+
+
+def tree_bytes(tree: Tree) -> int:
+    """Bytes that a tree of whole loops loads from buffers and stores to them."""
+    local = {stmt.name for stmt in walk(tree) if isinstance(stmt, Local)}
+
+    def count(body: Tree, turns: int) -> int:
+        total = 0
+        for stmt in body:
+            values = [node for value in expressions(stmt) for node in value.walk()]
+            moved: list[Any] = [n for n in values if isinstance(n, Load) and n.buffer not in local]
+            total += turns * sum(load.dtype.itemsize for load in moved)
+            if isinstance(stmt, Store) and stmt.buffer not in local:
+                total += turns * stmt.value.dtype.itemsize
+            if isinstance(stmt, Loop):
+                total += count(stmt.body, turns * hint(stmt.axis.size))
+            elif hasattr(stmt, "body"):
+                total += count(stmt.body, turns)
+        return total
+
+    return count(tree, 1)

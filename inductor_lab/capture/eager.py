@@ -1,0 +1,161 @@
+"""What eager mode does with a captured graph: every operator call that reaches a kernel, counted.
+
+The graph runs once more on fake tensors, forwards and, where something wants a gradient, backwards:
+nothing is computed and nobody's data is touched.  What autograd decomposes is decomposed, so
+softmax is one call and layer norm is one; a view is none.
+
+    softmax(x @ w)      eager: mm, _softmax      ours, before fusion: mm, max, sub, exp, sum, div
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from inductor_lab import torch_api
+
+
+@dataclass(frozen=True)
+class EagerCost:
+    """Eager's kernels for one graph, forwards and backwards.
+
+    calls         (operator, how often), those that compute something, in the order of their first
+    bytes_read    each call reads each of its operands once; `bytes_written` likewise
+    kept          bytes that autograd keeps for the backward, `kept_inputs` of them in inputs of the
+                  graph, which are alive anyway
+    """
+
+    calls: tuple[tuple[str, int], ...] = ()
+    bytes_read: int = 0
+    bytes_written: int = 0
+    kept: int = 0
+    kept_inputs: int = 0
+
+    @property
+    def kernels(self) -> int:
+        """Operator calls; one may launch several kernels of its library."""
+        return sum(count for _, count in self.calls)
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def kept_beside_inputs(self) -> int:
+        return self.kept - self.kept_inputs
+
+    def __add__(self, other: EagerCost) -> EagerCost:
+        calls = Counter(dict(self.calls))
+        calls.update(dict(other.calls))
+        return EagerCost(
+            tuple(calls.items()),
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+            self.kept + other.kept,
+            self.kept_inputs + other.kept_inputs,
+        )
+
+    def __str__(self) -> str:
+        calls = ", ".join(f"{n} x {op}" if n > 1 else op for op, n in self.calls)
+        noun = "call" if self.kernels == 1 else "calls"
+        return f"{self.kernels} operator {noun}, {self.bytes:,} bytes moved: {calls}"
+
+
+def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost | None:
+    """Count what eager does; None where that depends on the data of tensors."""
+    try:
+        with torch_api.fake_mode():
+            return _counted(module, [_fake(value) for value in inputs])
+    except Exception:
+        # Whatever fake tensors cannot say (a size that is data, an operator without a fake): then
+        # nothing is said, and the compilation is not concerned.
+        return None
+
+
+def _fake(value: Any) -> Any:
+    if isinstance(value, torch.SymInt):
+        return torch_api.size_hint(value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    size, stride = (list(map(torch_api.size_hint, ns)) for ns in (value.shape, value.stride()))
+    made = torch.empty_strided(size, stride, dtype=value.dtype, device=value.device)
+    return made.requires_grad_(value.requires_grad)
+
+
+def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
+    tensors = [value for value in given if isinstance(value, torch.Tensor)]
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage
+        return tensor
+
+    counts = _Counts()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), counts:
+        run = _OnFakes(module)
+        results = tree_leaves(run.run(*given))
+    tensors += [made for made in run.made.values() if isinstance(made, torch.Tensor)]
+    leaves = [tensor for tensor in tensors if tensor.requires_grad]
+    ends = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
+    seeds = [torch.empty_like(end) for end in ends]
+    if ends and leaves:
+        with counts:
+            torch.autograd.grad(ends, leaves, seeds, allow_unused=True)
+    alive = {tensor.untyped_storage()._cdata for tensor in tensors}
+    return EagerCost(
+        calls=tuple(counts.calls.items()),
+        bytes_read=counts.read,
+        bytes_written=counts.written,
+        kept=sum(storage.nbytes() for storage in kept.values()),
+        kept_inputs=sum(s.nbytes() for place, s in kept.items() if place in alive),
+    )
+
+
+class _OnFakes(torch.fx.Interpreter):
+    """Runs a graph whose own tensors (an optimizer's state, constants) are fake, too."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.made: dict[str, Any] = {}
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target not in self.made:
+            self.made[target] = _fake(super().get_attr(target, args, kwargs))
+        return self.made[target]
+
+
+ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach")
+
+
+class _Counts(TorchDispatchMode):
+    """Sees every operator below autograd."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[str] = Counter()
+        self.read = self.written = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if func.namespace == "prim" or func.is_view or name in ALLOCATIONS:
+            return results
+        self.calls[name] += 1
+        self.read += _moved((args, kwargs))
+        self.written += _moved(results)
+        return results
+
+
+def _moved(values: Any) -> int:
+    """Bytes of the elements of all tensors, each tensor once."""
+    tensors = {id(v): v for v in tree_leaves(values) if isinstance(v, torch.Tensor)}
+    return sum(t.numel() * t.element_size() for t in tensors.values())

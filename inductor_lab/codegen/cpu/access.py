@@ -1,0 +1,29 @@
+"""How a loop meets memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inductor_lab.codegen.tree import Loop, Store
+from inductor_lab.ir.index import Axis, Index, hint, is_int
+
+LINE = 16
+"""Floats of a cache line: a part starts at a whole one, so that no vector crosses two."""
+
+WHOLE_BLOCK = 64
+"""Elements of a block that is whole cache lines: so few that they need not leave the registers."""
+
+
+def side_by_side(index: Index, axis: Axis) -> bool:
+    """Do consecutive turns of the loop over `axis` meet neighbours in memory?"""
+    return index.is_affine and is_int(index.coefficient(axis), 1)
+
+
+def in_lines(loop: Loop, stores: Sequence[Store]) -> bool:
+    """Does every block of what these store, of four bytes or more, fill whole cache lines?"""
+    indices = [store.index - Index.of(loop.axis) for store in stores]
+    steps = [loop.axis.size, *(i.constant for i in indices)]
+    steps += [factor for index in indices for _, factor in index.terms]
+    whole = all(isinstance(step, int) and step % LINE == 0 for step in steps)
+    wide = all(store.value.dtype.itemsize >= 4 for store in stores)
+    return whole and wide and hint(loop.axis.size) % WHOLE_BLOCK == 0

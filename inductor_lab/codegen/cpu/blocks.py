@@ -1,0 +1,215 @@
+"""Innermost loops a block at a time: results past the caches, halves as floats.
+
+    for i0 in 0 .. 4000000:              for i0_block in 0 .. 4000000 by 128:
+        out0[i0] = in0[i0] + 1    →          block_out0: 128 floats
+                                             for i0 in the block: block_out0[..] = in0[i0] + 1
+                                             lab_stream(out0 + i0_block, block_out0, 128)
+
+Machines convert whole registers of halves at once, but GCC does not make such code of a loop:
+
+    block_t0, block_out0: 256 floats
+    lab_widen(block_t0, in0 + i0_block, 256)
+    for i0 in the block: block_out0[i0 - i0_block] = block_t0[i0 - i0_block] + 1
+    lab_narrow(out0 + i0_block, block_out0, 256)
+
+Inductor: none for the caches; halves are widened in classes of `at::vec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from inductor_lab.codegen.cpu.access import WHOLE_BLOCK, in_lines, side_by_side
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.floats import halves_in, rounds
+from inductor_lab.codegen.cpu.plan import TILE, Simd
+from inductor_lab.codegen.tree import (
+    ONE_BY_ONE,
+    Address,
+    Bound,
+    Call,
+    Held,
+    Least,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+)
+from inductor_lab.codegen.visit import expressions, is_innermost, kept, walk, with_body
+from inductor_lab.ir.expr import Load, Op
+from inductor_lab.ir.index import Axis, Index
+
+STREAM_BLOCK = 128
+"""Elements of a result that are computed into the first cache and then written past all caches: so
+few that the machine computes the next ones meanwhile."""
+SHORT_BLOCK = 256
+"""The same for elements of 16 bits or less, and for halves that are widened."""
+
+INDEPENDENT = (LoopKind.VECTOR, LoopKind.SERIAL)
+
+
+def blocks(tree: Tree, facts: Facts) -> Tree:
+    """The tree with innermost loops over blocks, with local arrays for what they read or write."""
+    if facts.plan.simd is Simd.COLUMNS:
+        return tree
+    return _Blocks(facts).body(tree, None)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    facts: Facts
+
+    def body(self, body: Tree, around: Loop | None) -> Tree:
+        new: list[Stmt] = []
+        for stmt in body:
+            if not isinstance(stmt, Loop):
+                new.append(stmt)
+            elif not is_innermost(stmt):
+                new.append(with_body(stmt, self.body(stmt.body, stmt)))
+            else:
+                new += self.innermost(stmt, around)
+        return kept(tuple(new), body)
+
+    def innermost(self, loop: Loop, around: Loop | None) -> Tree:
+        """A whole loop in blocks; a stretch of a loop is one already."""
+        if loop.is_whole and loop.kind in INDEPENDENT:
+            needs = self.streams(loop) or widened_loads(loop) or narrowed_stores(loop)
+            long = isinstance(loop.axis.size, int) and loop.axis.size >= STREAM_BLOCK
+            return (self.in_blocks(loop),) if long and needs else (loop,)
+        if loop.kind is LoopKind.VECTOR:  # in a tile
+            return self.stretch(loop, TILE[1], self.streams(loop), ())
+        if around is not None and around.kind is LoopKind.REDUCE and around.step > 1:
+            if loop.kind is LoopKind.SERIAL:
+                count = Index.constant_of(around.step)
+                return _as_floats(loop, widened_loads(loop), around.step, count)
+        return (loop,)
+
+    def streams(self, loop: Loop) -> list[Store]:
+        """What an innermost loop writes side by side to large results that nobody reads soon."""
+        if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
+            return []
+        stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.kind == "store"]
+        names = [store.buffer for store in stores]
+        return [
+            store
+            for store in stores
+            if store.buffer in self.facts.streamed
+            and names.count(store.buffer) == 1
+            and side_by_side(store.index, loop.axis)
+        ]
+
+    def in_blocks(self, loop: Loop) -> Loop:
+        """The loop a block at a time, with some of what it reads and writes in local arrays."""
+        size, name, streams = loop.axis.size, loop.axis.name, self.streams(loop)
+        widened, narrowed = widened_loads(loop), narrowed_stores(loop)
+        first, end = Axis(f"{name}_block", size), Axis(f"{name}_end", size)
+        outer = LoopKind.PARALLEL if loop.kind is LoopKind.VECTOR else loop.kind
+        if not (widened or narrowed) and in_lines(loop, streams):
+            lane = Axis("lane", WHOLE_BLOCK)
+            place = Bound(loop.axis, Index.of(first) + Index.of(lane))
+            lanes = Loop(lane, LoopKind.VECTOR, (place, *loop.body))
+            body = self.stretch(lanes, WHOLE_BLOCK, streams, (), loop.axis, Index.of(first))
+            return replace(loop, axis=first, kind=outer, body=body, step=WHOLE_BLOCK)
+        long = any(store.value.dtype.itemsize > 2 for store in streams)
+        most = STREAM_BLOCK if long else SHORT_BLOCK
+        stop = Bound(end, Least(Index.of(first) + most, loop.stop))
+        within = replace(
+            loop, begin=Index.of(first), end=Index.of(end), kind=LoopKind.VECTOR, how=ONE_BY_ONE
+        )
+        streams = [store for store in streams if store not in narrowed]
+        count = Index.of(end) - Index.of(first)
+        *before, inner = _as_floats(within, widened, most, count)
+        assert isinstance(inner, Loop)
+        body = (stop, *before, *self.stretch(inner, most, streams, narrowed))
+        return replace(loop, axis=first, kind=outer, body=body, step=most)
+
+    def stretch(
+        self,
+        loop: Loop,
+        most: int,
+        streams: Sequence[Store],
+        narrowed: Sequence[Store],
+        axis: Axis | None = None,
+        first: Index | None = None,
+    ) -> Tree:
+        """A loop over so many turns at most; then what it made is narrowed or streamed.
+
+        With `axis` there are exactly so many from `first` on, and whole lines are streamed.
+        """
+        along, begin = axis or loop.axis, first if first is not None else loop.begin
+        place = Index.of(along) - begin
+        count = Index.constant_of(most) if axis is not None else loop.stop - loop.begin
+        arrays: list[Stmt] = []
+        calls: list[Stmt] = []
+        body = loop.body
+        for store in (*narrowed, *streams):
+            block = f"block_{self.facts.names[store.buffer]}"
+            value, dtype = store.value, store.value.dtype
+            if store in narrowed:
+                assert isinstance(value, Op)
+                value, dtype, function = value.args[0], torch.float32, "lab_narrow"
+            else:
+                function = "lab_stream" if axis is None else "lab_stream_lines"
+            arrays.append(Local(block, dtype, (most,), store.origins))
+            kept_in = Store(block, place, value, store.origins)
+            body = tuple(_replaced(s, store, kept_in) for s in body)
+            start = Address(store.buffer, store.index.substitute({along: begin}))
+            calls.append(Call(function, (start, Address(block), count), "", store.origins))
+        return (*arrays, with_body(loop, body), *calls)
+
+
+def _replaced(stmt: Stmt, old: Store, new: Store) -> Stmt:
+    return new if stmt == old else stmt
+
+
+def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> Tree:
+    """Halves in local arrays of floats, so many of them from where the loop begins; the loop."""
+    arrays: list[Stmt] = []
+    held: list[Stmt] = []
+    place = Index.of(loop.axis) - loop.begin
+    for let in widened:
+        assert isinstance(let.value, Load)
+        block = f"block_{let.temp.name}"
+        start = let.value.index[0].substitute({loop.axis: loop.begin})
+        args = (Address(block), Address(let.value.buffer, start), count)
+        arrays.append(Local(block, torch.float32, (most,), let.origins))
+        arrays.append(Call("lab_widen", args, "", let.origins))
+        held.append(Held(let.temp.name, block, (place,)))
+    body = (*held, *(stmt for stmt in loop.body if stmt not in widened))
+    return (*arrays, with_body(loop, body) if widened else loop)
+
+
+def widened_loads(loop: Loop) -> list[Let]:
+    """Halves that a loop reads side by side and uses as floats only."""
+    other = {t.name for stmt in walk(loop.body) for e in expressions(stmt) for t in halves_in(e)}
+    return [
+        stmt
+        for stmt in loop.body
+        if isinstance(stmt, Let)
+        and isinstance(stmt.value, Load)
+        and stmt.temp.dtype is torch.float16
+        and stmt.temp.name not in other
+        and side_by_side(stmt.value.index[0], loop.axis)
+    ]
+
+
+def narrowed_stores(loop: Loop) -> list[Store]:
+    """Floats that a loop rounds to halves and writes side by side."""
+    stores = [stmt for stmt in walk(loop.body) if isinstance(stmt, Store)]
+    names = [store.buffer for store in stores]
+    return [
+        stmt
+        for stmt in loop.body
+        if isinstance(stmt, Store)
+        and stmt.kind == "store"
+        and names.count(stmt.buffer) == 1
+        and rounds(stmt.value)
+        and stmt.value.dtype is torch.float16
+        and side_by_side(stmt.index, loop.axis)
+    ]

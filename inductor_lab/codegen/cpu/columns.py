@@ -1,0 +1,183 @@
+"""Reductions of columns: memory is contiguous along them, so a strip of columns goes through the
+rows together.
+
+    for i0 in 0 .. 4096:                 for strip in 0 .. 4096 by 512:
+        acc0 = 0                  →          for i0 in the strip: acc0[i0 - strip] = 0
+        for j0 in 0 .. 8192:                 for j0 in 0 .. 8192:
+            acc0 += x[4096 * j0 + i0]            for i0 in the strip:
+                                                     acc0[i0 - strip] += x[4096 * j0 + i0]
+
+Every value that lives from one of these small loops to the next is an array over the strip.
+
+Inductor: the tiles of `CppTile2DKernel`, and loop orders chosen by `simplify_and_reorder`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from inductor_lab.codegen.cpu.access import LINE
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.cpu.stack import fit
+from inductor_lab.codegen.tree import (
+    Bound,
+    Held,
+    Init,
+    Least,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Tree,
+    best_of,
+)
+from inductor_lab.codegen.visit import (
+    defined_by,
+    is_point,
+    temps_read,
+    walk,
+    with_values,
+)
+from inductor_lab.ir.expr import Expr, Load, Temp, map_expr
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.ops import POSITIONS
+
+
+def columns(tree: Tree, facts: Facts) -> Tree:
+    """The tree with its innermost loop over points inside the loops over rows."""
+    if facts.plan.simd is not Simd.COLUMNS:
+        return tree
+    new: list[Stmt] = []
+    for stmt in tree:
+        if not isinstance(stmt, Loop) or not is_point(stmt):
+            new.append(stmt)
+        elif any(map(is_point, stmt.body)):
+            new.append(replace(stmt, body=columns(stmt.body, facts)))
+        else:
+            new += _strips(stmt, facts.plan.strip)
+    return tuple(new)
+
+
+def _strips(loop: Loop, width: int) -> Tree:
+    """The loop a strip at a time, if it has more than one; strips are narrower where many values
+    live from one loop to the next, for each of them is an array."""
+    made = _strips_of(loop, width)
+    while width > LINE and not fit(stmt for stmt in walk(made) if isinstance(stmt, Local)):
+        width //= 2
+        made = _strips_of(loop, width)
+    return made
+
+
+def _strips_of(loop: Loop, width: int) -> Tree:
+    axis, size = loop.axis, loop.axis.size
+    if isinstance(size, int) and size <= width:
+        lanes = replace(loop, kind=LoopKind.SERIAL, body=())
+        return _Strip(lanes, Index.of(axis), size).segments(loop.body, frozenset())
+    strip, end = Axis("strip", size), Axis("strip_end", size)
+    lanes = Loop(axis, LoopKind.SERIAL, (), Index.of(strip), Index.of(end))
+    inside = _Strip(lanes, Index.of(axis) - Index.of(strip), width)
+    stop = Bound(end, Least(Index.of(strip) + width, Index.constant_of(size)))
+    body = (stop, *inside.segments(loop.body, frozenset()))
+    return (replace(loop, axis=strip, kind=LoopKind.PARALLEL, body=body, step=width),)
+
+
+class _Strip:
+    """`lanes` is the loop over a strip of so many columns, `place` where it is in it."""
+
+    def __init__(self, lanes: Loop, place: Index, width: int) -> None:
+        self.lanes, self.place, self.width = lanes, place, width
+        self.wide: set[str] = set()
+        """Arrays that had one element for all columns, and have one for each."""
+
+    def segments(self, body: Tree, held: frozenset[str]) -> Tree:
+        """Each run of statements without a loop becomes one loop over the strip; `held` are temps
+        and accumulators that are in arrays already."""
+        new: list[Stmt] = []
+        for temp in sorted(_crossing(body), key=lambda t: t.name):
+            held |= {temp.name}
+            new += self._array(temp.name, temp.dtype)
+        own: set[str] = set()
+        run: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Loop():
+                    new += self._lanes(run, held)
+                    run = []
+                    new.append(replace(stmt, body=self.segments(stmt.body, held)))
+                case Local(name, shape=shape):
+                    new += self._lanes(run, held)
+                    run = []
+                    self.wide.add(name)
+                    new.append(replace(stmt, shape=(*shape, self.width)))
+                case Bound():
+                    new += [*self._lanes(run, held), stmt]
+                    run = []
+                case Held(name, at=at):
+                    own.add(name)
+                    held |= {name}
+                    new.append(replace(stmt, at=(*at, self.place)))
+                case Init():
+                    if stmt.name not in own:
+                        new += self._accumulator(stmt)
+                    held |= {stmt.name, best_of(stmt.name)}
+                    run.append(stmt)
+                case _:
+                    run.append(stmt)
+        return (*new, *self._lanes(run, held))
+
+    def _accumulator(self, init: Init) -> list[Stmt]:
+        if init.kind not in POSITIONS:
+            return self._array(init.name, init.dtype)
+        best = self._array(best_of(init.name), init.dtype)
+        return [*self._array(init.name, torch.int64), *best]
+
+    def _array(self, name: str, dtype: torch.dtype) -> list[Stmt]:
+        return [Local(name, dtype, (self.width,)), Held(name, name, (self.place,))]
+
+    def _lanes(self, run: list[Stmt], held: frozenset[str]) -> Tree:
+        """A loop over the strip; what is the same in all columns is computed before it."""
+        varying = set(held)
+        before: list[Stmt] = []
+        inside: list[Stmt] = []
+        for stmt in run:
+            if self._is_uniform(stmt, varying):
+                before.append(stmt)
+                continue
+            inside.append(with_values(stmt, self._value, lambda index: index))
+            defined = defined_by(stmt)
+            varying |= {defined.name} if defined is not None else set()
+        loop = (replace(self.lanes, body=tuple(inside)),) if inside else ()
+        return (*before, *loop)
+
+    def _value(self, node: Expr) -> Expr:
+        """The value with the columns' own elements of arrays."""
+        if isinstance(node, Load) and node.buffer in self.wide:
+            return replace(node, index=(*node.index, self.place))
+        return map_expr(node, self._value, lambda index: index)
+
+    def _is_uniform(self, stmt: Stmt, varying: set[str]) -> bool:
+        if not isinstance(stmt, Let):
+            return False
+        read = {temp.name for temp in temps_read(stmt)}
+        along = self.lanes.axis in stmt.value.axes()
+        return not along and stmt.temp.name not in varying and not read & varying
+
+
+def _crossing(body: Tree) -> set[Temp]:
+    """Temps that one run of statements defines and another one, or a loop, reads."""
+    run_of: dict[Temp, int] = {}
+    crossing: set[Temp] = set()
+    run = 0
+    for stmt in body:
+        later = isinstance(stmt, Loop)
+        run += later
+        reads = {t for inner in walk((stmt,)) for t in temps_read(inner)}
+        crossing |= {t for t in reads if t in run_of and (later or run_of[t] != run)}
+        defined = defined_by(stmt)
+        if defined is not None:
+            run_of[defined] = run
+    return crossing

@@ -1,0 +1,62 @@
+"""The largest and the least float of a row: a plain comparison beside a flag for NaN.
+
+    for j0 in 0 .. 1024:                 max_acc0 = -inf; nan_acc0 = 0
+        acc0 = max(acc0, x[j0])   →      for j0 in 0 .. 1024:
+                                             max_acc0 = x[j0] if x[j0] > max_acc0 else max_acc0
+                                             nan_acc0 |= isnan(x[j0])
+                                         acc0 = max(acc0, nan if nan_acc0 else max_acc0)
+
+torch's maximum is NaN where one of the two is; that is no operation of a vector register.  Both
+halves of it are.  Inductor: `at::vec::maximum`, three instructions an element.
+"""
+
+from __future__ import annotations
+
+from math import nan
+
+import torch
+
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Tree
+from inductor_lab.codegen.visit import each_loop, fed_by, is_innermost, with_body
+from inductor_lab.ir.expr import Const, Op, Temp
+
+PLAIN = {"max": "greatest", "min": "least"}
+"""The same of numbers that are not NaN."""
+
+
+def extremes(tree: Tree, facts: Facts) -> Tree:
+    """The tree with a flag for NaN beside each largest or least float."""
+    if facts.plan.simd is Simd.COLUMNS:
+        return tree
+
+    def change(loop: Loop) -> Tree | None:
+        if loop.kind is not LoopKind.REDUCE or not is_innermost(loop):
+            return None
+        fed = [a for a in fed_by(loop) if a.kind in PLAIN and a.value.dtype.is_floating_point]
+        return _flagged(loop, fed) if fed else None
+
+    return each_loop(tree, change)
+
+
+def _flagged(loop: Loop, fed: list[Accumulate]) -> Tree:
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    for acc in fed:
+        dtype, kind = acc.value.dtype, PLAIN[acc.kind]
+        best, flag = Temp(f"{acc.kind}_{acc.name}", dtype), Temp(f"nan_{acc.name}", torch.bool)
+        before.append(Init(best.name, kind, dtype, acc.origins))
+        before.append(Init(flag.name, "nan", torch.bool, acc.origins))
+        value = Op("where", (flag, Const(nan, dtype), best), dtype)
+        after.append(Accumulate(acc.name, acc.kind, value, None, acc.origins))
+    names = {acc.name for acc in fed}
+    body: list[Stmt] = []
+    for stmt in loop.body:
+        if isinstance(stmt, Accumulate) and stmt.name in names:
+            plain = f"{stmt.kind}_{stmt.name}"
+            body.append(Accumulate(plain, PLAIN[stmt.kind], stmt.value, None, stmt.origins))
+            body.append(Accumulate(f"nan_{stmt.name}", "nan", stmt.value, None, stmt.origins))
+        else:
+            body.append(stmt)
+    return (*before, with_body(loop, tuple(body)), *after)

@@ -1,0 +1,34 @@
+"""What a pass is, and what it may know besides the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from inductor_lab.codegen.cpu.plan import CpuPlan
+from inductor_lab.codegen.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`plan` is how the tree is to run; `names` are the kernel's parameters by buffer, `streamed`
+    results that are written past the caches; it is `tiled` if transposed reads go in tiles."""
+
+    plan: CpuPlan
+    names: Mapping[str, str]
+    streamed: frozenset[str] = frozenset()
+    tiled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A step from tree to tree that keeps what the tree means.
+
+    `apply` gives the same object if there is nothing to do.  A pass that is `needed` is no
+    optimization: what it leaves is printed, or is as exact as it has to be.
+    """
+
+    name: str
+    what: str
+    apply: Callable[[Tree, Facts], Tree]
+    needed: bool = False

@@ -1,0 +1,131 @@
+"""What is read soon is fetched: the next row while this one is computed, and what a sum adds next.
+
+    for j0_wide in 0 .. 4096 by 64:
+        lab_fetch(in0 + 4096 * (i0 + 1) + j0_wide, 64)
+        for j0 in j0_wide .. j0_wide + 64: acc1 += exp(in0[4096 * i0 + j0] - acc0)
+
+The first loop over a row waits for memory.  A later one finds the row in the cache, and where it
+computes much, memory would be idle meanwhile.
+
+    for j0_wide in 0 .. 16000000 by 64:
+        lab_fetch(in0 + j0_wide + 2048, 64)
+        for j0 in j0_wide .. j0_wide + 64: acc0 += in0[j0]
+
+A sum adds faster than memory answers.  CPUs fetch ahead by themselves, but stop where a page of
+4 KiB ends.  Inductor has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from inductor_lab.codegen.cpu.access import side_by_side
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.tree import Address, Call, Loop, LoopKind, Stmt, Tree
+from inductor_lab.codegen.visit import (
+    at_points,
+    has_expensive,
+    kept,
+    loads_in,
+    point_loops,
+    with_body,
+)
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import Axis, Index
+
+AHEAD = 8 * 1024
+"""Bytes between what is added and what is fetched: two pages."""
+
+Places = Set[tuple[str, Index]]
+
+
+def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
+    """The tree with what loops that sum in lanes read next fetched."""
+    points = point_loops(tree)
+    point = points[-1].axis if points else None
+
+    def change(body: Tree) -> Tree:
+        everything = _read_in(body)
+        new: list[Stmt] = []
+        for position, stmt in enumerate(body):
+            if isinstance(stmt, Loop):
+                seen = _read_in(body[:position])
+                stmt = _Fetches(point, seen, everything).loop(stmt)
+            new.append(stmt)
+        return kept(tuple(new), body)
+
+    return at_points(tree, change)
+
+
+@dataclass(frozen=True)
+class _Fetches:
+    """`seen` is what the point has read before a loop; `everything` is what it reads at all."""
+
+    point: Axis | None
+    seen: Places
+    everything: Places
+    threaded: bool = False
+
+    def loop(self, loop: Loop) -> Loop:
+        goes_ahead = loop.kind is LoopKind.REDUCE and loop.step > 1
+        if goes_ahead and any(_fills(inner, loop) for inner in loop.body):
+            new: list[Stmt] = []
+            for stmt in loop.body:
+                if isinstance(stmt, Loop):
+                    new += self.fetches(stmt, loop)
+                new.append(stmt)
+            return replace(loop, body=tuple(new))
+        inside = self
+        if loop.how.threads:
+            inside = replace(self, threaded=True)
+        elif loop.step == 1:
+            threaded = self.threaded or loop.kind is not LoopKind.REDUCE
+            inside = replace(self, seen=self.everything, threaded=threaded)
+        body = tuple(inside.loop(s) if isinstance(s, Loop) else s for s in loop.body)
+        return with_body(loop, kept(body, loop.body))
+
+    def fetches(self, lanes: Loop, wide: Loop) -> list[Call]:
+        first = {lanes.axis: Index.of(wide.axis)}
+        ahead = [] if self.threaded else self.next_row(lanes)
+        starts = [(load, load.index[0].substitute(first)) for load in ahead]
+        for load in self.first_read(lanes):
+            start = load.index[0].substitute(first) + AHEAD // load.dtype.itemsize
+            starts.append((load, start))
+        width = Index.constant_of(wide.step)
+        return [
+            Call("lab_fetch", (Address(load.buffer, start), width), "", load.origins)
+            for load, start in starts
+        ]
+
+    def first_read(self, loop: Loop) -> list[Load]:
+        """What a loop reads side by side, and none before it at the same point has read."""
+        loads = {(load.buffer, load.index[0]): load for load in loads_in((loop,))}
+        return [
+            load
+            for place, load in loads.items()
+            if place not in self.seen and side_by_side(place[1], loop.axis)
+        ]
+
+    def next_row(self, loop: Loop) -> list[Load]:
+        """What a loop reads that one before it has read, at the next point; nothing if cheap."""
+        if self.point is None or not has_expensive(loop.body):
+            return []
+        following = {self.point: Index.of(self.point) + 1}
+        found: dict[tuple[str, Index], Load] = {}
+        for load in loads_in((loop,)):
+            index = load.index[0]
+            moves = self.point in index.axes() and side_by_side(index, loop.axis)
+            if moves and (load.buffer, index) in self.seen:
+                after = (index.substitute(following),)
+                found[load.buffer, index] = replace(load, index=after)
+        return list(found.values())
+
+
+def _fills(stmt: Stmt, wide: Loop) -> bool:
+    """Is it the loop over one stretch of `wide`?"""
+    return isinstance(stmt, Loop) and stmt.stop == stmt.begin + wide.step
+
+
+def _read_in(body: Tree) -> Places:
+    return {(load.buffer, load.index[0]) for load in loads_in(body)}

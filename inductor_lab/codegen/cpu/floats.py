@@ -1,0 +1,83 @@
+"""What is rounded to 16 bits and computed with further stays a float meanwhile.
+
+    t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
+    out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
+
+Rounding to 16 bits and back is one step in a vector register, storing 16 bits is another.
+
+Inductor: its vector types of halves are floats as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.tree import Let, Loop, Stmt, Tree, When
+from inductor_lab.codegen.visit import nodes_in, walk, with_values
+from inductor_lab.ir.expr import Expr, Op, Temp, map_expr
+
+SHORT = (torch.float16, torch.bfloat16)
+
+
+def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
+    """The tree with temps that are rounded to 16 bits and widened again as floats."""
+    rounded = [s.temp for s in walk(tree) if isinstance(s, Let) and rounds(s.value)]
+    if not rounded:
+        return tree
+    widened = set(map(_widened, nodes_in(tree)))
+    floats = {temp: Temp(temp.name, torch.float32) for temp in rounded if temp in widened}
+
+    def value(node: Expr) -> Expr:
+        if (temp := _widened(node)) in floats:
+            return floats[temp]
+        if isinstance(node, Temp) and node in floats:
+            return Op("convert", (floats[node],), node.dtype)
+        return map_expr(node, value, lambda index: index)
+
+    def wide(stmt: Stmt) -> Stmt:
+        """Values are mapped already."""
+        match stmt:
+            case Let(temp) if temp in floats:
+                rounded = Op("convert", (stmt.value,), torch.float32)
+                return replace(stmt, temp=floats[temp], value=rounded)
+            case Loop(body=body) | When(body=body):
+                return replace(stmt, body=tuple(map(wide, body)))
+            case _:
+                return stmt
+
+    if not floats:
+        return tree
+    return tuple(wide(with_values(stmt, value, lambda index: index)) for stmt in tree)
+
+
+def rounds(value: Expr) -> bool:
+    """Is it a float that is rounded to 16 bits?"""
+    if not isinstance(value, Op) or value.name != "convert" or value.dtype not in SHORT:
+        return False
+    return value.args[0].dtype is torch.float32
+
+
+def _widened(value: Expr) -> Temp | None:
+    """The 16 bits of which an expression makes a float."""
+    match value:
+        case Op("convert", (Temp() as temp,), torch.float32) if temp.dtype in SHORT:
+            return temp
+    return None
+
+
+def halves_in(value: Expr) -> Iterator[Temp]:
+    """Temps that are used as something else than what is to be a float."""
+    match value:
+        case Temp():
+            yield value
+        case Op("convert", (Temp(),), torch.float32):
+            return
+        case Op(args=args):
+            for arg in args:
+                yield from halves_in(arg)
+        case _:
+            yield from (node for node in value.walk() if isinstance(node, Temp))

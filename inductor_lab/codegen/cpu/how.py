@@ -1,0 +1,85 @@
+"""Who takes the turns: threads share the outer loops over points, vector lanes the innermost loops.
+
+    for i0 in 0 .. 64:            →      for i0 in 0 .. 64, threads:
+        for i1 in 0 .. 512:                  for i1 in 0 .. 512, lanes:
+
+Inductor: `WorkSharing` and `LoopLevel.simd_omp` in `codegen/cpp.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inductor_lab.codegen.cpu.extremes import PLAIN
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.parts import threads_of
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Tree
+from inductor_lab.codegen.visit import (
+    each_loop,
+    fed_by,
+    is_innermost,
+    is_point,
+    kept,
+    walk,
+)
+
+CLAUSES = {
+    "sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min",
+    "greatest": "max", "least": "min", "nan": "|",
+}  # fmt: skip
+"""The OpenMP name of a reduction."""
+INDEPENDENT = (LoopKind.VECTOR, LoopKind.SERIAL)
+
+
+def threads(tree: Tree, facts: Facts) -> Tree:
+    """The tree with its outermost loops over points shared among threads."""
+    plan = facts.plan
+    if not plan.threads:
+        return tree
+    how = threads_of(facts, plan.threads)
+    if plan.in_team and plan.simd is not Simd.COLUMNS:
+        how = How(threads=plan.threads, team=True)
+    new = (replace(s, how=how) if isinstance(s, Loop) and is_point(s) else s for s in tree)
+    return kept(tuple(new), tree)
+
+
+def lanes(tree: Tree, facts: Facts) -> Tree:
+    """The tree with innermost loops in vector lanes, where their turns allow for it."""
+
+    def change(loop: Loop) -> Tree | None:
+        if not is_innermost(loop):
+            return None
+        how = _with_lanes(loop)
+        return (loop if how is loop.how else replace(loop, how=how),)
+
+    return each_loop(tree, change)
+
+
+def _with_lanes(loop: Loop) -> How:
+    """A status is each thread's own, but in a team not each lane's; a place has no lanes."""
+    checked = any(isinstance(stmt, Check) for stmt in walk(loop.body))
+    fed = fed_by(loop)
+    placed = any(a.position is not None or a.found is not None for a in fed)
+    if loop.how.team and checked:
+        return loop.how
+    if loop.kind in INDEPENDENT and not placed:
+        return replace(loop.how, simd=True)
+    if loop.kind is not LoopKind.REDUCE or not all(map(_has_clause, fed)):
+        return loop.how
+    clauses = tuple((CLAUSES[acc.kind], acc.name) for acc in _flags_first(fed))
+    return replace(loop.how, simd=True, reductions=clauses)
+
+
+def _has_clause(acc: Accumulate) -> bool:
+    """Does OpenMP know the operation?  Its extremes of floats lose what is NaN."""
+    extreme_of_floats = acc.kind in PLAIN and acc.value.dtype.is_floating_point
+    return acc.kind in CLAUSES and not extreme_of_floats
+
+
+def _flags_first(fed: list[Accumulate]) -> list[Accumulate]:
+    """The flag of an extreme before the extreme."""
+    ordered: list[Accumulate] = []
+    for acc in fed:
+        ordered.insert(len(ordered) - (acc.kind == "nan"), acc)
+    return ordered

@@ -1,0 +1,192 @@
+"""Loops inside a point are shared among threads where there are too few points for that.
+
+    for j0 in 0 .. n:                    for part in 0 .. 32, threads:
+        acc0 += x[j0]             →          begin, end = the part's share of n
+                                             acc0 = 0
+                                             for j0 in begin .. end: acc0 += x[j0]
+                                             parts_acc0[part] = acc0
+                                         for part in 0 .. 32: acc0 += parts_acc0[part]
+
+The number of parts is fixed, so a sum does not depend on the number of threads.  A scan takes two
+rounds: what each part comes to, and then each part from what came before it.
+
+Inductor: `#pragma omp for reduction` with a combiner per thread, so sums differ with their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from inductor_lab.codegen.cpu.access import LINE
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import CHUNKS, GRAIN, Simd
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Bound,
+    Held,
+    How,
+    If,
+    Init,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Share,
+    Stmt,
+    Store,
+    Tree,
+    best_of,
+)
+from inductor_lab.codegen.visit import (
+    at_points,
+    defined_by,
+    fed_by,
+    is_innermost,
+    kept,
+    read_by,
+)
+from inductor_lab.ir.expr import Expr, Load, Op, Temp
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.ops import POSITIONS
+
+ALONE = (LoopKind.BISECT, LoopKind.ORDERED)
+
+
+def parts(tree: Tree, facts: Facts) -> Tree:
+    """The tree with the loops inside its points shared among threads."""
+    if not facts.plan.inner_threads:
+        return tree
+
+    def change(body: Tree) -> Tree:
+        return kept(tuple(new for stmt in body for new in _shared(stmt, facts)), body)
+
+    return at_points(tree, change)
+
+
+def threads_of(facts: Facts, levels: int = 1) -> How:
+    """So many nested loops, shared among threads if there is work enough."""
+    return How(threads=levels, work=facts.plan.condition or 0, grain=GRAIN)
+
+
+def _shared(stmt: Stmt, facts: Facts) -> Tree:
+    if not isinstance(stmt, Loop) or stmt.kind in ALONE:
+        return (stmt,)
+    columns = facts.plan.simd is Simd.COLUMNS
+    if stmt.kind is LoopKind.REDUCE:
+        return _Parts(stmt, facts).reduction()
+    if stmt.kind is not LoopKind.SCAN:
+        return (replace(stmt, how=threads_of(facts)),)
+    totals = needed_by_scans(stmt.body)
+    alone = not read_by(totals) & {s.name for s in totals if isinstance(s, Accumulate)}
+    return _Parts(stmt, facts).scan(totals) if alone and not columns else (stmt,)
+
+
+class _Parts:
+    """A loop in parts.  In columns an accumulator is an element of the array of parts; in rows it
+    is a variable of its own while its part runs."""
+
+    def __init__(self, loop: Loop, facts: Facts) -> None:
+        size = loop.axis.size
+        self.loop, self.facts, self.fed = loop, facts, fed_by(loop)
+        self.columns = facts.plan.simd is Simd.COLUMNS
+        self.count = min(CHUNKS, size) if isinstance(size, int) else CHUNKS
+        self.part = Axis("part", self.count)
+        self.at = Index.of(self.part)
+
+    def reduction(self) -> Tree:
+        combined = tuple(self._combined(acc) for acc in self.fed)
+        return (
+            *self._partial(self.loop.body),
+            Loop(self.part, LoopKind.ORDERED, combined),
+        )
+
+    def scan(self, totals: Tree) -> Tree:
+        """`totals` is what the value of a part takes of the body."""
+        onward: list[Stmt] = []
+        for acc in self.fed:
+            names = _running(acc)
+            for temp in names:
+                before = Temp(f"part_{temp.name}", temp.dtype)
+                onward.append(Let(before, self._element(temp), acc.origins))
+                onward.append(Store(f"parts_{temp.name}", self.at, temp, acc.origins))
+            onward.append(_onward(acc))
+        starts = tuple(
+            Init(a.name, a.kind, a.value.dtype, a.origins, tuple(map(self._element, _running(a))))
+            for a in self.fed
+        )
+        return (
+            *self._partial(totals),
+            Loop(self.part, LoopKind.ORDERED, tuple(onward)),
+            self._each((*starts, self._within(LoopKind.SCAN, self.loop.body))),
+        )
+
+    def _partial(self, body: Tree) -> Tree:
+        """What each part accumulates, in arrays `parts_..`."""
+        running = [(acc, temp) for acc in self.fed for temp in _running(acc)]
+        arrays = [
+            Local(f"parts_{temp.name}", temp.dtype, (self.count,), acc.origins)
+            for acc, temp in running
+        ]
+        starts = [Init(a.name, a.kind, a.value.dtype, a.origins) for a in self.fed]
+        within = self._within(LoopKind.REDUCE, body)
+        inside: list[Stmt]
+        if self.columns:
+            inside = [Held(t.name, f"parts_{t.name}", (self.at,)) for _, t in running]
+            return *arrays, self._each((*inside, *starts, within))
+        results = [Store(f"parts_{t.name}", self.at, t, acc.origins) for acc, t in running]
+        return *arrays, self._each((*starts, within, *results))
+
+    def _within(self, kind: LoopKind, body: Tree) -> Loop:
+        begin, end = (Index.of(Axis(name, self.loop.axis.size)) for name in ("begin", "end"))
+        return replace(self.loop, kind=kind, body=body, begin=begin, end=end)
+
+    def _each(self, body: Sequence[Stmt]) -> Loop:
+        """A threaded loop over the parts, each from `begin` to `end`."""
+        size = self.loop.axis.size
+        line = LINE if is_innermost(self.loop) and not self.columns else 1
+        bounds = [
+            Bound(Axis(name, size), Share(size, self.part, self.count, line, name == "end"))
+            for name in ("begin", "end")
+        ]
+        how = threads_of(self.facts)
+        return Loop(self.part, LoopKind.SERIAL, (*bounds, *body), how=how)
+
+    def _element(self, temp: Temp) -> Load:
+        return Load(f"parts_{temp.name}", (self.at,), temp.dtype)
+
+    def _combined(self, acc: Accumulate) -> Accumulate:
+        place, *best = map(self._element, _running(acc))
+        value, found = (best[0], place) if best else (place, None)
+        return Accumulate(acc.name, acc.kind, value, None, acc.origins, found)
+
+
+def _onward(acc: Accumulate) -> Stmt:
+    """Go on with what came before a part and the part itself; an empty part has no place."""
+    place, *best = (Temp(f"part_{temp.name}", temp.dtype) for temp in _running(acc))
+    if not best:
+        return Accumulate(acc.name, acc.kind, place, None, acc.origins)
+    later: Expr = Op("ge", (place, Temp(acc.name, torch.int64)), torch.bool)
+    taken = Accumulate(acc.name, acc.kind, best[0], None, acc.origins, place)
+    return If(later, (taken,), acc.origins)
+
+
+def _running(acc: Accumulate) -> list[Temp]:
+    """The values of an accumulator."""
+    if acc.kind not in POSITIONS:
+        return [Temp(acc.name, acc.value.dtype)]
+    return [Temp(acc.name, torch.int64), Temp(best_of(acc.name), acc.value.dtype)]
+
+
+def needed_by_scans(body: Tree) -> Tree:
+    """The accumulations, and the values that they take."""
+    needed: set[str] = set()
+    taken: list[Stmt] = []
+    for stmt in reversed(body):
+        defined = defined_by(stmt)
+        if isinstance(stmt, Accumulate) or (defined is not None and defined.name in needed):
+            taken.append(stmt)
+            needed |= read_by((stmt,))
+    return tuple(reversed(taken))

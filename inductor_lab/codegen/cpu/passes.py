@@ -1,0 +1,148 @@
+"""The passes over a loop tree for the CPU, in order, and the way through them.
+
+`options={"passes_off": [...]}` leaves some out, `passes_off="all"` every one that is not needed:
+what is left is the simple tree that `codegen/build.py` makes, and it is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass, replace
+
+from inductor_lab.codegen.build import full_tree
+from inductor_lab.codegen.cpu.blocks import blocks
+from inductor_lab.codegen.cpu.checks import checks
+from inductor_lab.codegen.cpu.columns import columns
+from inductor_lab.codegen.cpu.extremes import extremes
+from inductor_lab.codegen.cpu.facts import Facts, Pass
+from inductor_lab.codegen.cpu.fetch import fetch_ahead
+from inductor_lab.codegen.cpu.floats import rounded_as_floats
+from inductor_lab.codegen.cpu.how import lanes, threads
+from inductor_lab.codegen.cpu.lanes import wide_lanes
+from inductor_lab.codegen.cpu.parts import parts
+from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, team_plan_of, tiled_axes
+from inductor_lab.codegen.cpu.rows import rows, rows_in_results
+from inductor_lab.codegen.cpu.scans import scans
+from inductor_lab.codegen.cpu.search import search
+from inductor_lab.codegen.cpu.split import split
+from inductor_lab.codegen.cpu.sums import sums
+from inductor_lab.codegen.cpu.tiles import tiles, transpose
+from inductor_lab.codegen.cpu.windows import windows
+from inductor_lab.codegen.kernel import Parameter
+from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.tidy import join, numbered, tidy
+from inductor_lab.codegen.tree import Tree
+from inductor_lab.codegen.trees import TreeStep
+from inductor_lab.codegen.visit import loads_in, point_loops
+from inductor_lab.errors import BadOption
+from inductor_lab.ir.index import product
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+
+OF_VALUES = (
+    Pass("rows", "keep what two loops of a row need in a local array", rows),
+    Pass("results", "keep it where the result goes, if the row is long", rows_in_results),
+    Pass("split", "cut loops where a mask changes", split),
+    Pass("windows", "share the columns of windows that overlap", windows),
+    Pass("join", "join values that are used once with their user", lambda tree, _: join(tree)),
+    Pass("number", "number temps in order", lambda tree, _: numbered(tree), needed=True),
+)
+"""They see a temp for every single operation."""
+
+OF_LOOPS = (
+    Pass("floats", "keep what is rounded to 16 bits as floats", rounded_as_floats),
+    Pass("parts", "share the loops inside a point among threads", parts),
+    Pass("sums", "long sums of floats are sums of blocks", sums, needed=True),
+    Pass("search", "look for an extreme, then for its place", search),
+    Pass("registers", "sum in several registers", wide_lanes),
+    Pass("fetch", "fetch what is read soon", fetch_ahead),
+    Pass("extremes", "compare floats beside a flag for NaN", extremes),
+    Pass("scans", "scans a block at a time", scans),
+    Pass("columns", "a strip of columns goes through the rows together", columns),
+    Pass("tiles", "transposed reads a tile at a time", tiles),
+    Pass("transpose", "transpose a tile into a local array", transpose),
+    Pass("blocks", "results past the caches, halves as floats, a block at a time", blocks),
+    Pass("checks", "look at indices and divisors", checks, needed=True),
+    Pass("threads", "share the loops over points among threads", threads),
+    Pass("lanes", "innermost loops in vector lanes", lanes),
+)
+"""They say how loops run."""
+
+PASSES = (
+    Pass("cut", "cut loops so that nothing divides their positions", lambda tree, _: tree),
+    *OF_VALUES,
+    *OF_LOOPS,
+)
+OPTIONAL = frozenset(step.name for step in PASSES if not step.needed)
+STREAMED_BYTES = 16_000_000
+"""Of a result, from which on it is written past the caches."""
+
+
+def switched_off(names: Collection[str]) -> frozenset[str]:
+    """The passes that `options.passes_off` leaves out; raises BadOption for one that there is not.
+    """
+    for name in names:
+        if name != "all" and name not in OPTIONAL:
+            raise BadOption("passes_off", name, f'"all", or names of {", ".join(sorted(OPTIONAL))}')
+    return OPTIONAL if "all" in names else frozenset(names)
+
+
+@dataclass(frozen=True)
+class CpuTree:
+    """The tree of a kernel as it is printed, with its way: the simple one, and what each pass that
+    changed it made of it."""
+
+    steps: tuple[TreeStep, ...]
+    parameters: tuple[Parameter, ...]
+    plan: CpuPlan
+
+    @property
+    def tree(self) -> Tree:
+        return self.steps[-1].tree
+
+
+def cpu_tree(
+    group: Group,
+    buffers: Mapping[str, Buffer],
+    *,
+    results: Collection[str] = (),
+    off: Set[str] = frozenset(),
+    team: bool = False,
+) -> CpuTree:
+    """The tree of a group (of no combo), made fast by the passes that are not `off`.
+
+    `results` are buffers that no other step of the graph reads; a `team` of threads is there
+    already in a combo.
+    """
+    built = full_tree(group, buffers, cut="cut" not in off)
+    simple = tidy(built)
+    parameters = kernel_parameters(simple, buffers)
+    plan = (team_plan_of if team else plan_of)(simple, off)
+    if "threads" in off:
+        plan = replace(plan, threads=0)
+    facts = Facts(
+        plan,
+        {p.buffer: p.name for p in parameters if p.buffer is not None},
+        _streamed(simple, buffers, results),
+        "tiles" not in off and bool(tiled_axes(point_loops(simple))),
+    )
+    steps = [TreeStep("build", built)]
+    for step in (*OF_VALUES, *OF_LOOPS):
+        if step.needed or step.name not in off:
+            made = step.apply(steps[-1].tree, facts)
+            if made is not steps[-1].tree:
+                steps.append(TreeStep(step.name, made))
+    return CpuTree(tuple(steps), parameters, plan)
+
+
+def _streamed(
+    tree: Tree, buffers: Mapping[str, Buffer], results: Collection[str]
+) -> frozenset[str]:
+    """Results so large that they leave the caches before anybody reads them."""
+    read = {load.buffer for load in loads_in(tree)}
+    sizes = {name: product(buffers[name].layout.size) for name in results if name not in read}
+    return frozenset(
+        name
+        for name, size in sizes.items()
+        if isinstance(size, int) and size * buffers[name].dtype.itemsize >= STREAMED_BYTES
+    )

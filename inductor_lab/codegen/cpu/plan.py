@@ -1,0 +1,178 @@
+"""How a loop tree runs on a CPU: which loop is SIMD, which is threaded, where strips are cut.
+
+Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `codegen/cpp.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Store, Tree
+from inductor_lab.codegen.visit import expressions, innermost_loops, loads_in, point_loops, walk
+from inductor_lab.ir.expr import Op
+from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
+from inductor_lab.ir.ops import OPS
+
+GRAIN = 32768
+"""Elementary operations below which a second thread costs more than it brings (about 10 us)."""
+
+ROWS_FOR_THREADS = 16
+"""Fewer independent points than this, and the loops inside a point are threaded instead."""
+
+CHUNKS = 32
+"""Parts of a threaded reduction: fixed, so that a sum does not depend on the number of threads."""
+
+BLOCK = 4096
+"""Floats that are summed straight; a longer sum is a sum of such blocks, so it stays accurate."""
+
+COLUMN_BLOCK = 512
+"""The same for columns, where a sum goes element by element and not in vector lanes."""
+
+SEARCH = 16
+"""Turns that a binary search is taken to make."""
+
+STRIP = 512
+"""Columns that are reduced together, row by row."""
+
+SCATTER_STRIP = 64
+"""The same where rows are written at computed places: every thread visits all of them."""
+
+TILE = (64, 128)
+"""Sides of a tile: along the axis where the transposed load is contiguous, then innermost."""
+SHORTEST_SIDE = 16
+"""Turns of these two loops below which tiles change nothing."""
+
+
+class Simd(Enum):
+    """Which loop the vector lanes run along."""
+
+    POINTS = "points"
+    INNER = "inner"
+    COLUMNS = "columns"
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan:
+    """`threads` is the number of leading point loops that are threaded together (0: none).
+
+    `inner_threads`: the loops inside a point are threaded.  `condition` is the work in elements
+    where it depends on symbols: threads only if it is at least GRAIN.  `strip` is the width of the
+    strips of the last point axis, for COLUMNS.  `work` counts operations.  With `in_team` the code
+    runs inside a parallel region, all threads of which come by.
+    """
+
+    simd: Simd
+    threads: int
+    inner_threads: bool
+    condition: Size | None
+    strip: int = STRIP
+    work: Size = 0
+    in_team: bool = False
+
+
+def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
+    """The plan for a tree, without the passes that are off."""
+    points = point_loops(tree)
+    inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
+    ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
+    simd = Simd.POINTS if not inner else _reduction_simd(points, ordered)
+    simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
+    work = _work(tree)
+    small = isinstance(work, int) and work < GRAIN
+    condition = None if isinstance(work, int) else work
+    if small:
+        return CpuPlan(simd, 0, False, None, work=work)
+    count = product(loop.axis.size for loop in points)
+    if ordered:
+        return CpuPlan(simd, _levels(points, simd), False, condition, SCATTER_STRIP)
+    width = STRIP if simd is Simd.COLUMNS else 1
+    if inner and hint(count, 1024) // width < ROWS_FOR_THREADS and "parts" not in off:
+        return CpuPlan(simd, 0, True, condition, work=work)
+    return CpuPlan(simd, _levels(points, simd), False, condition, work=work)
+
+
+def team_plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
+    """The plan for a tree that the threads of a parallel region share; a tree without points is
+    for one of them."""
+    return replace(plan_of(tree, off), inner_threads=False, in_team=True)
+
+
+def _levels(points: list[Loop], simd: Simd) -> int:
+    """Thread the outermost loop, and the next ones with it while it alone has too few turns."""
+    last = len(points) - (simd is not Simd.INNER and len(points) > 1)
+    if not points:
+        return 0
+    turns, levels = hint(points[0].axis.size, 1024), 1
+    while turns < 4 * ROWS_FOR_THREADS and levels < last and len(points[levels - 1].body) == 1:
+        turns *= hint(points[levels].axis.size, 1024)
+        levels += 1
+    return levels
+
+
+def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
+    """Along the axis that is contiguous in more loads: the innermost loop's or the last point's.
+
+    Of a scatter the places that are the same in all columns do not count: they are read once a row.
+    """
+    if not points:
+        return Simd.INNER
+    if any(isinstance(s, Loop) and s.kind is LoopKind.BISECT for s in points[-1].body):
+        return Simd.INNER
+    column = points[-1].axis
+    rows = {loop.axis for loop in innermost_loops(points[-1].body)}
+    along_column = along_row = 0
+    for index in _flat_indices(points[-1].body):
+        if ordered and column not in index.axes():
+            continue
+        along_column += is_int(index.coefficient(column), 1)
+        along_row += any(is_int(index.coefficient(row), 1) for row in rows)
+    enough = hint(column.size, 1024) >= 8
+    return Simd.COLUMNS if along_column > along_row and enough else Simd.INNER
+
+
+def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
+    """The two axes to cut in tiles: one along which a load is contiguous, and the innermost one.
+
+    Without tiles a transposed load takes one element of a cache line and comes back for the next
+    when the line is gone.  Empty where nothing is transposed.
+    """
+    if len(points) < 2:
+        return ()
+    last = points[-1].axis
+    for outer, loop in enumerate(points[:-1]):
+        perfect = all(len(p.body) == 1 for p in points[outer:-1])
+        large = min(hint(loop.axis.size, 1024), hint(last.size, 1024)) >= SHORTEST_SIDE
+        if perfect and large:
+            for load in loads_in((points[-1],)):
+                index = load.index[0]
+                strided = hint(index.coefficient(last)) > 1
+                if strided and is_int(index.coefficient(loop.axis), 1):
+                    return loop.axis, last
+    return ()
+
+
+def _flat_indices(body: Tree) -> Iterator[Index]:
+    """Where the loops of a point read and write; what is done once a point does not matter."""
+    loops = tuple(s for s in body if isinstance(s, Loop))
+    for load in loads_in(loops):
+        yield load.index[0]
+    for stmt in walk(loops):
+        if isinstance(stmt, Store):
+            yield stmt.index
+
+
+def _work(body: Tree) -> Size:
+    """Operations of a tree; expensive ones count by their flops, symbolic extents stay symbolic."""
+    total: Size = 0
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            inside = _work(stmt.body)
+            total = total + inside * (SEARCH if stmt.kind is LoopKind.BISECT else stmt.axis.size)
+        elif isinstance(stmt, Accumulate | Store):
+            total = total + 1
+        for value in expressions(stmt):
+            heavy = (OPS[n.name].flops for n in value.walk() if isinstance(n, Op))
+            total = total + sum(flops // 10 for flops in heavy)
+    return total

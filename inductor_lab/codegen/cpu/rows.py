@@ -1,0 +1,198 @@
+"""Values that two loops over the same row need: computed in the first, kept for the second.
+
+    for j: s += exp(x[j] - m)            for j: row0[j] = exp(x[j] - m); s += row0[j]
+    for j: out[j] = exp(x[j] - m) / s  → for j: out[j] = row0[j] / s
+
+Only expensive values are kept, in rows that stay in the cache of a core; where a row is longer, or
+of symbolic length, they are kept where the result will be:
+
+    for j: out[j] = exp(x[j] - m); s += out[j]
+    for j: out[j] = out[j] / s
+
+Inductor has no counterpart: it writes such a value to a buffer or computes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from inductor_lab.codegen.cpu.access import side_by_side
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.cpu.stack import fit
+from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree
+from inductor_lab.codegen.visit import at_points, loads_in, temps_read, walk
+from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+
+LONGEST_ROW = 65536
+"""Elements; 256 KiB of floats, a part of a core's second cache.  All rows together are bounded by a
+thread's stack."""
+
+
+def rows(tree: Tree, facts: Facts) -> Tree:
+    """The tree with expensive values of loops over the same row in local arrays."""
+    return at_points(tree, _kept_in_rows) if _has_rows(facts) else tree
+
+
+def rows_in_results(tree: Tree, facts: Facts) -> Tree:
+    """The tree with expensive values of long rows where their result goes."""
+    change = partial(_kept_in_results, streamed=facts.streamed)
+    return at_points(tree, change) if _has_rows(facts) else tree
+
+
+def _has_rows(facts: Facts) -> bool:
+    return facts.plan.simd is Simd.INNER and not facts.plan.inner_threads
+
+
+def _kept_in_rows(body: Tree) -> Tree:
+    """The body of a point with its rows."""
+    numbers = _Numbers()
+    seen: dict[tuple[Axis, int], str] = {}
+    rows: dict[tuple[Axis, int], Local] = {}
+    for loop in _simple_loops(body):
+        for let, number in numbers.of(loop):
+            key = (loop.axis, number)
+            if _is_expensive(let.value) and key in seen and seen[key] != let.temp.name:
+                assert isinstance(loop.axis.size, int)
+                row = Local(f"row{len(rows)}", let.temp.dtype, (loop.axis.size,))
+                if fit((*rows.values(), row)):
+                    rows.setdefault(key, row)
+            seen.setdefault(key, let.temp.name)
+    if not rows:
+        return body
+    places = {
+        (axis, number): Load(row.name, (Index.of(axis),), row.dtype)
+        for (axis, number), row in rows.items()
+    }
+    first = {seen[key]: place for key, place in places.items()}
+    later = {
+        let.temp.name: places[loop.axis, number]
+        for loop in _simple_loops(body)
+        for let, number in numbers.of(loop)
+        if (loop.axis, number) in rows and let.temp.name not in first
+    }
+    loops = set(map(id, _simple_loops(body)))
+    new = (_rewritten(s, first, later) if id(s) in loops else s for s in body)
+    return (*rows.values(), *new)
+
+
+def _kept_in_results(body: Tree, streamed: Collection[str]) -> Tree:
+    """The body of a point with an expensive value of long loops kept where a later one stores; not
+    in `streamed` buffers, which are written past the caches."""
+    numbers = _Numbers()
+    seen: dict[tuple[Axis, int], tuple[int, str]] = {}
+    for position, loop in enumerate(body):
+        if not (isinstance(loop, Loop) and _is_simple(loop)) or _is_short(loop):
+            continue
+        for let, number in numbers.of(loop):
+            key = (loop.axis, number)
+            before, name = seen.setdefault(key, (position, let.temp.name))
+            if before == position or not _is_expensive(let.value):
+                continue
+            for place in _results_of(loop, let.temp.dtype):
+                if place.buffer in streamed:
+                    continue
+                first = _rewritten(body[before], {name: place}, {})
+                second = _rewritten(loop, {}, {let.temp.name: place})
+                new = [*body[:before], first, *body[before + 1 : position], second]
+                kept = (*new, *body[position + 1 :])
+                if _may_be_kept(kept, before, place):
+                    return kept
+    return body
+
+
+def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
+    """Where a loop stores side by side what is of a dtype."""
+    for stmt in loop.body:
+        if isinstance(stmt, Store) and stmt.kind == "store" and stmt.value.dtype == dtype:
+            if side_by_side(stmt.index, loop.axis):
+                yield Load(stmt.buffer, (stmt.index,), dtype)
+
+
+def _may_be_kept(body: Tree, first: int, place: Load) -> bool:
+    """Is nothing lost by what the loop at `first` stores at `place` already?
+
+    The result may lie in the memory of whatever has its dtype.  So that loop reads such things at
+    the same place only, and nobody reads them afterwards.
+    """
+    stores = [s for s in walk(body) if isinstance(s, Store) and s.buffer == place.buffer]
+    meanwhile, afterwards = loads_in((body[first],)), loads_in(body[first + 1 :])
+    return (
+        len(stores) == 2
+        and all(x.index == place.index for x in meanwhile if x.dtype == place.dtype)
+        and all(x == place for x in afterwards if x.dtype == place.dtype)
+    )
+
+
+def _simple_loops(body: Tree) -> Iterator[Loop]:
+    for stmt in body:
+        if isinstance(stmt, Loop) and _is_simple(stmt) and _is_short(stmt):
+            yield stmt
+
+
+def _is_simple(loop: Loop) -> bool:
+    inside = any(isinstance(stmt, Loop) for stmt in loop.body)
+    return not inside and loop.kind is not LoopKind.BISECT
+
+
+def _is_short(loop: Loop) -> bool:
+    return isinstance(loop.axis.size, int) and loop.axis.size <= LONGEST_ROW
+
+
+class _Numbers:
+    """Equal numbers for values that are equal at the same place of two loops."""
+
+    def __init__(self) -> None:
+        self.known: dict[Expr, int] = {}
+
+    def of(self, loop: Loop) -> list[tuple[Let, int]]:
+        """Each Let of a loop with the number of its value."""
+        named: dict[str, Temp] = {}
+
+        def canonical(expr: Expr) -> Expr:
+            if isinstance(expr, Temp):
+                return named.get(expr.name, expr)
+            return map_expr(expr, canonical, lambda index: index.substitute({}, canonical))
+
+        found = []
+        for stmt in loop.body:
+            if isinstance(stmt, Let):
+                number = self.known.setdefault(canonical(stmt.value), len(self.known))
+                named[stmt.temp.name] = Temp(f"value {number}", stmt.temp.dtype)
+                found.append((stmt, number))
+        return found
+
+
+def _is_expensive(value: Expr) -> bool:
+    return isinstance(value, Op) and OPS[value.name].flops >= EXPENSIVE_FLOPS
+
+
+def _rewritten(loop: Stmt, first: dict[str, Load], later: dict[str, Load]) -> Stmt:
+    """The loop with stores to rows, loads from rows, and without what nobody needs any more.
+
+    `first` and `later` say for temps where they are kept.
+
+    It goes backwards, so that a value is known to be needed when its Let is met.
+    """
+    assert isinstance(loop, Loop)
+    needed: set[Temp] = set()
+    kept: list[Stmt] = []
+    for stmt in reversed(loop.body):
+        new: Stmt = stmt
+        if isinstance(stmt, Let):
+            if stmt.temp.name in first:
+                place = first[stmt.temp.name]
+                kept.append(Store(place.buffer, place.index[0], stmt.temp, stmt.origins))
+            elif stmt.temp not in needed:
+                continue
+            elif stmt.temp.name in later:
+                new = replace(stmt, value=replace(later[stmt.temp.name], origins=stmt.origins))
+        needed |= {temp for inner in walk((new,)) for temp in temps_read(inner)}
+        kept.append(new)
+    return replace(loop, body=tuple(reversed(kept)))

@@ -1,0 +1,185 @@
+"""Scans a block at a time: what is expensive before and after them, and running sums in lanes.
+
+    for j0 in 0 .. n:                    for j0_block in 0 .. n by 64:
+        acc0 += exp(x[j0])        →          for j0 in the block: acc0_block[..] = exp(x[j0])
+        out[j0] = acc0                       acc0 = lab_running_sum(acc0, acc0_block, ..)
+                                             for j0 in the block: out[j0] = acc0_block[..]
+
+A loop that carries a value from one turn to the next has no vector lanes.  So what is expensive
+before and after the accumulation runs in loops of its own.  Sums have lanes all the same:
+`lab_running_sum` adds a vector to itself, moved by one, two, four places and so on.
+
+Inductor has no counterpart: scans on the CPU are ATen's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.parts import needed_by_scans
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Address,
+    Bound,
+    Call,
+    Held,
+    Least,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+)
+from inductor_lab.codegen.visit import (
+    defined_by,
+    each_loop,
+    has_expensive,
+    read_by,
+    temps_read,
+    walk,
+)
+from inductor_lab.ir.expr import Temp
+from inductor_lab.ir.index import Axis, Index, hint
+
+SCAN_BLOCK = 64
+"""Elements of a block: what goes from one of its loops to the next stays in the first cache."""
+SHORTEST_SUM = 16
+"""Elements of a row from which on its running sum is made in lanes."""
+
+Runs = tuple[Tree, Tree, Tree]
+"""What comes before a scan, the scan, and what comes after it."""
+
+
+def scans(tree: Tree, facts: Facts) -> Tree:
+    """The tree with scans in blocks, where that gives lanes to something."""
+    if facts.plan.simd is Simd.COLUMNS:
+        return tree
+
+    def change(loop: Loop) -> Tree | None:
+        if loop.kind is not LoopKind.SCAN:
+            return None
+        before, scan, after = runs_of(loop)
+        return _Blocks(loop, before, scan, after).tree() if before or after else (loop,)
+
+    return each_loop(tree, change)
+
+
+@dataclass
+class _Blocks:
+    loop: Loop
+    before: Tree
+    scan: Tree
+    after: Tree
+
+    def tree(self) -> Tree:
+        """Arrays for what goes from one loop of a block to the next, and the blocks."""
+        loop, size = self.loop, self.loop.axis.size
+        summed = is_sum(self.scan)
+        running = {s.name: s for s in self.scan if isinstance(s, Accumulate)}
+        crossing = _crossing(self.before, self.scan, self.after, summed)
+        known = {temp.name for temp in crossing}
+        if summed:
+            extra = [s for name, s in running.items() if name not in known]
+            crossing += [Temp(s.name, s.value.dtype) for s in extra]
+        first = Axis(f"{loop.axis.name}_block", size)
+        end = Axis(f"{loop.axis.name}_end", size)
+        place = Index.of(loop.axis) - Index.of(first)
+        held = [Held(t.name, f"{t.name}_block", (place,)) for t in crossing]
+        body: list[Stmt] = [Bound(end, Least(Index.of(first) + SCAN_BLOCK, loop.stop))]
+        body += [h for h in held if h.name not in running]
+        within = replace(loop, begin=Index.of(first), end=Index.of(end), kind=LoopKind.SERIAL)
+        if summed:
+            body += self._summed(running, within, place)
+        else:
+            so_far = [
+                Store(f"{t.name}_block", place, t, running[t.name].origins)
+                for t in crossing
+                if t.name in running
+            ]
+            body += _block(within, self.before)
+            body += _block(replace(within, kind=LoopKind.SCAN), (*self.scan, *so_far))
+        body += [h for h in held if h.name in running]
+        body += _block(within, self.after)
+        return (
+            *(Local(f"{t.name}_block", t.dtype, (SCAN_BLOCK,)) for t in crossing),
+            Loop(first, LoopKind.SCAN, tuple(body), loop.begin, loop.stop, SCAN_BLOCK),
+        )
+
+    def _summed(self, running: dict[str, Accumulate], within: Loop, place: Index) -> list[Stmt]:
+        added = [Store(f"{n}_block", place, s.value, s.origins) for n, s in running.items()]
+        assert within.end is not None
+        count = within.end - within.begin
+        sums = [
+            Call(
+                "lab_running_sum",
+                (Temp(name, stmt.value.dtype), Address(f"{name}_block"), count),
+                name,
+                stmt.origins,
+            )
+            for name, stmt in running.items()
+        ]
+        return [*_block(within, (*self.before, *added)), *sums]
+
+
+def _block(loop: Loop, stmts: Tree) -> Tree:
+    """One loop over a block."""
+    return (replace(loop, body=stmts),) if stmts else ()
+
+
+def runs_of(loop: Loop) -> Runs:
+    """What is cheap is with a scan that goes step by step, so that often there is nothing else."""
+    body = loop.body
+    needed = needed_by_scans(body)
+    depends = {stmt.name for stmt in needed if isinstance(stmt, Accumulate)}
+    before: list[Stmt] = []
+    for stmt in needed:
+        if isinstance(stmt, Accumulate) or read_by((stmt,)) & depends:
+            defined = defined_by(stmt)
+            depends |= {defined.name} if defined is not None else set()
+        else:
+            before.append(stmt)
+    scan = [stmt for stmt in body if stmt in needed and stmt not in before]
+    after = [stmt for stmt in body if stmt not in needed]
+    if is_sum(scan) and hint(loop.axis.size, SHORTEST_SUM) >= SHORTEST_SUM:
+        return tuple(before), tuple(scan), tuple(after)
+    if not has_expensive(tuple(before)):
+        before, scan = [], [stmt for stmt in body if stmt in needed]
+    if not has_expensive(tuple(after)):
+        after, scan = [], [stmt for stmt in body if stmt not in before]
+    return tuple(before), tuple(scan), tuple(after)
+
+
+def is_sum(scan: Sequence[Stmt]) -> bool:
+    """Are there only sums, each of what is known beforehand, in numbers that have lanes?"""
+    names = {stmt.name for stmt in scan if isinstance(stmt, Accumulate)}
+    return all(
+        isinstance(stmt, Accumulate)
+        and stmt.kind == "sum"
+        and stmt.value.dtype in (torch.float32, torch.float64, torch.int64)
+        and not read_by((stmt,)) & names
+        for stmt in scan
+    )
+
+
+def _crossing(before: Tree, scan: Tree, after: Tree, summed: bool) -> list[Temp]:
+    """Temps that one loop defines, or accumulates, and a later one reads; sums are in the loop
+    before them."""
+    runs = ((*before, *scan), (), after) if summed else (before, scan, after)
+    known: dict[str, Temp] = {}
+    crossing: dict[Temp, None] = {}
+    for run in runs:
+        reads = [t for s in walk(run) for t in temps_read(s) if t.name in known]
+        crossing.update(dict.fromkeys(reads))
+        for stmt in run:
+            defined = defined_by(stmt)
+            if defined is not None:
+                known[defined.name] = defined
+            elif isinstance(stmt, Accumulate):
+                known[stmt.name] = Temp(stmt.name, stmt.value.dtype)
+    return list(crossing)

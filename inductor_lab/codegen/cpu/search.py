@@ -1,0 +1,103 @@
+"""Rows whose largest or smallest element is looked for: first which, then where.
+
+    for j0 in 0 .. 1024:                 for j0 in 0 .. 1024: best_acc0 = max(best_acc0, x[j0])
+        acc0 = argmax(x[j0], j0)  →      first_acc0 = the largest number
+                                         for j0 in 0 .. 1024:
+                                             here = j0 if x[j0] == best_acc0 else that number
+                                             first_acc0 = min(first_acc0, here)
+                                         acc0 = first_acc0
+
+A loop that keeps a value and its place has no vector lanes.  The value alone has, and so has the
+least of the places where it is; the second loop reads what the first one brought into the cache.
+Inductor keeps a place for each lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from inductor_lab.codegen.cpu.checks import is_checked
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Assign,
+    Init,
+    Let,
+    Loop,
+    LoopKind,
+    Stmt,
+    Tree,
+    best_of,
+)
+from inductor_lab.codegen.visit import has_expensive, is_innermost, kept, with_body
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp
+from inductor_lab.ir.index import Index
+
+EXTREMES = {"argmax": "max", "argmin": "min"}
+"""The reduction that gives the element at the first such place."""
+
+
+def search(tree: Tree, facts: Facts) -> Tree:
+    """The tree with first places of extremes looked for in a loop of their own."""
+    if facts.plan.simd is Simd.COLUMNS or is_checked(tree):
+        return tree
+
+    def inside(body: Tree) -> Tree:
+        new: list[Stmt] = []
+        for stmt in body:
+            if not isinstance(stmt, Loop):
+                new.append(stmt)
+            elif stmt.kind is not LoopKind.REDUCE:
+                new.append(with_body(stmt, inside(stmt.body)))
+            else:
+                new += _searched(stmt) if _is_searched(stmt) else (stmt,)
+        return kept(tuple(new), body)
+
+    return inside(tree)
+
+
+def _is_searched(loop: Loop) -> bool:
+    """May the loop run twice, and does nothing come from an earlier one?"""
+    fed = [s for s in loop.body if isinstance(s, Accumulate)]
+    sought = any(acc.kind in EXTREMES for acc in fed)
+    once = {acc.kind for acc in fed} <= {"max", "min", *EXTREMES}
+    plain = all(isinstance(stmt, Let | Accumulate) for stmt in loop.body)
+    wide = all(acc.value.dtype.itemsize >= 4 for acc in fed)
+    again = is_innermost(loop) and not has_expensive(loop.body)
+    return sought and once and plain and wide and again
+
+
+def _searched(loop: Loop) -> Tree:
+    sought = [s for s in loop.body if isinstance(s, Accumulate) and s.kind in EXTREMES]
+    which = tuple(
+        replace(s, name=best_of(s.name), kind=EXTREMES[s.kind], position=None) if s in sought else s
+        for s in loop.body
+    )
+    lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let))
+    places = [new for acc in sought for new in _first_place(loop, acc, lets)]
+    return (replace(loop, body=which), *places)
+
+
+def _first_place(loop: Loop, acc: Accumulate, lets: Tree) -> Tree:
+    """If the best is a NaN, the first NaN; if it is not, there is none."""
+    assert acc.position is not None, "a search is for a position"
+    value, size = acc.value, loop.axis.size
+    short = acc.position == Index.of(loop.axis) and isinstance(size, int) and size < 2**31
+    word = torch.int32 if short else torch.int64
+    first, here = Temp(f"first_{acc.name}", word), Temp(f"here_{acc.name}", word)
+    found: Expr = Op("eq", (value, Temp(best_of(acc.name), value.dtype)), torch.bool)
+    if value.dtype.is_floating_point:
+        nan = Op("ne", (value, value), torch.bool)
+        found = Op("logical_or", (found, nan), torch.bool)
+    nowhere = Const(torch.iinfo(word).max, word)
+    place = Op("where", (found, IndexValue(acc.position, word), nowhere), word)
+    least = Accumulate(first.name, "least", here, None, acc.origins)
+    body = (*lets, Let(here, place, acc.origins), least)
+    return (
+        Init(first.name, "least", word, acc.origins),
+        replace(loop, body=body),
+        Assign(acc.name, first, acc.origins),
+    )

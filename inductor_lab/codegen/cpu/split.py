@@ -1,0 +1,334 @@
+"""Loops without masks and divisions: an innermost loop is cut where a comparison of its position
+changes, and unrolled by what its position is divided by.
+
+    for i1 in 0 .. 1024:                         for i1 in 0 .. 512:
+        t = 0                                        out[i1] = a[i1]
+        if i1 < 512:  t = a[i1]            →     for i1 in 0 .. 512:
+        if i1 >= 512: t = b[i1 - 512]                out[i1 + 512] = b[i1]
+        out[i1] = t
+
+    for i1 in 0 .. 512:                          for i1 in 0 .. 256:
+        out[i1] = a[i1 // 2]               →         out[2*i1] = a[i1]
+                                                     out[2*i1 + 1] = a[i1]
+
+So `cat` along the last dimension, `pad`, slices that are written to and windows with padding run at
+the speed of copies, and vector lanes find what they load side by side.  Masks of outer axes stay:
+they are the same for a whole inner loop.
+
+Inductor has no counterpart: it leaves the masks to the C++ compiler.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import replace
+from math import gcd, lcm
+
+import torch
+
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, Tree, When
+from inductor_lab.codegen.visit import loads_in, needed, temps_read, walk
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp, map_expr
+from inductor_lab.ir.index import Atom, Axis, Index, Quotient, Remainder
+from inductor_lab.ir.ops import neutral
+
+MOST_PIECES = 6
+"""Beyond this the text grows more than the time shrinks."""
+
+SHORTEST_LOOP = 16
+"""Turns below which a mask costs next to nothing."""
+
+MOST_STEPS = 4
+"""Copies of a body in one turn: more of them lie too far apart for one vector."""
+
+COMPARISONS = {
+    "lt": operator.lt,
+    "ge": operator.ge,
+    "le": operator.le,
+    "gt": operator.gt,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+
+
+def split(tree: Tree, facts: Facts) -> Tree:
+    """The tree with its innermost loops cut and unrolled; where tiles are made, as it is."""
+    if facts.plan.simd is not Simd.POINTS or facts.tiled:
+        return tree
+    new = split_loops(tree, facts.plan.threads)
+    return tree if new == tree else new
+
+
+def split_loops(body: Tree, threads: int = 0) -> Tree:
+    """The tree with every VECTOR loop cut at the constant bounds of its masks.
+
+    The loop around it is cut too where masks would keep a compiler from vectorizing; not one of the
+    outermost `threads` loops, which run as one.
+    """
+    new: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
+            for loop in _pieces(stmt, _step(stmt)):
+                new.extend(_hoisted(loop))
+        elif isinstance(stmt, Loop):
+            cut = threads <= 0 and _needs_no_masks(stmt)
+            for loop in _pieces(stmt, 1) if cut else [stmt]:
+                new.append(replace(loop, body=split_loops(loop.body, threads - 1)))
+        else:
+            new.append(stmt)
+    return tuple(new)
+
+
+def _needs_no_masks(loop: Loop) -> bool:
+    """Does the innermost loop have masks that compilers do not vectorize: around several values, or
+    around a load that skips elements?"""
+    innermost = next((s for s in loop.body if isinstance(s, Loop)), None)
+    if innermost is None or innermost.kind is not LoopKind.VECTOR:
+        return False
+    for when in (s for s in walk(innermost.body) if isinstance(s, When)):
+        loads = loads_in(when.body)
+        gaps = any(load.index[0].coefficient(innermost.axis) not in (0, 1) for load in loads)
+        if gaps or len(when.body) > 1:
+            return True
+    return False
+
+
+def _pieces(loop: Loop, step: int) -> list[Loop]:
+    size = loop.axis.size
+    if not isinstance(size, int) or size < SHORTEST_LOOP:
+        return [loop]
+    cuts = sorted({cut for cut in _changes(loop) if 0 < cut < size})
+    if len(cuts) >= MOST_PIECES or (not cuts and step == 1):
+        return [loop]
+    pieces = []
+    for begin, end in zip([0, *cuts], [*cuts, size], strict=True):
+        whole = end - (end - begin) % step
+        if begin < whole:
+            pieces.append(_piece(loop, begin, whole, step))
+        if whole < end:
+            pieces.append(_piece(loop, whole, end, 1))
+    return pieces
+
+
+def _changes(loop: Loop) -> set[int]:
+    """Positions where a comparison has another value than one before."""
+    found: set[int] = set()
+    places: dict[str, Expr] = {}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Let) and isinstance(stmt.value, IndexValue):
+            places[stmt.temp.name] = stmt.value
+        if isinstance(stmt, Let) and isinstance(stmt.value, Op):
+            known = _compared(stmt.value, loop.axis, places)
+            if known:
+                found |= _turns(stmt.value.name, *known, loop.axis)
+    return found
+
+
+def _compared(op: Op, axis: Axis, places: Mapping[str, Expr]) -> tuple[Index, int] | None:
+    """The two sides, if the operation compares what rises with `axis` alone to a constant.
+
+    `places` are the temps that stand for a position.
+    """
+    match [places.get(a.name, a) if isinstance(a, Temp) else a for a in op.args]:
+        case [IndexValue(index), Const(int() as value)] if op.name in COMPARISONS:
+            if index.terms and _rises(index, axis) and isinstance(index.constant, int):
+                return index, value
+    return None
+
+
+def _rises(index: Index, axis: Axis) -> bool:
+    """Does it depend on nothing but `axis`, and never fall?"""
+    for atom, factor in index.terms:
+        alone = atom == axis or (
+            isinstance(atom, Quotient)
+            and isinstance(atom.divisor, int)
+            and isinstance(atom.dividend.constant, int)
+            and _rises(atom.dividend, axis)
+        )
+        if not (alone and isinstance(factor, int) and factor > 0):
+            return False
+    return True
+
+
+def _turns(name: str, index: Index, value: int, axis: Axis) -> set[int]:
+    """Where `index <name> value` changes."""
+    positions = range(int(axis.size))
+    reached = bisect_left(positions, value, key=lambda p: _at(index, axis, p))
+    passed = bisect_right(positions, value, key=lambda p: _at(index, axis, p))
+    return {"lt": {reached}, "ge": {reached}, "le": {passed}, "gt": {passed}}.get(
+        name, {reached, passed}
+    )
+
+
+def _at(index: Index, axis: Axis, position: int) -> int:
+    """The value of an index that depends on `axis` alone."""
+    value = index.substitute({axis: Index.constant_of(position)}).constant
+    assert isinstance(value, int), "it depends on a symbol"
+    return value
+
+
+def _step(loop: Loop) -> int:
+    """By how many turns at a time every division of the position comes out even; 1 if by none."""
+    size = loop.axis.size
+    step = lcm(*{_period(atom, loop.axis) for atom in _divisions(loop.body)} - {0})
+    fits = isinstance(size, int) and step * SHORTEST_LOOP <= size
+    return step if step <= MOST_STEPS and fits else 1
+
+
+def _period(atom: Quotient | Remainder, axis: Axis) -> int:
+    """After how many turns a quotient is one larger by a whole number; 0 if it stays as it is."""
+    factor = atom.dividend.coefficient(axis)
+    if not isinstance(factor, int) or not isinstance(atom.divisor, int):
+        return MOST_STEPS + 1
+    return atom.divisor // gcd(atom.divisor, factor) if factor else 0
+
+
+def _divisions(body: Tree) -> list[Quotient | Remainder]:
+    """Quotients and remainders in the places that a loop reads and writes."""
+    indices = [stmt.index for stmt in walk(body) if isinstance(stmt, Store)]
+    indices.extend(index for load in loads_in(body) for index in load.index)
+    atoms: list[Atom] = [atom for index in indices for atom, _ in index.terms]
+    return [atom for atom in atoms if isinstance(atom, Quotient | Remainder)]
+
+
+def _piece(loop: Loop, begin: int, end: int, step: int) -> Loop:
+    """The loop from `begin` to `end`, counted from 0, with what is constant there put in.
+
+    One turn does `step` of the old ones, and makes what they share once.
+    """
+    axis = Axis(loop.axis.name, (end - begin) // step)
+    made: dict[Expr, Temp] = {}
+    body: list[Stmt] = []
+    for turn in range(begin, begin + step):
+        shift = {loop.axis: Index.of(axis) * step + turn}
+        body += _Piece(loop.axis, turn, shift, made).body(loop.body)
+    return Loop(axis, loop.kind, needed(tuple(body)))
+
+
+def _hoisted(loop: Loop) -> Tree:
+    """What is the same in all turns, and then the loop; a value that lost its mask may be that."""
+    if loop.axis.size == 1:
+        return loop.body
+    inside: set[str] = set()
+    kept: list[Stmt] = []
+    before: list[Stmt] = []
+    for stmt in loop.body:
+        same = isinstance(stmt, Let) and loop.axis not in stmt.value.axes()
+        if same and not inside & {temp.name for temp in temps_read(stmt)}:
+            before.append(stmt)
+            continue
+        inside |= {s.temp.name if isinstance(s, Let) else s.result.name
+                   for s in walk((stmt,)) if isinstance(s, Let | When)}  # fmt: skip
+        kept.append(stmt)
+    return (*before, replace(loop, body=tuple(kept)))
+
+
+class _Piece:
+    """Rewrites statements for one piece; `values` are temps that are constants or other temps.
+
+    `made` are the temps of the turns before, by their values.
+    """
+
+    def __init__(
+        self, axis: Axis, begin: int, shift: dict[Axis, Index], made: dict[Expr, Temp]
+    ) -> None:
+        self.axis, self.begin, self.shift, self.made = axis, begin, shift, made
+        self.values: dict[str, Expr] = {}
+        self.places: dict[str, Expr] = {}
+        self.masked = False
+
+    def body(self, stmts: Tree) -> Tree:
+        new: list[Stmt] = []
+        for stmt in stmts:
+            new.extend(self.stmt(stmt))
+        return tuple(new)
+
+    def stmt(self, stmt: Stmt) -> Tree:
+        match stmt:
+            case Let(temp, IndexValue() as value):
+                self.places[temp.name] = value
+                new = self.renamed(temp)
+                return (replace(stmt, temp=new, value=self.expr(value)),)
+            case Let(temp, value):
+                known = self.expr(value)
+                known = self.made.get(known, known)
+                if isinstance(known, Const | Temp):
+                    self.values[temp.name] = known
+                    return ()
+                new = self.renamed(temp)
+                if not self.masked:
+                    self.made[known] = new
+                return (replace(stmt, temp=new, value=known),)
+            case Loop(body=inside):
+                return (replace(stmt, body=self.body(inside)),)
+            case Store(_, index, value):
+                return (replace(stmt, index=self.index(index), value=self.expr(value)),)
+            case When(mask=mask):
+                return self.when(stmt, self.expr(mask))
+            case _:
+                raise AssertionError(f"not in a vector loop: {type(stmt).__name__}")
+
+    def when(self, stmt: When, mask: Expr) -> Tree:
+        if mask == Const(False, torch.bool):
+            self.values[stmt.result.name] = self.expr(stmt.other)
+            return ()
+        known = mask == Const(True, torch.bool)
+        before, self.masked = self.masked, self.masked or not known
+        body = self.body(stmt.body)
+        value = self.expr(stmt.value)
+        self.masked = before
+        if known:
+            self.values[stmt.result.name] = value
+            return body
+        other, result = self.expr(stmt.other), self.renamed(stmt.result)
+        return (When(mask, body, result, value, other, stmt.origins),)
+
+    def renamed(self, temp: Temp) -> Temp:
+        """Each piece has temps of its own, so that uses can be counted by name."""
+        new = Temp(f"{temp.name} from {self.begin}", temp.dtype)
+        self.values[temp.name] = new
+        return new
+
+    def expr(self, value: Expr) -> Expr:
+        if isinstance(value, Temp):
+            return self.values.get(value.name, value)
+        if isinstance(value, Op) and (known := _compared(value, self.axis, self.places)):
+            here = _at(known[0], self.axis, self.begin)
+            return Const(COMPARISONS[value.name](here, known[1]), torch.bool)
+        return _folded(map_expr(value, self.expr, self.index))
+
+    def index(self, index: Index) -> Index:
+        return index.substitute(self.shift, None if index.is_affine else self.expr)
+
+
+def _folded(value: Expr) -> Expr:
+    """Logic and choices with a constant in them."""
+    match value:
+        case Op("maximum" | "minimum", (first, second)):
+            least = Const(neutral(value.name, value.dtype), value.dtype)
+            return second if first == least else first if second == least else value
+        case Op("logical_and" | "bitwise_and", args) if value.dtype is torch.bool:
+            return _without(args, True, value)
+        case Op("logical_or" | "bitwise_or", args) if value.dtype is torch.bool:
+            return _without(args, False, value)
+        case Op("logical_not", (Const(known),)):
+            return Const(not known, torch.bool)
+        case Op("isnan", (Const(known),)):
+            return Const(known != known, torch.bool)
+        case Op("where", (Const(known), chosen, other)):
+            return chosen if known else other
+    return value
+
+
+def _without(args: tuple[Expr, ...], neutral: bool, value: Expr) -> Expr:
+    """An `and` without its True, an `or` without its False; decided by the opposite."""
+    if Const(not neutral, torch.bool) in args:
+        return Const(not neutral, torch.bool)
+    rest = [a for a in args if a != Const(neutral, torch.bool)]
+    if not rest:
+        return Const(neutral, torch.bool)
+    return value if len(rest) == len(args) else rest[0]

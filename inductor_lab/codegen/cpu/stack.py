@@ -1,0 +1,18 @@
+"""How much of a thread's stack the local arrays of a kernel may take, all of them together.
+
+The threads of OpenMP have stacks of 1 MiB on some systems, and as small ones as OMP_STACKSIZE says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from inductor_lab.codegen.tree import Local
+
+STACK_BYTES = 512 * 1024
+
+
+def fit(arrays: Iterable[Local]) -> bool:
+    """Do local arrays lie on a thread's stack together?"""
+    return sum(array.dtype.itemsize * prod(array.shape) for array in arrays) <= STACK_BYTES

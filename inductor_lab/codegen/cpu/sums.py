@@ -1,0 +1,88 @@
+"""A long sum of floats is a sum of blocks, so that it stays as exact as eager's.
+
+    for j0 in 0 .. 10**6:                for j0_block in 0 .. 10**6 by 4096:
+        acc0 += x[j0]             →          j0_end = min(j0_block + 4096, 10**6)
+                                             block_acc0 = 0
+                                             for j0 in j0_block .. j0_end: block_acc0 += x[j0]
+                                             acc0 += block_acc0
+
+The error of a sum grows with the number of additions that one element goes through.
+
+Inductor: `cascade_sum` and Welford's method in its C++ headers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from inductor_lab.codegen.cpu.access import LINE
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.lanes import sums_floats, wide_sums
+from inductor_lab.codegen.cpu.plan import BLOCK, COLUMN_BLOCK, Simd
+from inductor_lab.codegen.tree import Accumulate, Bound, Init, Least, Loop, LoopKind, Stmt, Tree
+from inductor_lab.codegen.visit import fed_by, is_innermost, kept, renamed, with_body
+from inductor_lab.ir.expr import Temp
+from inductor_lab.ir.index import Axis, Index
+
+
+def sums(tree: Tree, facts: Facts) -> Tree:
+    """The tree with long sums of floats in blocks."""
+    change = _in_columns if facts.plan.simd is Simd.COLUMNS else _in_rows
+
+    def inside(body: Tree, nested: bool) -> Tree:
+        """`nested`: in another loop that accumulates."""
+        new: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Loop) and stmt.kind is LoopKind.REDUCE:
+                loop = with_body(stmt, inside(stmt.body, True))
+                new += change(loop, nested)
+            elif isinstance(stmt, Loop):
+                new.append(with_body(stmt, inside(stmt.body, nested)))
+            else:
+                new.append(stmt)
+        return kept(tuple(new), body)
+
+    return inside(tree, False)
+
+
+def _in_rows(loop: Loop, nested: bool) -> Tree:
+    """Each lane adds its own elements, so a block may be long; a loop that others go around adds
+    less than they do together."""
+    added, size = _sums_in(loop), loop.axis.size
+    block = BLOCK * max(1, wide_sums(loop) // LINE)
+    short = isinstance(size, int) and size <= 2 * block
+    if not is_innermost(loop) or not added or (short and not nested):
+        return (loop,)
+    return _apart(added, loop) if short else (_in_blocks(added, loop, block),)
+
+
+def _in_columns(loop: Loop, nested: bool) -> Tree:
+    added, size = _sums_in(loop), loop.axis.size
+    short = isinstance(size, int) and size <= 2 * COLUMN_BLOCK
+    return (loop,) if not added or short else (_in_blocks(added, loop, COLUMN_BLOCK),)
+
+
+def _sums_in(loop: Loop) -> list[Accumulate]:
+    return [acc for acc in fed_by(loop) if sums_floats(acc)]
+
+
+def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Loop:
+    size, name = loop.axis.size, loop.axis.name
+    first, end = Axis(f"{name}_block", size), Axis(f"{name}_end", size)
+    stop = Bound(end, Least(Index.of(first) + block, loop.stop))
+    within = replace(loop, begin=Index.of(first), end=Index.of(end))
+    body = (stop, *_apart(added, within))
+    return Loop(first, LoopKind.REDUCE, body, loop.begin, loop.stop, block)
+
+
+def _apart(added: list[Accumulate], loop: Loop) -> Tree:
+    """One stretch of a sum in an accumulator of its own, which is then added to the whole."""
+    names = {acc.name: f"block_{acc.name}" for acc in added}
+    return (
+        *(Init(names[a.name], a.kind, a.value.dtype, a.origins) for a in added),
+        with_body(loop, renamed(loop.body, names)),
+        *(
+            Accumulate(a.name, a.kind, Temp(names[a.name], a.value.dtype), None, a.origins)
+            for a in added
+        ),
+    )

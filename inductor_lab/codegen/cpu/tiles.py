@@ -1,0 +1,165 @@
+"""Transposed reads go a tile at a time, so that a cache line is used while it is there.
+
+    for i0 in 0 .. 900:                  for i0_tile in 0 .. 900 by 64:
+        for i1 in 0 .. 900:                  for i1_tile in 0 .. 900 by 128:
+            out[900*i0 + i1] =    →              for i0 in the tile:
+                x[i0 + 900*i1]                       for i1 in the tile: out[..] = x[i0 + 900*i1]
+
+A large matrix is transposed into a local array first, in the direction in which memory goes on:
+
+    lab_turn(tile0, 144, x + i0_tile + 900 * i1_tile, 900, ..)
+    for i0 in the tile:
+        for i1 in the tile: out[..] = tile0[144 * (i0 - i0_tile) + i1 - i1_tile]
+
+Inductor: `CppTile2DKernel`, tiles of one vector by one vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeGuard
+
+import torch
+
+from inductor_lab.codegen.cpu.access import LINE
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import TILE, Simd, tiled_axes
+from inductor_lab.codegen.cpu.stack import fit
+from inductor_lab.codegen.tree import (
+    Address,
+    Bound,
+    Call,
+    Least,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Tree,
+)
+from inductor_lab.codegen.visit import each_loop, kept, point_loops, with_body
+from inductor_lab.ir.expr import Expr, Load, Temp
+from inductor_lab.ir.index import Axis, Index, hint, is_int
+
+SMALLEST_TRANSPOSED = 1 << 16
+"""Elements of a transposed matrix that do not stay in the first cache anyway."""
+
+
+def tiles(tree: Tree, facts: Facts) -> Tree:
+    """The tree with the two loops of a transposed read cut in tiles.
+
+    A loop may come in pieces, and each has tiles of its own.
+    """
+    if facts.plan.simd is not Simd.POINTS:
+        return tree
+
+    def change(loop: Loop) -> Tree | None:
+        tiled = tiled_axes(point_loops((loop,))) if loop.kind is LoopKind.PARALLEL else ()
+        return (_tiled(loop, tiled),) if loop.axis in tiled[:1] else None
+
+    return each_loop(tree, change)
+
+
+def _tiled(loop: Loop, tiled: tuple[Axis, ...]) -> Loop:
+    """The loops from the outer one of the two on; those between them stay as they are."""
+    if loop.axis not in tiled:
+        (inside,) = (stmt for stmt in loop.body if isinstance(stmt, Loop))
+        return replace(loop, body=(_tiled(inside, tiled),))
+    first = start_of(loop.axis)
+    if loop.kind is LoopKind.VECTOR:
+        body = _tile(loop, tiled)
+    else:
+        body = tuple(_tiled(s, tiled) if isinstance(s, Loop) else s for s in loop.body)
+    width = TILE[tiled.index(loop.axis)]
+    return replace(loop, axis=first, kind=LoopKind.PARALLEL, body=body, step=width)
+
+
+def _tile(loop: Loop, tiled: tuple[Axis, ...]) -> Tree:
+    """The two loops inside a tile."""
+    new: list[Stmt] = []
+    begin, end = {}, {}
+    for axis, width in zip(tiled, TILE, strict=True):
+        begin[axis], end[axis] = Index.of(start_of(axis)), Index.of(end_of(axis))
+        stop = Least(begin[axis] + width, Index.constant_of(axis.size))
+        new.append(Bound(end_of(axis), stop))
+    outer, inner = tiled
+    lanes = replace(loop, begin=begin[inner], end=end[inner])
+    rows = Loop(outer, LoopKind.PARALLEL, (lanes,), begin[outer], end[outer])
+    return (*new, rows)
+
+
+def start_of(axis: Axis) -> Axis:
+    """Where the tile starts along an axis."""
+    return Axis(f"{axis.name}_tile", axis.size)
+
+
+def end_of(axis: Axis) -> Axis:
+    return Axis(f"{axis.name}_end", axis.size)
+
+
+# ---- local arrays ------------------------------------------------------------------------------
+
+
+def transpose(tree: Tree, facts: Facts) -> Tree:
+    """The tree with local arrays for transposed reads of large matrices."""
+    count = 0
+
+    def inside(body: Tree) -> Tree:
+        nonlocal count
+        new: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Loop) and is_rows_of_tile(stmt):
+                before, loop = _transposed(stmt, count)
+                count += len(before) // 2
+                new += [*before, loop]
+            elif isinstance(stmt, Loop):
+                new.append(with_body(stmt, inside(stmt.body)))
+            else:
+                new.append(stmt)
+        return kept(tuple(new), body)
+
+    return inside(tree)
+
+
+def is_rows_of_tile(loop: Loop) -> bool:
+    """Is it the outer one of the two loops inside a tile?"""
+    return loop.kind is LoopKind.PARALLEL and loop.end is not None and loop.step == 1
+
+
+def _transposed(loop: Loop, count: int) -> tuple[list[Stmt], Loop]:
+    """The arrays with the calls that fill them, and the loop that reads them."""
+    (lanes,) = (stmt for stmt in loop.body if isinstance(stmt, Loop))
+    outer, inner = loop.axis, lanes.axis
+    if hint(outer.size, 1024) * hint(inner.size, 1024) < SMALLEST_TRANSPOSED:
+        return [], loop
+    width = TILE[1] + LINE  # rows start in different sets of the cache
+    tile = {axis: Index.of(start_of(axis)) for axis in (outer, inner)}
+    row, column = (Index.of(axis) - tile[axis] for axis in (outer, inner))
+    before: list[Stmt] = []
+    body: list[Stmt] = []
+    for stmt in lanes.body:
+        if isinstance(stmt, Let) and is_transposed(stmt.value, outer, inner):
+            load, name = stmt.value, f"tile{count + len(before) // 2}"
+            array = Local(name, load.dtype, (width * TILE[0],), stmt.origins)
+            if fit((array, *(s for s in before if isinstance(s, Local)))):
+                before += [array, _filled(name, load, tile, width, stmt)]
+                stmt = replace(stmt, value=Load(name, (row * width + column,), load.dtype))
+        body.append(stmt)
+    return before, replace(loop, body=(replace(lanes, body=tuple(body)),))
+
+
+def _filled(name: str, load: Load, tile: dict[Axis, Index], width: int, stmt: Let) -> Call:
+    outer, inner = tile
+    lengths = (Index.of(end_of(axis)) - tile[axis] for axis in (inner, outer))
+    start = Address(load.buffer, load.index[0].substitute(tile))
+    stride = Index.constant_of(load.index[0].coefficient(inner))
+    args: list[Address | Index | Temp] = [Address(name), Index.constant_of(width), start, stride]
+    return Call("lab_turn", (*args, *lengths), "", stmt.origins)
+
+
+def is_transposed(value: Expr, outer: Axis, inner: Axis) -> TypeGuard[Load]:
+    """Is it a load that goes on along `outer` and leaps along `inner`?"""
+    if not isinstance(value, Load) or value.dtype is torch.bool or not value.index[0].is_affine:
+        return False
+    index = value.index[0]
+    return is_int(index.coefficient(outer), 1) and hint(index.coefficient(inner)) > 1

@@ -1,0 +1,225 @@
+"""Windows that overlap: what a column of them comes to is made once, not once a window.
+
+    for i in 0 .. 55:                                    for j in 0 .. 111:
+        t = max(x[2*i], x[2*i + 1], x[2*i + 2])              row0[j] = max(x[j], x[j + 112])
+        out[i] = max(t, x[2*i + 112],               →    for i in 0 .. 55:
+                     x[2*i + 113], x[2*i + 114])             out[i] = max(row0[2*i], row0[2*i + 1],
+                                                                          row0[2*i + 2])
+
+The first loop reads memory side by side whatever the stride of the windows is, and a window of 3 by
+3 takes four maxima in place of eight.  Only the largest and the least are made so: they are the
+same in any order.
+
+Inductor has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.cpu.rows import LONGEST_ROW
+from inductor_lab.codegen.cpu.split import SHORTEST_LOOP
+from inductor_lab.codegen.cpu.stack import fit
+from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree, When
+from inductor_lab.codegen.visit import at_points, needed, temps_read, walk
+from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
+from inductor_lab.ir.index import Axis, Index
+
+CHOICES = ("maximum", "minimum")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The largest or least of `element` at `starts` by 0 .. `width` more, and of the `others`.
+
+    `element` has one load, whose index is what all of them have in common; in the next turn of the
+    loop it is `step` further on.  `root` makes the result, `inner` are results on the way to it.
+    """
+
+    root: Let
+    op: Op
+    element: Expr
+    step: int
+    starts: tuple[int, ...]
+    width: int
+    others: tuple[Expr, ...]
+    inner: frozenset[str]
+
+    def row(self, number: int, loop: Loop) -> Local:
+        assert isinstance(loop.axis.size, int)
+        length = self.step * (loop.axis.size - 1) + self.width
+        return Local(f"row{number}", self.op.dtype, (length,))
+
+
+def windows(tree: Tree, facts: Facts) -> Tree:
+    """The tree with a row of columns before every VECTOR loop of overlapping windows.
+
+    Not before one of the outermost loops that run as one among threads.  Rows of one name are one
+    array, as long as the longest of them.
+    """
+    if facts.plan.simd is not Simd.POINTS or facts.tiled:
+        return tree
+    rows: dict[str, Local] = {}
+
+    def inside(stmts: Tree, level: int) -> Tree:
+        new: list[Stmt] = []
+        for stmt in stmts:
+            if not isinstance(stmt, Loop):
+                new.append(stmt)
+            elif stmt.kind is LoopKind.PARALLEL:
+                new.append(replace(stmt, body=inside(stmt.body, level + 1)))
+            elif stmt.kind is LoopKind.VECTOR and 0 < level >= facts.plan.threads:
+                new += _shared(stmt, rows)
+            else:
+                new.append(stmt)
+        return tuple(new)
+
+    new = inside(tree, 0)
+    return at_points(new, lambda body: (*rows.values(), *body)) if rows else tree
+
+
+def _shared(loop: Loop, rows: dict[str, Local]) -> Iterator[Stmt]:
+    """The loops that fill rows, and the loop that reads them."""
+    body: list[Stmt] = list(loop.body)
+    for number, window in enumerate(_windows(loop)):
+        row = window.row(number, loop)
+        known = rows.get(row.name, row)
+        longest = max(row, known, key=lambda r: r.shape)
+        if known.dtype == row.dtype and fit({**rows, row.name: longest}.values()):
+            rows[row.name] = longest
+            at = body.index(window.root)
+            body[at : at + 1] = _reading(window, row, loop)
+            yield _filling(window, row)
+    yield replace(loop, body=needed(tuple(body)))
+
+
+def _filling(window: Window, row: Local) -> Loop:
+    """The loop over columns."""
+    axis, origins = Axis("j0", row.shape[0]), window.root.origins
+    name = f"{row.name} of {window.root.temp.name}"
+    loads: list[Stmt] = []
+
+    def loaded(value: Expr, start: int) -> Expr:
+        if not isinstance(value, Load):
+            return map_expr(value, lambda inner: loaded(inner, start), lambda index: index)
+        temp = Temp(f"{name}, load {len(loads)}", value.dtype)
+        loads.append(Let(temp, _moved(value, Index.of(axis) + start), origins))
+        return temp
+
+    value = _chosen(window.op, [loaded(window.element, start) for start in window.starts])
+    made = Let(Temp(name, row.dtype), value, origins)
+    store = Store(row.name, Index.of(axis), made.temp, origins)
+    return Loop(axis, LoopKind.VECTOR, (*loads, made, store))
+
+
+def _reading(window: Window, row: Local, loop: Loop) -> Iterator[Let]:
+    """The window's result from `width` elements of its row."""
+    columns: list[Expr] = []
+    for k in range(window.width):
+        temp = Temp(f"{window.root.temp.name} column {k}", row.dtype)
+        place = Index.of(loop.axis) * window.step + k
+        columns.append(temp)
+        yield Let(temp, Load(row.name, (place,), row.dtype), window.root.origins)
+    yield replace(window.root, value=_chosen(window.op, [*window.others, *columns]))
+
+
+def _chosen(op: Op, values: list[Expr]) -> Expr:
+    return reduce(lambda a, b: replace(op, args=(a, b)), values)
+
+
+def _moved(value: Expr, offset: Index) -> Expr:
+    """The value with its loads so much further on."""
+    if isinstance(value, Load):
+        return replace(value, index=(value.index[0] + offset,))
+    return map_expr(value, lambda inner: _moved(inner, offset), lambda index: index)
+
+
+# ---- what is found ----------------------------------------------------------------------------
+
+
+def _windows(loop: Loop) -> Iterator[Window]:
+    """The windows of a loop, the last first; `own` are the temps that change from turn to turn."""
+    size = loop.axis.size
+    if not isinstance(size, int) or size < SHORTEST_LOOP:
+        return
+    uses = Counter(temp.name for stmt in walk(loop.body) for temp in temps_read(stmt))
+    lets = {s.temp.name: s for s in loop.body if isinstance(s, Let)}
+    own = {*lets, *(s.result.name for s in loop.body if isinstance(s, When))}
+    once = {name: let for name, let in lets.items() if uses[name] == 1}
+    taken: set[str] = set()
+    for let in reversed(list(lets.values())):
+        if isinstance(let.value, Op) and let.value.name in CHOICES and let.temp.name not in taken:
+            window = _window(let, let.value, loop.axis, once, own)
+            if window and window.row(0, loop).shape[0] <= LONGEST_ROW:
+                taken |= window.inner
+                yield window
+
+
+def _window(root: Let, op: Op, axis: Axis, once: Mapping[str, Let], own: Set[str]) -> Window | None:
+    """What `root` chooses from, if that is one window by its rows and columns."""
+    inner: set[str] = set()
+    others: list[Expr] = []
+    found: dict[tuple[Expr, int], set[int]] = {}
+    for leaf in _leaves(op, op.name, once, inner):
+        place = _place(_expanded(leaf, once), axis, own)
+        if place is None:
+            others.append(leaf)
+        else:
+            element, step, constant = place
+            found.setdefault((element, step), set()).add(constant)
+    if len(found) != 1:
+        return None
+    (((element, step), places),) = found.items()
+    grid = _runs(places)
+    if grid is None or len(grid[0]) < 2 or grid[1] <= step:
+        return None
+    return Window(root, op, element, step, *grid, tuple(others), frozenset(inner))
+
+
+def _leaves(value: Expr, name: str, once: Mapping[str, Let], inner: set[str]) -> Iterator[Expr]:
+    """What a chain of one choice chooses from; temps inside the chain are put into `inner`."""
+    if isinstance(value, Op) and value.name == name:
+        for arg in value.args:
+            yield from _leaves(arg, name, once, inner)
+        return
+    made = once.get(value.name) if isinstance(value, Temp) else None
+    if made is not None and isinstance(made.value, Op) and made.value.name == name:
+        inner.add(made.temp.name)
+        yield from _leaves(made.value, name, once, inner)
+    else:
+        yield value
+
+
+def _expanded(value: Expr, once: Mapping[str, Let]) -> Expr:
+    """The value with what only it reads put in."""
+    if isinstance(value, Temp) and value.name in once:
+        return _expanded(once[value.name].value, once)
+    return map_expr(value, lambda inner: _expanded(inner, once), lambda index: index)
+
+
+def _place(value: Expr, axis: Axis, own: Set[str]) -> tuple[Expr, int, int] | None:
+    """The value without its own place along the loop, by how much that changes from one turn to the
+    next, and what it is in the first; None unless one load depends on the loop and nothing else."""
+    nodes = list(value.walk())
+    loads = [node for node in nodes if isinstance(node, Load)]
+    inside = any(isinstance(node, Temp) and node.name in own for node in nodes)
+    if inside or len(loads) != 1 or any(n.indices() for n in nodes if n is not loads[0]):
+        return None
+    index = loads[0].index[0]
+    step, constant = index.coefficient(axis), index.constant
+    if not (index.is_affine and isinstance(step, int) and step > 0 and isinstance(constant, int)):
+        return None
+    return _moved(value, Index.of(axis) * -step - constant), step, constant
+
+
+def _runs(places: set[int]) -> tuple[tuple[int, ...], int] | None:
+    """Where runs of neighbours start, and how long all of them are; None if that differs."""
+    starts = tuple(sorted(place for place in places if place - 1 not in places))
+    width = len(places) // len(starts)
+    grid = {start + k for start in starts for k in range(width)}
+    return (starts, width) if grid == places else None

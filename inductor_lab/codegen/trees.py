@@ -1,0 +1,43 @@
+"""The loop trees of a kernel as a station: as it was built, after each pass that changed it, and,
+last, as it is printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from inductor_lab.codegen.text import tree_text
+from inductor_lab.codegen.tree import Tree
+from inductor_lab.display import Shown
+
+
+@dataclass(frozen=True, eq=False)
+class TreeStep(Shown):
+    """A tree, and the pass that made it."""
+
+    name: str
+    tree: Tree
+
+    def __repr__(self) -> str:
+        return f"TreeStep({self.name}: {len(str(self).splitlines())} lines)"
+
+    def __str__(self) -> str:
+        return tree_text(self.tree)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTrees(Shown):
+    """The way of one kernel (of a combo one part) from the simple tree to the last one."""
+
+    kernel: str
+    steps: tuple[TreeStep, ...]
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The passes that changed it, in order."""
+        return tuple(step.name for step in self.steps[1:])
+
+    def __repr__(self) -> str:
+        return f"KernelTrees({self.kernel}: {len(self.passes)} passes)"
+
+    def __str__(self) -> str:
+        return "\n".join(f"# {step.name}\n{step}" for step in self.steps)

@@ -1,0 +1,254 @@
+"""What a loop tree holds, and trees made from trees: the walks that all passes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Address,
+    Assign,
+    Call,
+    Check,
+    If,
+    Init,
+    Let,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+    When,
+)
+from inductor_lab.ir.expr import Expr, Load, Op, Temp, values_in
+from inductor_lab.ir.index import Index
+from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+
+POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
+
+
+def walk(body: Tree) -> Iterator[Stmt]:
+    """Every statement of a tree, outermost and first ones first."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Loop | When | If):
+            yield from walk(stmt.body)
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The values of this very statement (not of the statements inside it)."""
+    match stmt:
+        case Accumulate(value=value, found=found):
+            return (value,) if found is None else (value, found)
+        case Let(value=value) | Store(value=value):
+            return (value,)
+        case When(mask=mask, value=value, other=other):
+            return (mask, value, other)
+        case Assign(value=value) | Check(value=value) | If(mask=value):
+            return (value,)
+        case Init(start=start):
+            return start
+        case Call(args=args):
+            return tuple(arg for arg in args if isinstance(arg, Temp))
+        case _:
+            return ()
+
+
+def places(stmt: Stmt) -> tuple[Index, ...]:
+    """The indices of this very statement that are not inside its values."""
+    match stmt:
+        case Store(index=index):
+            return (index,)
+        case Accumulate(position=Index() as position):
+            return (position,)
+        case Call(args=args):
+            return tuple(arg.index for arg in args if isinstance(arg, Address))
+        case _:
+            return ()
+
+
+def nodes_in(body: Tree) -> Iterator[Expr]:
+    """Every node of the values in a tree."""
+    return (node for stmt in walk(body) for value in expressions(stmt) for node in value.walk())
+
+
+def loads_in(body: Tree) -> Iterator[Load]:
+    """Every load of a tree."""
+    return (node for node in nodes_in(body) if isinstance(node, Load))
+
+
+def has_expensive(body: Tree) -> bool:
+    """Is there an operation in a tree that takes much longer than an addition?"""
+    ops = (node.name for node in nodes_in(body) if isinstance(node, Op))
+    return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
+
+
+def temps_read(stmt: Stmt) -> Iterator[Temp]:
+    """Temps that this very statement reads, in values and in gathered indices.
+
+    Each use counts, so a value that an expression holds twice comes twice (`walk` would not).
+    """
+    waiting, indices = list(expressions(stmt)), list(places(stmt))
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Temp):
+            yield value
+        waiting += value.children()
+        indices += value.indices()
+    for index in indices:
+        yield from (node for node in values_in(index) if isinstance(node, Temp))
+
+
+def read_by(stmts: Iterable[Stmt]) -> set[str]:
+    """Names of the temps that statements read, those inside them included."""
+    return {temp.name for stmt in walk(tuple(stmts)) for temp in temps_read(stmt)}
+
+
+def defined_by(stmt: Stmt) -> Temp | None:
+    """The temp that this very statement defines."""
+    match stmt:
+        case Let(temp=temp) | When(result=temp):
+            return temp
+        case _:
+            return None
+
+
+def needed(body: Tree) -> Tree:
+    """Without the values that nobody reads any more."""
+    read: set[str] = set()
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        if isinstance(stmt, Let) and stmt.temp.name not in read:
+            continue
+        read |= read_by((stmt,))
+        kept.append(stmt)
+    return tuple(reversed(kept))
+
+
+# ---- loops -------------------------------------------------------------------------------------
+
+
+def is_point(stmt: Stmt) -> bool:
+    """Is it a loop over the group's axes?"""
+    return isinstance(stmt, Loop) and stmt.kind in POINTS
+
+
+def point_loops(tree: Tree) -> list[Loop]:
+    """The loops over the group's axes, outermost first."""
+    found: list[Loop] = []
+    body = tree
+    while True:
+        points = [s for s in body if isinstance(s, Loop) and s.kind in POINTS]
+        if not points:
+            return found
+        found.append(points[0])
+        body = points[0].body
+
+
+def innermost_loops(body: Tree) -> Iterator[Loop]:
+    """Loops that contain no loop."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            below = list(innermost_loops(stmt.body))
+            yield from below or [stmt]
+
+
+def is_innermost(loop: Loop) -> bool:
+    return not any(isinstance(stmt, Loop) for stmt in walk(loop.body))
+
+
+def fed_by(loop: Loop) -> list[Accumulate]:
+    """One statement for each accumulator that a loop feeds."""
+    names = {s.name: s for s in reversed(list(walk(loop.body))) if isinstance(s, Accumulate)}
+    return list(reversed(names.values()))
+
+
+def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
+    """The tree with what is done once a point changed: the bodies of the loops over points that
+    contain none but innermost ones; all of the tree if there are no such loops."""
+    if not any(isinstance(s, Loop) and s.kind is LoopKind.PARALLEL for s in tree):
+        return change(tree)
+    new = (
+        with_body(s, at_points(s.body, change))
+        if isinstance(s, Loop) and s.kind is LoopKind.PARALLEL
+        else s
+        for s in tree
+    )
+    return kept(tuple(new), tree)
+
+
+def with_body(loop: Loop, body: Tree) -> Loop:
+    """The loop itself if its body is the same."""
+    return loop if same(body, loop.body) else replace(loop, body=body)
+
+
+def each_loop(body: Tree, change: Callable[[Loop], Tree | None]) -> Tree:
+    """The tree with loops changed, outer ones first; where `change` gives None, those inside are
+    looked at."""
+    new: list[Stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, Loop):
+            new.append(stmt)
+        elif (made := change(stmt)) is not None:
+            new += made
+        else:
+            new.append(with_body(stmt, each_loop(stmt.body, change)))
+    return kept(tuple(new), body)
+
+
+def kept(new: Tree, old: Tree) -> Tree:
+    """The old tree, if the new one has the very same statements."""
+    return old if same(new, old) else new
+
+
+def same(new: Tree, old: Tree) -> bool:
+    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+
+
+# ---- values ------------------------------------------------------------------------------------
+
+
+def with_values(stmt: Stmt, value: Callable[[Expr], Expr], index: Callable[[Index], Index]) -> Stmt:
+    """The statement, and those in it, with every value and every index mapped."""
+    match stmt:
+        case Let() | Assign() | Check():
+            return replace(stmt, value=value(stmt.value))
+        case Store():
+            return replace(stmt, index=index(stmt.index), value=value(stmt.value))
+        case Accumulate(position=position, found=found):
+            at = None if position is None else index(position)
+            other = None if found is None else value(found)
+            return replace(stmt, value=value(stmt.value), position=at, found=other)
+        case Init(start=start) if start:
+            return replace(stmt, start=tuple(map(value, start)))
+        case When(mask, body, _, result, other):
+            return replace(
+                stmt,
+                mask=value(mask),
+                body=tuple(with_values(s, value, index) for s in body),
+                value=value(result),
+                other=value(other),
+            )
+        case Loop(body=body):
+            return replace(stmt, body=tuple(with_values(s, value, index) for s in body))
+        case If(mask, body):
+            inside = tuple(with_values(s, value, index) for s in body)
+            return replace(stmt, mask=value(mask), body=inside)
+        case _:
+            return stmt
+
+
+def renamed(body: Tree, names: dict[str, str]) -> Tree:
+    """The tree with other names for some accumulators that it feeds."""
+
+    def statement(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Accumulate(name=name):
+                return replace(stmt, name=names.get(name, name))
+            case Loop(body=inside) | If(body=inside):
+                return replace(stmt, body=tuple(map(statement, inside)))
+            case _:
+                return stmt
+
+    return tuple(map(statement, body))

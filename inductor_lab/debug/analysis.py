@@ -1,0 +1,240 @@
+"""One captured graph taken through its stages, up to the first that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.debug.apart import Ended, Tell, apart
+from inductor_lab.debug.births import births_in
+from inductor_lab.debug.graphs import is_random
+from inductor_lab.debug.judging import as_numbers, first_wrong, worst_ulp
+from inductor_lab.debug.part import PartCheck
+from inductor_lab.debug.precision import Judged
+from inductor_lab.debug.referee import Reference
+from inductor_lab.debug.result import Born, Fault, StageRow, ValueRow, Verdict
+from inductor_lab.debug.stages import (
+    Difference,
+    GraphRun,
+    first_changed,
+    first_lost,
+    gradients_of,
+    lost_gradient,
+    run_graph,
+    span_of,
+)
+from inductor_lab.debug.values import copies, tangent, widened
+from inductor_lab.debug.watch import Site
+from inductor_lab.errors import CompilerDefect, LabError
+
+CALLS = 3
+"""Calls of the compiled graph: what differs from call to call is a race."""
+
+
+class Analysis:
+    """`run` finds the first fault of one graph; the rest is what it saw on the way."""
+
+    def __init__(self, site: Site, limit: float) -> None:
+        self.site, self.limit = site, limit
+        self.rows: list[StageRow] = []
+        self.values: list[ValueRow] = []
+        self.births: list[Born] = []
+        self.results: dict[str, Judged] = {}
+        self.notes: list[str] = []
+        self.whole: Ended | None = None
+
+    @property
+    def where(self) -> str:
+        return f"g{self.site.number}"
+
+    @property
+    def failed(self) -> bool:
+        """Is something wrong with the compiled code as a whole?"""
+        ended = self.whole is not None and self.whole.how != "returned"
+        return ended or first_wrong(self.results) is not None
+
+    def row(self, where: str, stage: str, verdict: Verdict, says: str = "",
+            ulp: float | None = None) -> None:  # fmt: skip
+        self.rows.append(StageRow(where, stage, verdict, says, ulp))
+
+    def run(self) -> Fault | None:
+        """Every stage in order; stops at the first that is wrong."""
+        if self.site.error is not None:
+            return self._raised(self.site.error)
+        if self.random:
+            self.notes.append(
+                f"{', '.join(sorted(self.random))} draws random numbers, ours are not eager's: "
+                "the compiler's stages are compared with one another"
+            )
+        self._call_compiled()
+        fault = self._decomposed()
+        for name, part in self.site.parts.items():
+            if fault is None:
+                fault = PartCheck(self, part, f"{self.where}.{name}").run()
+        return fault or self._unexplained()
+
+    @cached_property
+    def random(self) -> frozenset[str]:
+        """The graph's nodes that draw random numbers."""
+        return frozenset(node.name for node in self.site.module.graph.nodes if is_random(node))
+
+    @cached_property
+    def reference(self) -> Reference:
+        site = self.site
+        found = Reference.of(site.module, site.inputs, site.names, site.with_grad)
+        if found.exact is None:
+            self.notes.append(f"float64 cannot be the referee ({found.why}): eager is")
+        return found
+
+    @cached_property
+    def captured(self) -> GraphRun:
+        """Every value of the captured graph."""
+        site = self.site
+        plain = [v.detach() if isinstance(v, torch.Tensor) else v for v in copies(site.inputs)]
+        wide = [v.detach() if isinstance(v, torch.Tensor) else v for v in widened(site.inputs)]
+        return run_graph(site.captured, plain, wide, self.random)
+
+    @property
+    def graphs(self) -> Sequence[FxGraph]:
+        """Those that a node may have come from, the first one first."""
+        joint = self.site.compiler.joint
+        return [self.site.captured, *([joint.graph] if joint else [])]
+
+    # ---- the compiled code as a whole ----------------------------------------------------------
+
+    def _call_compiled(self) -> None:
+        site, reference = self.site, self.reference
+
+        def work(tell: Tell) -> None:
+            for _ in range(CALLS):
+                tell({name: as_numbers(value) for name, value in site.run(None).items()})
+
+        self.whole = apart(work, self.limit)
+        if self.whole.how == "returned" and not self.random:
+            for got in self.whole.told:
+                judged = reference.judge(got)
+                if not self.results or first_wrong(self.results) is None:
+                    self.results = judged
+        self.births = list(births_in(self.site.captured, self.captured, "eager", self.where))
+
+    # ---- ATen's operators ----------------------------------------------------------------------
+
+    def _decomposed(self) -> Fault | None:
+        site = self.site
+        stage = "joint and halves" if site.compiler.joint else "decomposed"
+        got = site.run(lambda name, inputs: site.parts[name].graph.run(*inputs))
+        if self.random:
+            self.row(self.where, stage, "unknown", "draws random numbers of its own")
+            return None
+        judged = self.reference.judge(got)
+        wrong = first_wrong(judged)
+        if wrong is None or not self.failed:
+            same = all(j.kind == "equal" for j in judged.values())
+            says = "ATen's operators agree with eager" if wrong is None else str(wrong[1])
+            verdict: Verdict = "unknown" if wrong else ("right" if same else "rounding")
+            self.row(self.where, stage, verdict, says, worst_ulp(judged))
+            return None
+        name, bad = wrong
+        stage, found = self._where_decomposed(stage)
+        self.row(self.where, stage, "wrong", f"{name}: {bad}", bad.ulp)
+        says = f"{name}: {bad}" + (f" ({found.says})" if found else "")
+        node = found.node if found else None
+        return Fault(
+            "wrong", self.where, stage, says,
+            value=found.value if found and found.value else name,
+            node=node.name if node else "",
+            op=node.target if node else "",
+            span=span_of(node.name, self.graphs) if node else None,
+            judged=bad,
+        )  # fmt: skip
+
+    def _where_decomposed(self, stage: str) -> tuple[str, Difference | None]:
+        exact = self.captured.exact
+        if exact is None:
+            return stage, None
+        joint = self.site.compiler.joint
+        if joint is None:
+            part = self.site.parts["forward"]
+            run = self._run(part.graph, self.site.compiler.given["forward"])
+            found = run.exact and first_lost(self.site.captured, exact, part.graph, run.exact)
+            return stage, found or None
+        given = self._joint_inputs()
+        run = self._run(joint.graph, [given[name] for name in (*joint.primals, *joint.tangents)])
+        if run.exact is None:
+            return stage, None
+        found = first_lost(self.site.captured, exact, joint.graph, run.exact)
+        if found is None:
+            gradients = gradients_of(self.site.module, widened(self.site.inputs), tangent)
+            found = lost_gradient(self.site.captured, gradients, joint.graph, run.exact)
+        if found is not None:
+            return "joint", found
+        return "partition", self._wrong_half(run)
+
+    def _wrong_half(self, joint: GraphRun) -> Difference | None:
+        """The first node of a half that is not what it is in the joint graph."""
+        assert joint.exact is not None, "halves are compared in float64"
+        for name, part in self.site.parts.items():
+            run = self._run(part.graph, self.site.compiler.given[name])
+            nodes = [n for n in part.graph.nodes if n.op.startswith(("call", "placeholder"))]
+            changed = run.exact and first_changed(nodes, joint.exact, run.exact, joint.spread)
+            if changed:
+                return Difference(changed, f"{changed.name} of the {name} is another value")
+        return None
+
+    def _run(self, graph: FxGraph, inputs: Sequence[Any]) -> GraphRun:
+        return run_graph(graph, copies(inputs), widened(inputs), ())
+
+    def _joint_inputs(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {}
+        for name, part in self.site.parts.items():
+            given = [node.name for node in part.graph.nodes if node.op == "placeholder"]
+            found = {**dict(zip(given, self.site.compiler.given[name], strict=True)), **found}
+        return found
+
+    # ---- what no stage explains ----------------------------------------------------------------
+
+    def _unexplained(self) -> Fault | None:
+        ended = self.whole
+        assert ended is not None, "the compiled code was called"
+        wrong = first_wrong(self.results)
+        verdict: Verdict = "rounding"
+        if all(judged.kind == "equal" for judged in self.results.values()):
+            verdict = "right"
+        if ended.how == "returned" and wrong is None:
+            self.row(self.where, "compiled", verdict, "all together", worst_ulp(self.results))
+            return None
+        outcomes: dict[str, Verdict] = {
+            "raised": "raises", "crashed": "crashes", "hung": "hangs", "returned": "wrong",
+        }  # fmt: skip
+        verdict = outcomes[ended.how]
+        says = f"{wrong[0]}: {wrong[1]}" if wrong and ended.how == "returned" else str(ended)
+        self.row(self.where, "compiled", verdict, says)
+        return Fault(verdict, self.where, "compiled", f"{says}; every stage by itself is right")
+
+    def _raised(self, error: Exception) -> Fault:
+        """The compiler gave up: in which phase, at which operator."""
+        phase = error.phase if isinstance(error, CompilerDefect) else "load"
+        part, _, step = phase.rpartition(".")
+        where = f"{self.where}.{part}" if part else self.where
+        says = str(error).strip().split("\n")[0]
+        self.row(where, step, "raises", says)
+        for name in self.site.parts:
+            self.row(f"{self.where}.{name}", "compiled", "right", "was compiled before that")
+        place = error.where if isinstance(error, LabError) else ""
+        return Fault(
+            "raises", where, step, f"{type(error).__name__}: {error}",
+            op=error.op if isinstance(error, CompilerDefect) else "",
+            span=next(self._spans_at(place), None),
+        )  # fmt: skip
+
+    def _spans_at(self, place: str) -> Iterator[Any]:
+        """The spans of the captured graph that an error's words name."""
+        graph = fx_graph(self.site.module, "captured")
+        for node in graph.nodes:
+            if node.span is not None and place and node.span.code and str(node.span) in place:
+                yield node.span

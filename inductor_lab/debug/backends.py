@@ -1,0 +1,198 @@
+"""One call through one backend after another: where does it go wrong?
+
+    eager                        TorchDynamo alone
+    aot_eager                    and AOTAutograd
+    aot_eager_decomp_partition   and stock's decompositions and partitioner
+    ours, nothing optimized      our compiler without rewrites and fusion
+    ours                         as it is
+    stock                        TorchInductor
+
+The first that is wrong tells which component to look into.  Each runs in a process of its own with
+a limit of time, so that one that crashes or hangs is a row of the table.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch.utils import _pytree as pytree
+
+from inductor_lab import torch_api
+from inductor_lab.backend import backend_with
+from inductor_lab.debug.apart import Ended, Tell, all_apart
+from inductor_lab.debug.judging import first_wrong
+from inductor_lab.debug.shaken import Move, judged_by_shaking, reference
+from inductor_lab.debug.values import Outcome, copied_call, gradients, named_results, widened
+from inductor_lab.display import Shown
+from inductor_lab.errors import BadArguments
+from inductor_lab.options import FusionOptions, Options
+from inductor_lab.rewrite.passes import PASSES
+from inductor_lab.stock.processes import in_one_process
+
+LIMIT = 120.0
+PLAIN = Options(
+    cache=False,
+    fusion=FusionOptions(enabled=False),
+    rewrites_off=tuple(PASSES),
+    pack_weights=False,
+    matmul="aten",
+)
+BACKENDS: Mapping[str, Any] = {
+    "eager": "eager",
+    "aot_eager": "aot_eager",
+    "aot_eager_decomp_partition": "aot_eager_decomp_partition",
+    "ours, nothing optimized": backend_with(PLAIN),
+    "ours": backend_with(Options(cache=False)),
+    "stock": "inductor",
+}
+"""Every rung by name, in order."""
+
+Verdict: TypeAlias = Literal["agrees", "wrong", "raises", "crashes", "hangs"]
+VERDICTS: Mapping[str, Verdict] = {"raised": "raises", "crashed": "crashes", "hung": "hangs"}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One backend: what came of the call, and how long it took with compiling."""
+
+    backend: str
+    verdict: Verdict
+    says: str
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Backends(Shown):
+    """A call through all backends; `first_wrong` is the first that does not agree with eager."""
+
+    name: str
+    rungs: tuple[Rung, ...]
+
+    @property
+    def first_wrong(self) -> Rung | None:
+        return next((rung for rung in self.rungs if rung.verdict != "agrees"), None)
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        wrong = self.first_wrong
+        if wrong is None:
+            return "every backend agrees with eager"
+        return f"{wrong.backend} is the first that does not agree: {wrong.verdict}"
+
+    def __repr__(self) -> str:
+        return f"Backends({self.name}: {self.summary})"
+
+    def __str__(self) -> str:
+        width = max((len(rung.backend) for rung in self.rungs), default=0)
+        rows = [
+            f"  {r.backend:{width}}  {r.verdict:8} {r.seconds:6.1f} s  {r.says}".rstrip()
+            for r in self.rungs
+        ]
+        return "\n".join([f"{self.name}: {self.summary}", *rows])
+
+
+def backends(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    only: Sequence[str] = (),
+    limit: float = LIMIT,
+    jobs: int = 1,
+    **kwargs: Any,
+) -> Backends:
+    """Call `fn` through each backend and compare with eager: results, what is written to arguments,
+    and gradients where an argument (or a parameter of a module) requires them.
+
+    only   names of `BACKENDS`, if not all are wanted
+    limit  seconds for each; `jobs` run at a time
+
+    Raises BadArguments for a name that is no backend.  An exception of `fn` itself comes through.
+    """
+    unknown = [name for name in only if name not in BACKENDS]
+    if unknown:
+        raise BadArguments(f"no backend {unknown[0]!r}", todo=f"there are {', '.join(BACKENDS)}")
+    names = [name for name in BACKENDS if not only or name in only]
+    alone = copy.deepcopy(fn) if isinstance(fn, torch.nn.Module) else fn
+    plain, spread = reference(partial(outcome, alone, args, kwargs))
+    exact = _in_float64(fn, args, kwargs)
+    works = [partial(_through, name, fn, args, kwargs) for name in names]
+    found: dict[int, Rung] = {}
+    for number, ended in all_apart(works, limit, jobs):
+        found[number] = _rung(names[number], ended, plain, exact, spread)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return Backends(name, tuple(found[number] for number in range(len(names))))
+
+
+def _through(
+    name: str, fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], tell: Tell
+) -> Outcome:
+    with in_one_process(), torch_api.fresh_compile({}):
+        torch_api.reset()
+        compiled = torch.compile(fn, backend=BACKENDS[name])
+        return outcome(compiled, args, kwargs)
+
+
+def _in_float64(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Outcome | None:
+    """The call in float64; None where the function cannot be called so."""
+    wide = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
+    leaves, tree = pytree.tree_flatten((args, dict(kwargs)))
+    leaves = widened(leaves)
+    try:
+        given, named = pytree.tree_unflatten(leaves, tree)
+        return outcome(wide, given, named)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _rung(
+    name: str,
+    ended: Ended,
+    plain: Outcome,
+    exact: Outcome | None,
+    spread: Mapping[str, torch.Tensor],
+) -> Rung:
+    if ended.how != "returned":
+        said = str(ended).strip().split("\n")[0]
+        return Rung(name, VERDICTS[ended.how], said, ended.seconds)
+    judged = judged_by_shaking(ended.value, plain, exact, spread)
+    wrong = first_wrong(judged)
+    if wrong is not None:
+        return Rung(name, "wrong", f"{wrong[0]}: {wrong[1]}", ended.seconds)
+    exact = all(j.kind == "equal" for j in judged.values())
+    return Rung(name, "agrees", "the same bits" if exact else "but for roundings", ended.seconds)
+
+
+def outcome(
+    fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], move: Move = list
+) -> Outcome:
+    """What one call leaves behind, on copies of its arguments that were moved."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        given, named = copied_call(args, kwargs)
+        leaves = [v for v in pytree.tree_leaves((given, named))
+                  if isinstance(v, torch.Tensor)]  # fmt: skip
+        move(leaves)
+        before = [leaf._version for leaf in leaves]
+        found = dict(named_results(fn(*given, **named)))
+        for number, (leaf, then) in enumerate(zip(leaves, before, strict=True)):
+            if leaf._version > then:
+                found[f"argument {number} after the call"] = leaf
+        sources = {f"argument {n}": leaf for n, leaf in enumerate(leaves)}
+        sources.update(_parameters(fn))
+        if torch.is_grad_enabled():
+            found.update(gradients(found, sources))
+    tensors = {n: v for n, v in found.items() if isinstance(v, torch.Tensor)}
+    return {**found, **{n: v.detach().clone() for n, v in tensors.items()}}
+
+
+def _parameters(fn: Callable[..., Any]) -> Mapping[str, torch.Tensor]:
+    module = getattr(fn, "_orig_mod", fn)
+    if not isinstance(module, torch.nn.Module):
+        return {}
+    return {name: value for name, value in module.named_parameters() if value.requires_grad}

@@ -1,0 +1,27 @@
+"""The calls of a cell under `%%compile --blame`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from inductor_lab.debug.blame import blame
+from inductor_lab.debug.result import Blame
+from inductor_lab.options import Options
+
+
+class Blamed:
+    """Blames a function's first call, and makes every call uncompiled: code that is wrong may end
+    the process."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.found: list[Blame] = []
+        self._known: set[int] = set()
+
+    def __call__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if id(fn) not in self._known:
+            self._known.add(id(fn))
+            self.found.append(blame(fn, *args, options=self.options, **kwargs))
+        return fn(*args, **kwargs)

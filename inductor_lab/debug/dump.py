@@ -1,0 +1,216 @@
+"""`c.dump(folder)`, and `TORCH_COMPILE_DEBUG=1` with our backend: what was made, as files.
+
+They are named as stock TorchInductor names its own, so that what PyTorch's documentation says of a
+debug folder holds here:
+
+```
+model__0_forward/fx_graph_readable.py       the ATen graph
+                 fx_graph_runnable.py       the same with random inputs: `python` runs it
+                 fx_graph_transformed.py    after our rewrites
+                 ir_pre_fusion.txt          the loop program
+                 ir_post_fusion.txt         the schedule
+                 fusion.txt                 every decision, with what each rule said
+                 output_code.py             kernels and host program, with random inputs; runs too
+                 kernels/                   each kernel by itself
+captured_0.py, joint_0.py, guards.txt, compilation.lab.json     of the whole call (`c.dump`)
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_lab.codegen.cpp import by_name, translation_unit
+from inductor_lab.display import write_text
+from inductor_lab.errors import CannotWrite
+from inductor_lab.ir.index import hint
+from inductor_lab.ir.program import LoopProgram
+from inductor_lab.pipeline import GraphCompiler
+from inductor_lab.records import AnyRecord, CompiledPart
+from inductor_lab.saving import save
+
+VARIABLE = "TORCH_COMPILE_DEBUG"
+FOLDER = "torch_compile_debug"
+CONSTANTS = "constants.pt"
+
+_GIVEN = '''
+def given(dtype, size, stride, device):
+    """Random numbers in this layout; integers are 0 or 1, so that they may be indices."""
+    room = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
+    real = dtype.is_floating_point or dtype.is_complex
+    flat = torch.randn(room, dtype=torch.float32) if real else torch.randint(0, 2, (room,))
+    return flat.to(dtype).to(device).as_strided(size, stride)
+
+
+def inputs():
+    torch.manual_seed(0)
+    return [
+{inputs}
+    ]
+
+
+def told(result):
+    """A result in a line: dtype, shape and sum."""
+    if not isinstance(result, torch.Tensor):
+        return repr(result)
+    value = result.detach().to(torch.complex128 if result.is_complex() else torch.float64).sum()
+    return f"{{result.dtype}} {{list(result.shape)}} sum {{value.item():.5g}}"
+
+
+if __name__ == "__main__":
+    for number, result in enumerate({run}):
+        print(number, told(result))
+'''
+
+
+_LOADED = f"""from pathlib import Path
+
+constants = torch.load(Path(__file__).with_name("{CONSTANTS}"), weights_only=True)
+"""
+
+
+def dump(compilation: AnyRecord, folder: str | Path) -> Path:
+    """`Compilation.dump`, which says what it does."""
+    root = _made(Path(folder))
+    write_text(root / "guards.txt", str(compilation.capture) + "\n", "guards")
+    for number, graph in enumerate(compilation.graphs):
+        write_text(root / f"captured_{number}.py", str(graph.captured), "graph")
+        if graph.joint is not None:
+            write_text(root / f"joint_{number}.py", str(graph.joint), "graph")
+        for part in graph.parts:
+            dump_part(part, root / f"model__{number}_{part.name}")
+    save(root / "compilation.lab.json", compilation)
+    return root
+
+
+def dump_part(part: CompiledPart, folder: Path) -> Path:
+    """The files of one direction; raises CannotWrite."""
+    _made(folder)
+    last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), part.graph)
+    decisions = part.schedule.decisions
+    texts = {
+        "fx_graph_readable.py": str(part.graph),
+        "fx_graph_runnable.py": runnable(part),
+        "fx_graph_transformed.py": str(last),
+        "ir_pre_fusion.txt": str(part.loops),
+        "ir_post_fusion.txt": str(part.schedule),
+        "fusion.txt": "\n".join(decisions.explain(d.producer, d.consumer) for d in decisions),
+        "output_code.py": output_code(part),
+    }
+    for name, text in texts.items():
+        write_text(folder / name, text.rstrip("\n") + "\n", "text")
+    kernels = _made(folder / "kernels")
+    for kernel in part.kernels:
+        suffix = "cpp" if kernel.language == "cpp" else "py"
+        write_text(kernels / f"{kernel.name}.{suffix}", str(kernel), "kernel")
+    constants = {**_attributes(part), **part.loops.constants}
+    if constants:
+        torch.save(constants, folder / CONSTANTS)
+    return folder
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(
+            f"the folder {folder} cannot be made: {error.strerror or error}",
+            todo="give a folder that you may write to",
+        ) from error
+    return folder
+
+
+def runnable(part: CompiledPart) -> str:
+    """The ATen graph as a program of its own, which needs torch alone."""
+    own = "self, " if "def forward(self" in str(part.graph) else ""
+    first = "Constants, " if own else ""
+    head = ['"""The graph as torch runs it, on random inputs."""\n', str(part.graph)]
+    if own:
+        head.append(_LOADED + "Constants = type('Constants', (), constants)\n")
+    run = f"forward({first}*inputs())"
+    return "\n".join([*head, _GIVEN.format(inputs=_inputs(part.loops), run=run)])
+
+
+def output_code(part: CompiledPart) -> str:
+    """Kernels and host program as a program of its own, which needs this package to start them."""
+    loops = part.loops
+    heading = f'"""{part.name}: the generated code, on random inputs."""\n'
+    others = [kernel.name for kernel in part.kernels if kernel.language != "cpp"]
+    cannot = "Triton kernels are started by the compiled function alone" if others else ""
+    cannot = "it calls functions that are not in this file" if loops.callees else cannot
+    lines = [heading, *_cpp(part)]
+    lines += [f"{kernel.code}" for kernel in part.kernels if kernel.language != "cpp"]
+    lines.append(str(part.host))
+    if loops.constants:
+        lines.append(_LOADED + "globals().update(constants)\n")
+    run = f"exit({cannot!r})" if cannot else "call(inputs())"
+    return "\n".join([*lines, _GIVEN.format(inputs=_inputs(loops), run=run)])
+
+
+def _cpp(part: CompiledPart) -> Iterator[str]:
+    kernels = [kernel for kernel in part.kernels if kernel.language == "cpp"]
+    if not kernels:
+        return
+    unit = str(translation_unit(kernels))
+    assert "'''" not in unit, "C++ has no such token"
+    signatures = {
+        name: "".join("n" if p.role == "symbol" else "p" for p in twins[0].parameters)
+        for name, twins in by_name(kernels).items()
+    }
+    yield "from inductor_lab.debug.load import cpp_functions\n"
+    yield f"CPP = r'''{unit}'''\n"
+    yield f"globals().update(cpp_functions(CPP, {signatures!r}))\n"
+
+
+def _attributes(part: CompiledPart) -> Mapping[str, torch.Tensor]:
+    """Tensors that the graph has as attributes, where the live module is there."""
+    names = [node.target for node in part.graph.nodes if node.op == "get_attr"]
+    found = {name: getattr(part.graph.module, name.removeprefix("self."), None) for name in names}
+    tensors = ((n, t) for n, t in found.items() if isinstance(t, torch.Tensor))
+    return {name.removeprefix("self."): tensor.detach() for name, tensor in tensors}
+
+
+def _inputs(program: LoopProgram) -> str:
+    """A line for each input; symbols are 64, as `hint` takes them."""
+    lines = []
+    for entry in program.inputs:
+        buffer = program.buffers.get(str(entry))
+        if buffer is None:
+            lines.append("64,")
+            continue
+        size, stride = (tuple(map(hint, n)) for n in (buffer.layout.size, buffer.layout.stride))
+        lines.append(f"given({buffer.dtype}, {size}, {stride}, {buffer.device!r}),")
+    return "\n".join(f"        {line}" for line in lines)
+
+
+# ---- TORCH_COMPILE_DEBUG ---------------------------------------------------------------------
+
+
+def debug_folder_wanted() -> bool:
+    """Did the user ask for a debug folder?"""
+    return os.environ.get(VARIABLE) == "1"
+
+
+class DumpingCompiler(GraphCompiler):
+    """Writes each part that it compiles below `torch_compile_debug/`, as stock does."""
+
+    def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
+        compiled = super().compile_part(module, name)
+        run = run_folder()
+        number = sum(1 for _ in run.glob("model__*"))
+        dump_part(self.parts[name], run / f"model__{number}_{name}")
+        return compiled
+
+
+@cache
+def run_folder() -> Path:
+    """One folder for all graphs of this process."""
+    started = datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
+    return Path(FOLDER).resolve() / f"run_{started}-pid_{os.getpid()}" / "inductor_lab"

@@ -1,0 +1,73 @@
+"""Seeded faults, for lessons and for testing the tools that look for faults.
+
+    with lab.faults.wrong_neg():
+        print(lab.blame(f, x))
+
+`print(lab.faults.table())` lists them.
+"""
+
+from inductor_lab.debug.faults.catalogue import (
+    dropped_write,
+    endless_loop,
+    forgotten_producer,
+    half_sum,
+    int_overflow,
+    lost_mask,
+    nan_is_lost,
+    neg_without_text,
+    off_by_one,
+    order_of_arrival,
+    race,
+    reused_too_early,
+    short_series,
+    sign_of_zero,
+    stale_guard,
+    truncating_division,
+    unaligned_load,
+    wrong_definition,
+    wrong_gradient,
+    wrong_neg,
+    wrong_recompute,
+    wrong_rule,
+    wrong_stride,
+)
+from inductor_lab.debug.faults.examples import Example
+from inductor_lab.debug.faults.seeding import CATALOGUE, Seeded
+
+__all__ = [
+    "CATALOGUE",
+    "Example",
+    "Seeded",
+    "dropped_write",
+    "endless_loop",
+    "forgotten_producer",
+    "half_sum",
+    "int_overflow",
+    "lost_mask",
+    "nan_is_lost",
+    "neg_without_text",
+    "off_by_one",
+    "order_of_arrival",
+    "race",
+    "reused_too_early",
+    "short_series",
+    "sign_of_zero",
+    "stale_guard",
+    "table",
+    "truncating_division",
+    "unaligned_load",
+    "wrong_definition",
+    "wrong_gradient",
+    "wrong_neg",
+    "wrong_recompute",
+    "wrong_rule",
+    "wrong_stride",
+]
+
+
+def table() -> str:
+    """Every fault with where it is and what it does to a call, as text."""
+    return "\n".join(
+        f"{fault.name:20} {fault.stage:20} {fault.shows:18} {fault.what}"
+        for fault in CATALOGUE.values()
+    )

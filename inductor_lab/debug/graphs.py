@@ -1,0 +1,187 @@
+"""Run an FX graph and keep every value: as it is, in float64, or shaken by roundings.
+
+In float64 a graph is its own referee: stages that mean the same agree to 12 digits, whatever the
+dtype of the program.  Shaken, each value on the way is moved by up to half a unit of the dtype that
+the program has there (Monte Carlo arithmetic), which shows how far roundings may reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
+from inductor_lab.debug.values import WIDE
+
+WIDENING = {
+    name: "double" for name in ("half", "bfloat16", "float")
+} | {"cfloat": "cdouble", "chalf": "cdouble"}  # fmt: skip
+"""Methods that convert to a dtype → what the referee calls."""
+AUTOCAST = ("_enter_autocast", "_exit_autocast")
+SHAKES = 3
+"""Runs that show how far roundings reach."""
+RANDOM = frozenset(
+    """rand randn rand_like randn_like randint randint_like randperm bernoulli bernoulli_ dropout
+    native_dropout uniform uniform_ normal normal_ multinomial poisson rrelu exponential
+    exponential_ alpha_dropout feature_dropout dropout1d dropout2d dropout3d cauchy log_normal
+    geometric rrelu_with_noise rrelu_with_noise_functional fractional_max_pool2d
+    fractional_max_pool3d""".split()
+)
+"""What draws random numbers, where no tag says so."""
+
+
+@dataclass(eq=False)
+class Keeping(Interpreter):
+    """Runs a graph node by node; `values` has what each made.
+
+    wide      compute in float64
+    shaken    the seed by which values are moved; None: not at all
+    replaced  values that nodes are given in place of what they compute (numbers that were drawn)
+    """
+
+    graph_module: GraphModule
+    wide: bool = False
+    shaken: int | None = None
+    replaced: Mapping[str, Any] = field(default_factory=dict)
+    keep: bool = True
+
+    def __post_init__(self) -> None:
+        super().__init__(self.graph_module)
+        self.values: dict[str, Any] = {}
+        self._writes = any(map(may_write, self.graph_module.graph.nodes))
+        self._random = torch.Generator().manual_seed(self.shaken or 0)
+
+    def run_graph(self, inputs: Sequence[Any]) -> Any:
+        return self.run(*inputs, enable_io_processing=False)
+
+    def run_node(self, n: Node) -> Any:
+        if n.name in self.replaced:
+            value = self._as_wanted(self.replaced[n.name])
+        elif self.wide:
+            value = self._wide(n)
+        else:
+            value = super().run_node(n)
+        if self.shaken is not None and n.op != "output":
+            value = self._shake(n, value)
+        if self.keep and n.op != "output":
+            self.values[n.name] = _snapshot(value, self._writes)
+        return value
+
+    def _as_wanted(self, value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(map(self._as_wanted, value))
+        if self.wide and isinstance(value, torch.Tensor):
+            return value.to(WIDE.get(value.dtype, value.dtype))
+        return value
+
+    def _wide(self, node: Node) -> Any:
+        args, kwargs = self.fetch_args_kwargs_from_env(node)
+        args, kwargs = (torch.fx.node.map_aggregate(a, _wide_argument) for a in (args, kwargs))
+        target = node.target
+        if node.op == "call_function" and getattr(target, "__name__", "") in AUTOCAST:
+            return None
+        if node.op == "call_method":
+            return self.call_method(WIDENING.get(str(target), target), args, kwargs)
+        if node.op == "get_attr":
+            return self._as_wanted(self.get_attr(target, args, kwargs))
+        return getattr(self, node.op)(target, args, kwargs)
+
+    def _shake(self, node: Node, value: Any) -> Any:
+        """Move what this node computed; a view of something was moved before."""
+        if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
+            return value
+        given = [self.env.get(n) for n in node.all_input_nodes]
+        if any(isinstance(g, torch.Tensor) and _share(g, value) for g in given):
+            return value
+        dtype = dtype_of(node) or value.dtype
+        if not dtype.is_floating_point:
+            return value
+        return value * self._factors(value, dtype)
+
+    def _factors(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        moved = 2 * torch.rand(value.shape, generator=self._random, dtype=torch.float64) - 1
+        return (1 + moved * (torch.finfo(dtype).eps / 2)).to(value.device, value.dtype)
+
+
+def dtype_of(node: Node) -> torch.dtype | None:
+    """The dtype that the program has at a node."""
+    fake = node.meta.get("val", node.meta.get("example_value"))
+    return fake.dtype if isinstance(fake, torch.Tensor) else None
+
+
+def is_random(node: Node) -> bool:
+    """Does this node draw random numbers?"""
+    if node.op not in ("call_function", "call_method"):
+        return False
+    tags = getattr(node.target, "tags", ())
+    if torch.Tag.nondeterministic_seeded in tags:
+        return node.kwargs.get("p", None) != 0 and not _never_drops(node)
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return name in RANDOM and not _never_drops(node)
+
+
+def _never_drops(node: Node) -> bool:
+    """Is it a dropout that is off, or attention without one?"""
+    name = str(node.target)
+    if "attention" in name:
+        return not any(isinstance(a, float) and a > 0 for a in node.args[3:]) and not (
+            node.kwargs.get("dropout_p")
+        )
+    if "dropout" not in name:
+        return False
+    training = node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True)
+    p = node.kwargs.get("p", node.args[1] if len(node.args) > 1 else 0.5)
+    return training is False or p == 0
+
+
+def may_write(node: Node) -> bool:
+    """May this node write to one of its inputs?"""
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        return bool(schema.is_mutable)
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if node.op not in ("call_function", "call_method"):
+        return False
+    in_place = name.endswith("_") and not name.endswith("__")
+    return in_place or name in ("setitem", "iadd", "isub", "imul", "itruediv", "copy_") or (
+        node.kwargs.get("inplace") is True or "out" in node.kwargs or True in node.args[1:]
+    )
+
+
+def _snapshot(value: Any, clone: bool) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone() if clone else value.detach()
+    if isinstance(value, tuple | list):
+        return tuple(_snapshot(item, clone) for item in value)
+    return value
+
+
+def _wide_argument(argument: Any) -> Any:
+    return WIDE.get(argument, argument) if isinstance(argument, torch.dtype) else argument
+
+
+def _share(first: torch.Tensor, second: torch.Tensor) -> bool:
+    if first.layout is not second.layout:
+        return False
+    if first.layout is not torch.strided:
+        return first is second
+    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+
+
+Runner = Callable[..., Any]
+
+
+def runner(module: GraphModule, **how: Any) -> Runner:
+    """The graph as a function of its inputs that keeps nothing."""
+    return lambda *inputs: Keeping(module, keep=False, **how).run_graph(inputs)
+
+
+def values_of(module: GraphModule, inputs: Sequence[Any], **how: Any) -> dict[str, Any]:
+    """What each node made, by name."""
+    run = Keeping(module, **how)
+    with torch.no_grad():
+        run.run_graph(inputs)
+    return run.values

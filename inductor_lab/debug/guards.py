@@ -1,0 +1,59 @@
+"""Compiled code that is used although what it was made for has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inductor_lab.again import call_again
+from inductor_lab.capture.graph import FxGraph, FxNode
+from inductor_lab.debug.judging import first_wrong, judge_all
+from inductor_lab.debug.result import Blame, Fault, StageRow
+from inductor_lab.debug.values import copied_call, named_results
+from inductor_lab.debug.watch import watch
+from inductor_lab.what_if import call_of
+
+if TYPE_CHECKING:
+    from inductor_lab.records import Record
+
+
+def stale_guard(
+    compilation: Record, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Blame | None:
+    """What to blame if the compiled function answers this call with code that does not fit it."""
+    call = call_of(compilation)
+    given, named = copied_call(args, kwargs)
+    again = call_again(compilation, *given, **named)
+    given, named = copied_call(args, kwargs)
+    with torch.set_grad_enabled(call.with_grad):
+        expected = dict(named_results(call.fn(*given, **named)))
+    judged = judge_all(dict(named_results(again.result)), expected, None, {})
+    wrong = first_wrong(judged)
+    if wrong is None or not again.hit:
+        return None
+    now = watch(call.fn, args, kwargs, call.options)
+    old, new = compilation.capture.graphs, [site.captured for site in now.sites]
+    changed = _first_change(old, new)
+    if changed is None:
+        return None
+    name, node = wrong[0], changed
+    says = f"{name} comes from code that was compiled for something else: {wrong[1]}"
+    fault = Fault(
+        "stale", "all", "guards", says, name, node.name, f"{node.target}({node.args})", node.span,
+        "captured graph", 0, f"{node.name} = {node.target}({node.args})", wrong[1],
+    )  # fmt: skip
+    guards = len(compilation.capture.guards)
+    row = StageRow("all", "guards", "stale", f"{guards} guards let the call pass")
+    return Blame(compilation.name, "stale", fault, (row,), results=judged)
+
+
+def _first_change(old: tuple[FxGraph, ...], new: list[FxGraph]) -> FxNode | None:
+    """The first node of the graphs that were compiled that is another in a fresh capture."""
+    for before, after in zip(old, new, strict=False):
+        for mine, other in zip(before.nodes, after.nodes, strict=False):
+            facts = [(n.target, n.args, n.tensor.shape if n.tensor else ()) for n in (mine, other)]
+            if facts[0] != facts[1]:
+                return mine
+    return None

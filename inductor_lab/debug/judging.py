@@ -1,0 +1,44 @@
+"""What a call has left behind, beside what it should have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from inductor_lab.debug.precision import Judged, judge
+from inductor_lab.debug.values import Outcome
+
+
+def judge_all(
+    got: Outcome, peer: Outcome, exact: Outcome | None, spread: Mapping[str, torch.Tensor]
+) -> dict[str, Judged]:
+    """Each thing that the peer left, by name."""
+    found = {}
+    for name, expected in peer.items():
+        if name not in got:
+            found[name] = Judged("not written", expected=name)
+        elif isinstance(expected, torch.Tensor):
+            truth = None if exact is None else exact.get(name)
+            found[name] = judge(got[name], expected, truth, spread.get(name))
+        else:
+            same = got[name] == expected or (got[name] != got[name] and expected != expected)
+            kind = "equal" if same else "wrong"
+            found[name] = Judged(kind, got=str(got[name]), expected=str(expected))  # type: ignore[arg-type]
+    return found
+
+
+def first_wrong(judged: Mapping[str, Judged]) -> tuple[str, Judged] | None:
+    """By name: the first that is no rounding."""
+    return next(((name, j) for name, j in judged.items() if not j.right), None)
+
+
+def worst_ulp(judged: Mapping[str, Judged]) -> float | None:
+    """The largest distance from float64; None where nothing was compared."""
+    return max((j.ulp for j in judged.values()), default=None)
+
+
+def as_numbers(value: Any) -> Any:
+    """A tensor of this process that may go to another."""
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,281 @@
+"""Kernels one by one, each on inputs that are known to be right, beside the nests it was made from.
+
+A kernel of several operations that is wrong is taken apart: every nest of its group as a kernel of
+its own.  Where one of those is wrong too, that operation is the culprit; else it is how they were
+put together.  Results are put between guard zones and filled with a pattern beforehand, so writing
+past the end, and not writing at all, are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from inductor_lab.codegen.generate import generate_kernels
+from inductor_lab.codegen.host import host_program
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.debug.precision import Judged, judge
+from inductor_lab.debug.programs import NotWide, Ran, of_group, wide_program
+from inductor_lab.debug.values import WIDE
+from inductor_lab.ir.interpret import Run, concrete, run_step
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    Scatter,
+    read_by,
+)
+from inductor_lab.options import FusionOptions, Options
+from inductor_lab.records import CompiledPart
+from inductor_lab.runtime.executable import build_executable
+from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.result import Group, Schedule
+
+GUARD = 256
+"""Bytes before and after each result that a kernel has no business in."""
+PATTERN = 0xFF
+"""Of what was not written: NaN as a float, -1 or the largest value as an integer."""
+REPEATS = 4
+"""Calls of each kernel: what differs from call to call is a race, or an order that varies."""
+SHAKES = 3
+
+
+@dataclass(frozen=True)
+class KernelVerdict:
+    """One kernel judged.
+
+    judged    each buffer that it stores
+    varies    its results differ from call to call; `alone` says whether one thread gets it right
+    outside   it wrote past the end of a buffer
+    nest      the buffer of the nest that is wrong by itself too, if there is one
+    """
+
+    position: int
+    kernel: str
+    judged: Mapping[str, Judged]
+    varies: bool = False
+    alone: bool = True
+    outside: str = ""
+    nest: str = ""
+
+    @property
+    def right(self) -> bool:
+        good = all(judged.right for judged in self.judged.values())
+        return good and not self.varies and not self.outside
+
+    @property
+    def worst(self) -> tuple[str, Judged]:
+        """The first buffer that is wrong; the one that is farthest off if none is."""
+        wrong = [item for item in self.judged.items() if not item[1].right]
+        return (wrong or sorted(self.judged.items(), key=lambda item: -item[1].ulp))[0]
+
+
+def check_kernels(part: CompiledPart, options: Options, right: Ran, whole: Ran) -> Iterator[Any]:
+    """A name before each kernel is called, and its verdict after.
+
+    `right` has the schedule's buffers, `whole` the loop program's (every nest's).
+    """
+    assert part.executable is not None, "kernels run"
+    functions = part.executable.call.__globals__
+    position = -1
+    for kernel in part.kernels:
+        position += 1
+        yield kernel.name
+        verdict = check(part.schedule, kernel, functions[kernel.name], right)
+        if not verdict.right:
+            yield "one nest after another"
+            nest = culprit(part.schedule, kernel, options, whole)
+            verdict = replace(verdict, nest=nest)
+        yield replace(verdict, position=position)
+
+
+def check(schedule: Schedule, kernel: Kernel, function: Any, right: Ran) -> KernelVerdict:
+    """Call one kernel a few times, and judge what it stores."""
+    calls = [_call(schedule, kernel, function, right) for _ in range(REPEATS)]
+    outside = next((where for _, where in calls if where), "")
+    first = calls[0][0]
+    varies = any(
+        not _same(first[name], other[name]) for other, _ in calls[1:] for name in first
+    )
+    judged = _judged(schedule, kernel, first, right)
+    alone = True
+    if varies:
+        for values, _ in calls[1:]:
+            again = _judged(schedule, kernel, values, right)
+            judged = {n: j if judged[n].right else judged[n] for n, j in again.items()}
+        alone = _right_alone(schedule, kernel, function, right)
+    return KernelVerdict(0, kernel.name, judged, varies, alone, outside)
+
+
+def _right_alone(schedule: Schedule, kernel: Kernel, function: Any, right: Ran) -> bool:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        values, _ = _call(schedule, kernel, function, right)
+    finally:
+        torch.set_num_threads(threads)
+    return all(judged.right for judged in _judged(schedule, kernel, values, right).values())
+
+
+def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    bits = kinds[first.dtype.itemsize]
+    return torch.equal(first.contiguous().view(bits), second.contiguous().view(bits))
+
+
+def _call(
+    schedule: Schedule, kernel: Kernel, function: Any, right: Ran
+) -> tuple[dict[str, torch.Tensor], str]:
+    """What a kernel stores, and which buffer it has overrun."""
+    buffers, outputs, arguments = schedule.program.buffers, dict[str, Guarded](), list[Any]()
+    bases = {n.buffer: n.base for part in kernel.group.parts
+             for n in part.nests if isinstance(n, Scatter)}  # fmt: skip
+    for parameter in kernel.parameters:
+        if parameter.role == "symbol":
+            arguments.append(concrete(parameter.symbol, right.symbols))  # type: ignore[arg-type]
+            continue
+        name = str(parameter.buffer)
+        if parameter.role == "out":
+            start = right.buffers.get(bases.get(name, ""))
+            outputs[name] = Guarded.of(buffers[name], right.symbols, start)
+            tensor = outputs[name].tensor
+        else:
+            tensor = right.buffers[name]
+        arguments.append(tensor.data_ptr() if kernel.language == "cpp" else tensor)
+    function(*arguments)
+    overrun = next((name for name, guarded in outputs.items() if not guarded.intact), "")
+    return {name: guarded.tensor for name, guarded in outputs.items()}, overrun
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """Memory for a buffer, with a guard zone on both sides."""
+
+    memory: torch.Tensor
+    tensor: torch.Tensor
+
+    @staticmethod
+    def of(buffer: Buffer, symbols: Mapping[Any, Any], start: torch.Tensor | None) -> Guarded:
+        layout: Layout = buffer.layout
+        room = concrete(layout.storage_size, symbols) * buffer.dtype.itemsize
+        room = -(-max(room, 1) // 64) * 64 if buffer.device != "cpu" else max(room, 0)
+        device = "cpu" if start is None else start.device
+        memory = torch.full((room + 2 * GUARD,), PATTERN, dtype=torch.uint8, device=device)
+        usable = memory[GUARD : GUARD + room - room % buffer.dtype.itemsize].view(buffer.dtype)
+        size, stride = ([concrete(s, symbols) for s in sizes]
+                        for sizes in (layout.size, layout.stride))  # fmt: skip
+        offset = concrete(layout.offset, symbols) + usable.storage_offset()
+        tensor = usable.as_strided(size, stride, offset)
+        if start is not None:
+            tensor.copy_(start)
+        return Guarded(memory, tensor)
+
+    @property
+    def intact(self) -> bool:
+        zones = self.memory[:GUARD], self.memory[-GUARD:]
+        return all(bool((zone == PATTERN).all()) for zone in zones)
+
+
+def _judged(
+    schedule: Schedule, kernel: Kernel, got: Mapping[str, torch.Tensor], right: Ran
+) -> dict[str, Judged]:
+    """Beside the interpreter's; float64 is asked only where bits differ."""
+    plain = {name: judge(value, right.buffers[name]) for name, value in got.items()}
+    if all(judged.kind == "equal" for judged in plain.values()):
+        return plain
+    program = of_group(schedule, kernel.group)
+    try:
+        exact, spread = referee(program, right)
+    except (NotWide, RuntimeError, NotImplementedError):
+        return plain
+    return {
+        name: judge(value, right.buffers[name], exact[name], spread[name])
+        for name, value in got.items()
+    }
+
+
+Buffers = dict[str, torch.Tensor]
+
+
+def referee(program: LoopProgram, right: Ran) -> tuple[Buffers, Buffers]:
+    """The nests of a program in float64 on buffers that are right: their values, and how far these
+    move when each is shaken by half a unit."""
+    wide = wide_program(program)
+    exact = _run(wide, right, None, program)
+    shaken = [_run(wide, right, seed, program) for seed in range(1, SHAKES + 1)]
+    spread = {
+        name: torch.stack([_distance(run[name], value) for run in shaken]).amax(0)
+        for name, value in exact.items()
+    }
+    return exact, spread
+
+
+def _distance(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    wide = torch.complex128 if first.dtype.is_complex else torch.float64
+    return (first.to(wide) - second.to(wide)).abs().nan_to_num(0.0, 0.0, 0.0)
+
+
+def _run(wide: LoopProgram, right: Ran, seed: int | None, program: LoopProgram) -> Buffers:
+    run = Run(replace(wide, inputs=()), ())
+    run.symbols.update(right.symbols)
+    run.env.update({n: t.to(WIDE.get(t.dtype, t.dtype)) for n, t in right.buffers.items()})
+    random = torch.Generator().manual_seed(seed or 0)
+    with torch.no_grad():
+        for step in wide.steps:
+            run_step(run, step)
+            assert not isinstance(step, ExternCall), "a group has nests"
+            dtype, value = program.buffers[step.buffer].dtype, run.env[step.buffer]
+            if seed is not None and dtype.is_floating_point:
+                moved = 2 * torch.rand(value.shape, generator=random, dtype=torch.float64) - 1
+                run.env[step.buffer] = value * (1 + moved * torch.finfo(dtype).eps / 2)
+    made = {step.buffer for step in wide.steps if not isinstance(step, ExternCall)}
+    return {name: value for name, value in run.env.items() if name in made}
+
+
+def culprit(schedule: Schedule, kernel: Kernel, options: Options, whole: Ran) -> str:
+    """The buffer of the first nest of a group that is wrong as a kernel of its own; "" if none
+    is."""
+    for buffer, verdict in one_by_one(schedule, kernel, options, whole):
+        if verdict is not None and not verdict.right:
+            return buffer
+    return ""
+
+
+def one_by_one(
+    schedule: Schedule, kernel: Kernel, options: Options, whole: Ran
+) -> Iterator[tuple[str, KernelVerdict | None]]:
+    """Every nest of a group as a kernel of its own: its buffer before it is called, and with its
+    verdict after."""
+    program = by_itself(schedule, kernel.group)
+    apart = schedule_program(program, FusionOptions(enabled=False, combos=False))
+    alone = replace(options, cache=False)
+    kernels = generate_kernels(apart, alone)
+    executable = build_executable(apart, kernels, host_program(apart, kernels, alone), alone)
+    for single in kernels:
+        buffer = single.group.nests[-1].buffer
+        yield buffer, None
+        yield buffer, check(apart, single, executable.call.__globals__[single.name], whole)
+
+
+def by_itself(schedule: Schedule, group: Group) -> LoopProgram:
+    """A group's nests as a whole program: what it reads of others are inputs, all that it makes are
+    results."""
+    program = of_group(schedule, group)
+    made = [step.buffer for step in program.steps if not isinstance(step, ExternCall)]
+    read: Sequence[str] = sorted({b for step in program.steps for b in read_by(step)} - set(made))
+    given = [b for b in read if program.buffers[b].kind is not BufferKind.CONSTANT]
+    buffers = {
+        name: replace(b, kind=BufferKind.INPUT) if name in given else b
+        for name, b in program.buffers.items()
+    }
+    inputs = tuple(dict.fromkeys((*program.inputs, *given)))
+    outputs = tuple(BufferView(name, buffers[name].layout) for name in made)
+    return replace(
+        program, inputs=inputs, buffers=buffers, outputs=outputs, writes=(), related_results=False
+    )

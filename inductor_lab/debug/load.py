@@ -1,0 +1,34 @@
+"""What a dumped `output_code.py` needs to run: its C++ text becomes functions."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+
+from inductor_lab.codegen.kernel import Code, Line
+from inductor_lab.runtime.library import build_library
+
+NUMBER = "n"
+"""A parameter that is an integer; `p` is an address."""
+
+
+def cpp_functions(text: str, signatures: Mapping[str, str]) -> dict[str, Callable[..., int]]:
+    """Compile C++ and find its functions; `{"cpp_fused_sin_0": "ppn"}` takes two addresses and a
+    number.  Raises CompileFailed."""
+    unit = Code.of(Line(line) for line in text.split("\n"))
+    library = build_library(unit, "output_code")
+    found: dict[str, Callable[..., int]] = {}
+    for name, kinds in signatures.items():
+        function = getattr(library.handle, name)
+        function.argtypes = [ctypes.c_int64 if k == NUMBER else ctypes.c_void_p for k in kinds]
+        function.restype = ctypes.c_int
+        function.library = library
+        function.errcheck = _check
+        found[name] = function
+    return found
+
+
+def _check(status: int, function: object, arguments: object) -> int:
+    if status:
+        raise IndexError(f"a kernel refused its data (status {status}): an index out of range?")
+    return status

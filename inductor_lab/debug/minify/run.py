@@ -1,0 +1,231 @@
+"""The minifier: candidates of one strategy after another, several at a time, each apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+from torch.utils import _pytree as pytree
+
+from inductor_lab import torch_api
+from inductor_lab.debug.apart import Ended, Tell, Work, all_apart, apart
+from inductor_lab.debug.minify.candidate import Candidate
+from inductor_lab.debug.minify.checks import VARIES, Check, Fails, symptom, work_of
+from inductor_lab.debug.minify.script import script_of, write_files
+from inductor_lab.debug.minify.strategies import STRATEGIES
+from inductor_lab.debug.values import copied_call, copies
+from inductor_lab.display import Shown
+from inductor_lab.errors import BadArguments
+
+LIMIT = 120.0
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One success of a strategy: what the graph was, and what it became."""
+
+    strategy: str
+    before: str
+    after: str
+    tries: int
+    seconds: float
+
+    def __str__(self) -> str:
+        tries = f"{self.tries} tried, {self.seconds:.1f} s"
+        return f"{self.strategy}: from {self.before} to {self.after}  ({tries})"
+
+
+@dataclass(frozen=True, eq=False)
+class Minified(Shown):
+    """The smallest graph that fails as the whole does.
+
+    symptom   how it fails: what the check returned, or how its process ended
+    log       every step that made it smaller, with the strategy's name
+    complete  False if it was interrupted: then it is the smallest so far
+    script    a program that shows the failure by itself; `folder` has it, with its inputs and a
+              saved compilation (where the compiler gets so far), if one was asked for
+    """
+
+    name: str
+    symptom: str
+    candidate: Candidate
+    log: tuple[Tried, ...]
+    complete: bool
+    script: str
+    seconds: float
+    folder: Path | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Inputs, calls and the output of the graph that is left."""
+        return self.candidate.nodes
+
+    @property
+    def module(self) -> GraphModule:
+        return self.candidate.module
+
+    def __repr__(self) -> str:
+        how = "" if self.complete else ", interrupted"
+        return f"Minified({self.name}: {self.symptom}, {self.candidate}{how})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.symptom}", *(f"  {tried}" for tried in self.log)]
+        if not self.complete:
+            lines.append("  interrupted: this is the smallest so far")
+        return "\n".join([*lines, "", self.script])
+
+
+def minify(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    check: Check | None = None,
+    backend: Any = "inductor_lab",
+    folder: str | Path | None = None,
+    limit: float = LIMIT,
+    jobs: int = 2,
+    tell: Callable[[str], None] | None = print,
+    **kwargs: Any,
+) -> Minified:
+    """Shrink the graph of a failing call to the few nodes that make it fail, and write it down.
+
+    check    `check(function, inputs)` is true where the failure is there; by default, that what
+             `backend` compiles crashes, hangs, raises, or computes something else than eager
+    backend  a name or function as `torch.compile` takes it: "inductor", "aot_eager", ...
+    folder   where to write `repro.py`, its inputs and a saved compilation
+    limit    seconds for one candidate; `jobs` are tried at a time, each in a process of its own
+    tell     is given a line for each step; None: silence
+
+    Ctrl-C ends it with the smallest graph so far.  Raises BadArguments if nothing fails, and if
+    what fails is no graph (code that is used again although a guard should have failed:
+    `lab.blame`).
+    """
+    started, say = time.monotonic(), tell or (lambda line: None)
+    fails = Fails(backend)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    candidate, wanted = _first_failure(fn, args, kwargs, check, fails, limit)
+    say(f"{name} fails: {' '.join(wanted)}; started off with {candidate}")
+    shrinking = _Shrinking(check, fails, wanted, limit, jobs, say)
+    complete = True
+    try:
+        for smaller in shrinking.steps(candidate):
+            candidate = smaller
+    except KeyboardInterrupt:
+        complete = False
+        say("interrupted: this is the smallest so far")
+    script = script_of(candidate, name, " ".join(wanted), backend, check is not None)
+    found = Minified(
+        name, " ".join(wanted), candidate, tuple(shrinking.log), complete, script,
+        time.monotonic() - started,
+    )  # fmt: skip
+    return found if folder is None else replace(found, folder=write_files(found, Path(folder)))
+
+
+class _Shrinking:
+    """`steps` yields ever smaller candidates that fail in the same way."""
+
+    def __init__(
+        self, check: Check | None, fails: Fails, wanted: tuple[str, str], limit: float, jobs: int,
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.check, self.fails, self.wanted = check, fails, wanted
+        self.limit, self.jobs, self.say = limit, jobs, say
+        self.log: list[Tried] = []
+
+    def steps(self, candidate: Candidate) -> Iterator[Candidate]:
+        names = list(STRATEGIES)
+        position = 0
+        while position < len(names):
+            smaller = self._try(names[position], candidate)
+            if smaller is None:
+                position += 1
+                continue
+            candidate = smaller
+            yield candidate
+            cuts = position < 4 and len(candidate.calls) > 1
+            position = 0 if cuts else position
+
+    def _try(self, strategy: str, candidate: Candidate) -> Candidate | None:
+        """The first candidate of a strategy that fails as wanted."""
+        started, tries = time.monotonic(), 0
+        makers: list[Callable[[], Candidate]] = []
+
+        def works() -> Iterator[Work]:
+            for maker in STRATEGIES[strategy](candidate):
+                makers.append(maker)
+                yield self._work(maker)
+
+        running = all_apart(works(), self.limit, self.jobs)
+        try:
+            for number, ended in running:
+                tries += 1
+                if symptom(ended) == self.wanted and self._again(makers[number]):
+                    smaller = makers[number]()
+                    took = time.monotonic() - started
+                    tried = Tried(strategy, str(candidate), str(smaller), tries, took)
+                    self.log.append(tried)
+                    self.say(str(tried))
+                    return smaller
+        finally:
+            running.close()  # type: ignore[attr-defined]
+        return None
+
+    def _again(self, maker: Callable[[], Candidate]) -> bool:
+        """What comes and goes has to come twice more."""
+        if VARIES not in self.wanted[1]:
+            return True
+        ended = (apart(self._work(maker), self.limit) for _ in range(2))
+        return all(symptom(each) == self.wanted for each in ended)
+
+    def _work(self, maker: Callable[[], Candidate]) -> Work:
+        def work(tell: Tell) -> Any:
+            try:
+                candidate = maker()
+            except Exception:
+                return ""  # this size, or this dtype, does not go with the graph
+            return work_of(candidate, self.check, self.fails)(tell)
+
+        return work
+
+
+def _first_failure(
+    fn: Callable[..., Any], args: Any, kwargs: Any, check: Check | None, fails: Fails, limit: float
+) -> tuple[Candidate, tuple[str, str]]:
+    """The first captured graph that fails, and how."""
+    last: Ended | None = None
+    for candidate in captured(fn, args, kwargs):
+        last = apart(work_of(candidate, check, fails), limit)
+        if symptom(last) != ("", ""):
+            return candidate, symptom(last)
+    how = "no graph was captured" if last is None else "none of its graphs fails by itself"
+    raise BadArguments(
+        f"there is nothing to shrink: {how}",
+        todo="lab.blame(f, x) says whether something is wrong, and in which part",
+    )
+
+
+def captured(fn: Callable[..., Any], args: Any, kwargs: Any) -> list[Candidate]:
+    """The graphs of one call, with the inputs that each is given."""
+    found: list[Candidate] = []
+
+    def backend(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            inputs = tuple(copies(given))
+            leaves = pytree.tree_leaves(inputs)
+            trained = torch.is_grad_enabled() and any(
+                isinstance(v, torch.Tensor) and v.requires_grad for v in leaves
+            )
+            found.append(Candidate(module, inputs, trained))
+            return module(*given)
+
+        return run
+
+    given, named = copied_call(args, kwargs)
+    with torch_api.fresh_compile({}):
+        torch.compile(fn, backend=backend, dynamic=False)(*given, **named)
+    return found

@@ -1,0 +1,170 @@
+"""A minified graph as a program that shows the failure by itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inductor_lab.debug.apart import Tell, apart
+from inductor_lab.debug.faults.seeding import ACTIVE
+from inductor_lab.debug.minify.candidate import Candidate
+from inductor_lab.debug.minify.checks import VARIES
+from inductor_lab.errors import CannotWrite
+
+if TYPE_CHECKING:
+    from inductor_lab.debug.minify.run import Minified
+
+FREED = re.compile(r";  [\w =]+ = None$")
+"""How FX writes that a name is not needed any more."""
+INLINE = 64
+"""Elements that a script spells out; more are in a file beside it."""
+
+HEAD = '''"""{name}: {symptom}
+
+Made by lab.minify.  It ends with status 0 once nothing fails any more.
+"""
+
+import copy
+import faulthandler
+from pathlib import Path
+
+import torch
+from torch import device, inf, nan{imports}
+
+'''
+TAIL = '''
+
+def outcome(function):
+    """Results, gradients, and what is written to inputs."""
+    given = [
+        copy.deepcopy(v.detach()).requires_grad_(v.requires_grad)
+        if isinstance(v, torch.Tensor) else v
+        for v in {given}
+    ]
+    results = function(*[v.view_as(v) if isinstance(v, torch.Tensor) else v for v in given])
+    found = [{view} for r in results if isinstance(r, torch.Tensor)]
+    trained = [r.float().sum() for r in found if r.requires_grad]
+    if trained:
+        sum(trained).backward()
+    return [r.detach() for r in found] + [
+        t for v in given if isinstance(v, torch.Tensor)
+        for t in (v.detach(), v.grad) if t is not None
+    ]
+
+
+faulthandler.dump_traceback_later(60, exit=True)  # if it hangs
+expected = outcome(Repro())
+{indent}compiled = torch.compile(Repro(), backend={backend!r})
+{first}{indent}for _ in range(5):
+{indent}    for got, wanted in zip(outcome(compiled), expected, strict=True):
+{indent}        torch.testing.assert_close(got, wanted, equal_nan=True, rtol={rtol}, atol={atol})
+print("it does not fail any more")
+'''
+
+
+def script_of(
+    candidate: Candidate, name: str, symptom: str, backend: Any, checked: bool
+) -> str:
+    """The program: the graph, its inputs, the call, and what it should give.
+
+    It needs our package only where the backend is ours.  A failure that only a check of the user's
+    can see is not tested: then it calls the compiled graph, and prints nothing more.
+    """
+    ours = backend == "inductor_lab"
+    imports = "\n\nimport inductor_lab as lab" if ours and ACTIVE else ""
+    known = backend if isinstance(backend, str) else "inductor_lab"
+    exact = symptom.endswith(f"fails {VARIES}")
+    faults = "".join(f"lab.faults.{fault}(), " for fault in ACTIVE) if ours else ""
+    enter = f"with {faults.removesuffix(', ')}:\n" if faults else ""
+    tail = TAIL.format(
+        given="INPUTS", backend=known, indent="    " if enter else "",
+        first=f"{'    ' if enter else ''}expected = outcome(compiled)\n" if exact else "",
+        view="torch.signbit(r)" if "sign of zero" in symptom else "r",
+        rtol=0 if exact else _tolerance(candidate), atol=0 if exact else 1e-5,
+    )  # fmt: skip
+    tail = tail.replace("expected = outcome(Repro())\n", f"expected = outcome(Repro())\n{enter}")
+    return (
+        HEAD.format(name=name, symptom=symptom, imports=imports)
+        + f"INPUTS = [\n{_inputs(candidate)}]\n\n\n{_module(candidate)}{tail}"
+    )
+
+
+def _tolerance(candidate: Candidate) -> float:
+    """Relative, for the shortest dtype among the inputs."""
+    short = any(isinstance(v, torch.Tensor) and v.dtype in (torch.float16, torch.bfloat16)
+                for v in candidate.inputs)  # fmt: skip
+    return 2e-2 if short else 1e-3
+
+
+def _module(candidate: Candidate) -> str:
+    """The graph as a module of torch's, its inputs called x0, x1, ..."""
+    graph, known = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
+    for node in candidate.module.graph.nodes:
+        count = len(graph.find_nodes(op="placeholder"))
+        known[node] = (
+            graph.placeholder(f"x{count}") if node.op == "placeholder"
+            else graph.node_copy(node, lambda n: known[n])
+        )  # fmt: skip
+    lines = graph.python_code("self").src.strip().splitlines()
+    body = "\n".join(f"    {FREED.sub('', line)}".rstrip() for line in lines)
+    return f"class Repro(torch.nn.Module):\n{body}\n"
+
+
+def _inputs(candidate: Candidate) -> str:
+    texts = (_input(number, value) for number, value in enumerate(candidate.inputs))
+    return "".join(f"    {text},\n" for text in texts)
+
+
+def _input(number: int, value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    grad = ".requires_grad_()" if value.requires_grad else ""
+    plain = getattr(value, "lab_text", "")
+    if plain:
+        return f"{plain}{grad}"
+    if _spelled_out(value):
+        text = f"torch.tensor({value.detach().flatten().tolist()}, dtype={value.dtype})"
+        return f"{text}.reshape({tuple(value.shape)}){grad}"
+    return f'torch.load(Path(__file__).with_name("input{number}.pt")){grad}'
+
+
+def _spelled_out(value: torch.Tensor) -> bool:
+    """Few elements, row by row from the start of their storage."""
+    whole = value.layout is torch.strided and value.is_contiguous() and not value.storage_offset()
+    return whole and value.numel() <= INLINE and not value.dtype.is_complex
+
+
+def write_files(minified: Minified, folder: Path) -> Path:
+    """`repro.py` with the inputs that it loads, `log.txt`, and the saved compilation if the
+    compiler gets so far; raises CannotWrite."""
+    candidate = minified.candidate
+    ast.parse(minified.script)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "repro.py").write_text(minified.script, encoding="utf-8")
+        (folder / "log.txt").write_text("\n".join(map(str, minified.log)) + "\n", encoding="utf-8")
+        for number, value in enumerate(candidate.inputs):
+            if isinstance(value, torch.Tensor) and "torch.load" in _input(number, value):
+                torch.save(value.detach(), folder / f"input{number}.pt")
+    except OSError as error:
+        raise CannotWrite(
+            f"the minified graph cannot be written to {folder}: {error.strerror or error}",
+            todo="give a folder that you may write to",
+        ) from error
+    apart(lambda tell: _save(candidate, folder, tell))
+    return folder
+
+
+def _save(candidate: Candidate, folder: Path, tell: Tell) -> None:
+    from inductor_lab.backend import inspect
+
+    def first_call(*given: Any) -> Any:
+        return candidate.module(*given)
+
+    inspect(first_call, *candidate.inputs).save(folder / "compilation.lab.json")
+    sys.stdout.flush()

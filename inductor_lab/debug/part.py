@@ -1,0 +1,424 @@
+"""One part (a forward or a backward) taken from its ATen graph to its host program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.debug.apart import Ended, Tell, apart
+from inductor_lab.debug.births import births_in
+from inductor_lab.debug.graphs import is_random
+from inductor_lab.debug.host import HostRun
+from inductor_lab.debug.kernels import KernelVerdict, check_kernels, one_by_one
+from inductor_lab.debug.precision import Judged, judge
+from inductor_lab.debug.programs import (
+    NotWide,
+    Ran,
+    run_groups,
+    run_loops,
+    wide_program,
+    wide_schedule,
+)
+from inductor_lab.debug.result import Fault, ValueRow, Verdict
+from inductor_lab.debug.stages import (
+    GraphRun,
+    agree,
+    holders,
+    run_graph,
+    span_of,
+    wrong_buffer,
+    wrong_rule,
+)
+from inductor_lab.debug.values import copies, widened
+from inductor_lab.ir.interpret import run_nest
+from inductor_lab.ir.program import BufferView, ExternCall, read_by
+from inductor_lab.records import CompiledPart
+from inductor_lab.schedule.result import Group
+
+if TYPE_CHECKING:
+    from inductor_lab.debug.analysis import Analysis
+
+SEED = 1
+"""Programs that draw random numbers draw the same in each stage."""
+
+
+class PartCheck:
+    """`run` finds the first fault of one part; rows, values and births go to the analysis."""
+
+    def __init__(self, analysis: Analysis, part: CompiledPart, where: str) -> None:
+        self.analysis, self.part, self.where = analysis, part, where
+        self.given: Sequence[Any] = analysis.site.compiler.given[part.name]
+        nodes = part.graph.module.graph.nodes
+        self.random = frozenset(node.name for node in nodes if is_random(node))
+        self.kernels: list[KernelVerdict] = []
+
+    @property
+    def limit(self) -> float:
+        """Seconds for code that may hang; few, once it is known that it does."""
+        whole, limit = self.analysis.whole, self.analysis.limit
+        return min(limit, 5.0) if whole and whole.how == "hung" else limit
+
+    @property
+    def graphs(self) -> list[FxGraph]:
+        steps = self.part.rewrites.steps
+        after = [step.after for step in steps if step.changed and step.after is not None]
+        return [*self.analysis.graphs, self.part.graph, *after]
+
+    def run(self) -> Fault | None:
+        wide = [v.detach() if isinstance(v, torch.Tensor) else v for v in widened(self.given)]
+        self.wide = wide
+        run = run_graph(self.part.graph, copies(self.given), wide, self.random)
+        self.analysis.births += [
+            born for born in births_in(self.part.graph, run, "ours", self.where)
+            if not any(b.what == born.what for b in self.analysis.births)
+        ]  # fmt: skip
+        fault, self.rewritten = self._rewrites(run)
+        fault = fault or self._loops() or self._schedule() or self._kernels()
+        self._table()
+        return fault or self._host()
+
+    # ---- stages without code ---------------------------------------------------------------------
+
+    def _rewrites(self, run: GraphRun) -> tuple[Fault | None, GraphRun]:
+        """Pass by pass; the graph after the last one."""
+        for step in self.part.rewrites.steps:
+            if not step.changed or step.after is None:
+                continue
+            stage = f"rewrite: {step.name}"
+            if run.exact is None:
+                after = run_graph(step.after, copies(self.given), self.wide, self.random)
+                self._row(stage, "unknown", "float64 cannot run it")
+                run = after
+                continue
+            after = run_graph(step.after, copies(self.given), self.wide, self.random)
+            if after.exact is None:
+                self._row(stage, "unknown", "float64 cannot run it")
+            elif self._same_outputs(after, run):
+                self._row(stage, "right", f"{len(step.fired)} rules fired")
+            else:
+                found = wrong_rule(step, run, after.exact)
+                fired = found[0] if found else step.fired[0]
+                says = f"the rule {fired.rule} made another value of {fired.node}"
+                self._row(stage, "wrong", says)
+                node = self.part.graph.node(fired.node)
+                span = fired.span or span_of(fired.node, self.graphs)
+                op = node.target if node else ""
+                return Fault("wrong", self.where, stage, says, fired.became, fired.node, op,
+                             span), after  # fmt: skip
+            run = after
+        return None, run
+
+    def _same_outputs(self, after: GraphRun, before: GraphRun) -> bool:
+        assert after.exact is not None and before.exact is not None, "compared in float64"
+        new, old = (_outputs(run.graph) for run in (after, before))
+        return all(
+            agree(after.exact.get(n), before.exact.get(o), before.spread.get(str(o)))
+            for n, o in zip(new, old, strict=True) if n is not None and o is not None
+        )  # fmt: skip
+
+    def _loops(self) -> Fault | None:
+        program, known = self.part.loops, self.rewritten
+        drawn = {
+            name: known.drawn[node]
+            for name, node in holders(program.buffers)
+            if isinstance(known.drawn.get(node), torch.Tensor)
+        }
+        with _same_numbers():
+            self.loops = run_loops(program, copies(self.given), drawn)
+        try:
+            exact = None if known.exact is None else run_loops(
+                wide_program(program), self.wide, drawn)  # fmt: skip
+        except (NotWide, RuntimeError, NotImplementedError):
+            exact = None
+        self.exact_loops = exact
+        if exact is None:
+            self._row("loops", "unknown", "float64 cannot run them")
+            return None
+        wrong = wrong_buffer(exact, program.buffers, known)
+        if wrong is None:
+            self._row("loops", "right", f"{len(program.steps)} steps agree with their nodes")
+            return None
+        name, node = wrong
+        says = f"{name} does not hold what {node} is"
+        if not self._outputs_differ(exact, known) and not self.analysis.failed:
+            self._row("loops", "unknown", says)
+            return None
+        self._row("loops", "wrong", says)
+        return self._fault("wrong", "loops", says, name, node)
+
+    def _outputs_differ(self, exact: Ran, known: GraphRun) -> bool:
+        assert known.exact is not None, "compared in float64"
+        return not all(
+            agree(made, known.exact.get(name), known.spread.get(name))
+            for made, name in zip(exact.outputs, _outputs(known.graph), strict=True)
+            if name is not None
+        )
+
+    def _schedule(self) -> Fault | None:
+        schedule = self.part.schedule
+        with _same_numbers():
+            self.right = run_groups(schedule, copies(self.given))
+        if self.exact_loops is None or self.random:
+            self._row("schedule", "unknown", "not compared in float64")
+            return None
+        try:
+            exact = run_groups(wide_schedule(schedule), self.wide)
+        except (NotWide, RuntimeError, NotImplementedError):
+            self._row("schedule", "unknown", "float64 cannot run it")
+            return None
+        for name, value in exact.buffers.items():
+            known = self.exact_loops.buffers.get(name)
+            if known is not None and not agree(value, known):
+                name = self._inlined_wrongly(name) or name
+                says = f"{name} is another value in its group than the nest's own"
+                self._row("schedule", "wrong", says)
+                return self._fault("wrong", "schedule", says, name, self._node(name))
+        self._row("schedule", "right", f"{len(schedule.groups)} groups agree with their nests")
+        return None
+
+    def _inlined_wrongly(self, buffer: str) -> str:
+        """The first producer that means something else where it is inlined into a group."""
+        assert self.exact_loops is not None, "compared in float64"
+        ran, program = self.exact_loops, wide_schedule(self.part.schedule)
+        for group in (part for step in program.groups for part in step.parts):
+            if buffer not in group.stored:
+                continue
+            for name, nest in group.inlined.items():
+                value = run_nest(nest, ran.buffers, ran.symbols)
+                if name in ran.buffers and not agree(value, ran.buffers[name]):
+                    return name
+        return ""
+
+    # ---- code ------------------------------------------------------------------------------------
+
+    def _kernels(self) -> Fault | None:
+        options = self.analysis.site.compiler.options
+
+        def work(tell: Tell) -> None:
+            for said in check_kernels(self.part, options, self.right, self.loops):
+                tell(said)
+
+        if not self.part.kernels:
+            return None
+        ended = apart(work, self.limit)
+        self.kernels = [said for said in ended.told if isinstance(said, KernelVerdict)]
+        for verdict in self.kernels:
+            fault = self._judge_kernel(verdict)
+            if fault is not None:
+                return fault
+        if ended.how != "returned":
+            return self._lost_kernel(ended)
+        return None
+
+    def _judge_kernel(self, verdict: KernelVerdict) -> Fault | None:
+        name, judged = verdict.worst
+        stage = f"kernel {verdict.kernel}"
+        if verdict.right:
+            same = all(j.kind == "equal" for j in verdict.judged.values())
+            self._row(stage, "right" if same else "rounding", str(judged), judged.ulp)
+            return None
+        kind: Verdict = "wrong"
+        if verdict.outside:
+            name, says = verdict.outside, f"writes outside of {verdict.outside}"
+        elif verdict.varies and judged.right:
+            kind, says = "not deterministic", f"{name} has other bits in each call ({judged})"
+        elif verdict.varies and verdict.alone:
+            kind = "race"
+            says = f"{name} is right with one thread, and differs from call to call: {judged}"
+        else:
+            says = f"{name}: {judged}"
+        self._row(stage, kind, says, judged.ulp)
+        value = verdict.nest or name
+        return self._fault(kind, "kernel", says, value, self._node(value), verdict.position, judged)
+
+    def _lost_kernel(self, ended: Ended) -> Fault:
+        """The kernel that ended its process, or never ended."""
+        position = len(self.kernels)
+        kernel = self.part.kernels[position]
+        verdicts: dict[str, Verdict] = {"crashed": "crashes", "hung": "hangs", "raised": "raises"}
+        kind = verdicts[ended.how]
+        says = f"{kernel.name} {ended}"
+        self._row(f"kernel {kernel.name}", kind, says)
+
+        def nests(tell: Tell) -> None:
+            for buffer, _ in one_by_one(self.part.schedule, kernel, options, self.loops):
+                tell(buffer)
+
+        options = self.analysis.site.compiler.options
+        again = apart(nests, self.limit)
+        stopped = again.how != "returned" and again.told
+        name = again.told[-1] if stopped else kernel.group.parts[0].nests[-1].buffer
+        return self._fault(kind, "kernel", says, name, self._node(name), position)
+
+    def _fault(
+        self, verdict: Verdict, stage: str, says: str, value: str, node: str,
+        position: int | None = None, judged: Judged | None = None,
+    ) -> Fault:  # fmt: skip
+        """With the node, the kernel's line and the user's line of a value."""
+        known = next((g.node(node) for g in reversed(self.graphs) if g.node(node)), None)
+        kernel, line, code = self._line_of(node, position)
+        return Fault(
+            verdict, self.where, stage, says, value, node, known.target if known else "",
+            span_of(node, self.graphs), kernel, line, code, judged,
+        )  # fmt: skip
+
+    def _line_of(self, node: str, position: int | None) -> tuple[str, int, str]:
+        """The last line of a kernel (any, or the one at a position) that computes a node."""
+        kernels = self.part.kernels if position is None else self.part.kernels[position:][:1]
+        for kernel in kernels:
+            lines = kernel.code.lines
+            found = [n for n in kernel.code.lines_of(node) if lines[n - 1].statement]
+            if found:
+                own = [n for n in found if lines[n - 1].origins == {node}] or found
+                return kernel.name, own[-1], lines[own[-1] - 1].text
+        return (kernels[0].name, 0, "") if kernels and position is not None else ("", 0, "")
+
+    def _node(self, buffer: str) -> str:
+        known = self.part.loops.buffers.get(buffer)
+        return max(known.origins, default="") if known is not None else ""
+
+    # ---- the host program ------------------------------------------------------------------------
+
+    def _host(self) -> Fault | None:
+        if not self.analysis.failed or self.random:
+            return None
+        ended = apart(self._step_through, self.limit)
+        lines = str(self.part.host).splitlines()
+        if ended.how == "returned" and ended.value is None:
+            self._row("host program", "right", "every buffer is right while it is needed")
+            return None
+        verdicts: dict[str, Verdict] = {"crashed": "crashes", "hung": "hangs", "raised": "raises"}
+        if ended.how != "returned":
+            at, kind, says = ended.told[-1] + 1, verdicts[ended.how], str(ended)
+            name = ""
+        else:
+            at, name, says = ended.value
+            kind = "wrong"
+        self._row("host program", kind, says)
+        node = self._node(name)
+        known = next((g.node(node) for g in reversed(self.graphs) if g.node(node)), None)
+        code = lines[at - 1] if at <= len(lines) else ""
+        return Fault(kind, self.where, "host program", says, name, node,
+                     known.target if known else "", span_of(node, self.graphs), "host program", at,
+                     code)  # fmt: skip
+
+    def _step_through(self, tell: Tell) -> tuple[int, str, str] | None:
+        """The line after which a buffer that is still needed is not what it was."""
+        last = self._last_uses()
+        inputs = copies(self.given)
+        run, step = HostRun(self.part, inputs), -1
+        made_at: dict[str, int] = {}
+        lines = self.part.host.code.lines
+        line = 0
+        for statement in run:
+            line = statement.line
+            tell(line)
+            made_at.update(dict.fromkeys(statement.made, line))
+            step += any(x.statement for x in lines[line - 1 : line + statement.text.count("\n")])
+            for name, value in run.tensors.items():
+                expected = self.right.buffers.get(name)
+                if expected is None or last.get(name, -1) <= step:
+                    continue
+                judged = self._judged(name, value, expected)
+                if name not in statement.made and not judged.right:
+                    return line, name, f"{name} is needed later, and is lost here: {judged}"
+                if not judged.right:
+                    return line, name, f"{name}: {judged}"
+        results = self.right.outputs[: len(self.part.loops.returned)]
+        for number, (got, expected) in enumerate(zip(run.results or (), results, strict=True)):
+            if isinstance(expected, torch.Tensor) and not self._plainly(got, expected).right:
+                name = self._buffer(self.part.loops.returned[number])
+                return line, name, f"result {number}: {self._plainly(got, expected)}"
+        for write, output in self.part.loops.written_inputs:
+            position = self.part.loops.inputs.index(write.input)
+            number = self.part.loops.outputs.index(output)
+            judged = self._plainly(inputs[position], self.right.outputs[number])
+            if not judged.right:
+                buffer = self._buffer(output)
+                says = f"{write.input} does not get its new value: {judged}"
+                return made_at.get(buffer, line), buffer, says
+        return None
+
+    def _last_uses(self) -> Mapping[str, int]:
+        """The position of the last step that reads each buffer; results are needed for ever."""
+        schedule, found = self.part.schedule, dict[str, int]()
+        for position, step in enumerate(schedule.steps):
+            nests: Sequence[Any] = (step,)
+            if isinstance(step, Group):
+                nests = [n for g in step.parts for n in (*g.nests, *g.inlined.values())]
+            for nest in nests:
+                found.update(dict.fromkeys(read_by(nest), position))
+        return {**found, **dict.fromkeys(self.part.loops.leaving, len(schedule.steps))}
+
+    def _buffer(self, output: Any) -> str:
+        return output.buffer if isinstance(output, BufferView) else ""
+
+    def _judged(self, name: str, value: torch.Tensor, expected: torch.Tensor) -> Judged:
+        """A buffer with all the roundings before it."""
+        node = self._node(name)
+        exact = (self.rewritten.exact or {}).get(node)
+        spread = self.rewritten.spread.get(node)
+        if not isinstance(exact, torch.Tensor) or exact.shape != value.shape:
+            return self._plainly(value, expected)
+        return judge(value, expected, exact, spread)
+
+    def _plainly(self, value: Any, expected: torch.Tensor) -> Judged:
+        exact = expected.double() if expected.is_floating_point() else None
+        return judge(value, expected, exact, None)
+
+    # ---- the table -------------------------------------------------------------------------------
+
+    def _table(self) -> None:
+        """Each buffer's distance from float64, from stage to stage."""
+        judged = {n: j for verdict in self.kernels for n, j in verdict.judged.items()}
+        made = [
+            name for step in self.part.loops.steps
+            for name in (step.outputs if isinstance(step, ExternCall) else (step.buffer,)) if name
+        ]  # fmt: skip
+        loops = getattr(self, "loops", None)
+        groups = getattr(self, "right", None)
+        for name in made:
+            node = self._node(name)
+            columns = {
+                "ATen": self.rewritten.own.get(node),
+                "loops": loops.buffers.get(name) if loops else None,
+                "schedule": groups.buffers.get(name) if groups else None,
+            }
+            kinds, ulps = dict[str, str](), dict[str, float | None]()
+            exact = (self.rewritten.exact or {}).get(node)
+            for stage, value in columns.items():
+                kinds[stage], ulps[stage] = _cell(value, exact, self.rewritten.spread.get(node))
+            if name in judged:
+                kinds["kernel"], ulps["kernel"] = judged[name].kind, judged[name].ulp
+            span = span_of(node, self.graphs)
+            self.analysis.values.append(ValueRow(self.where, node, name, span, ulps, kinds))
+
+    def _row(self, stage: str, verdict: Verdict, says: str, ulp: float | None = None) -> None:
+        self.analysis.row(self.where, stage, verdict, says, ulp)
+
+
+def _cell(value: Any, exact: Any, spread: Any) -> tuple[str, float | None]:
+    usable = isinstance(value, torch.Tensor) and isinstance(exact, torch.Tensor)
+    if not usable or value.shape != exact.shape or not value.is_floating_point():
+        return "", None
+    judged = judge(value, exact.to(value.dtype), exact, spread)
+    return judged.kind, judged.ulp
+
+
+def _outputs(graph: FxGraph) -> list[str | None]:
+    """The node of each output; None for what is no node."""
+    (output,) = graph.module.graph.find_nodes(op="output")
+    return [value.name if isinstance(value, torch.fx.Node) else None for value in output.args[0]]
+
+
+@contextmanager
+def _same_numbers() -> Iterator[None]:
+    """Random numbers start at the same place, and go on afterwards as if nothing had been."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        yield
+

@@ -1,0 +1,178 @@
+"""Rounding or an error?  Values of ours beside those of eager, with float64 as the referee.
+
+How far off a value may be is not a constant: it depends on what was computed.  So three things are
+asked.  The *unit* of an element is one ULP of its dtype, plus how far the float64 result moves when
+every value on the way is moved by half a unit at random (Monte Carlo arithmetic: D. S. Parker,
+1997), which is large where digits cancel.  Eager's own worst distance in such units says what the
+dtype and the algorithm cost.  Ours is wrong if it is several times farther off than that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+
+Kind: TypeAlias = Literal[
+    "equal", "rounding", "wrong", "NaN", "inf", "sign of zero", "shape", "dtype", "not written"
+]
+FACTOR = 8.0
+"""Ours may be so many times farther from float64 than eager is, ..."""
+LEAST_UNITS = 4.0
+"""... where eager counts as at least so far off."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One tensor judged.
+
+    ulp, eager_ulp   worst distance from float64 in ULP (of elements that are finite in all)
+    units            ours in units that count how far roundings reach
+    place            index of the worst element; `got`, `expected` are there
+    """
+
+    kind: Kind
+    ulp: float = 0.0
+    eager_ulp: float = 0.0
+    units: float = 0.0
+    place: tuple[int, ...] = ()
+    got: str = ""
+    expected: str = ""
+    wrong: int = 0
+    total: int = 0
+
+    @property
+    def right(self) -> bool:
+        return self.kind in ("equal", "rounding")
+
+    def __str__(self) -> str:
+        if self.kind == "equal":
+            return "equal"
+        if self.kind == "rounding":
+            return f"rounding: {self.ulp:.3g} ULP from float64, eager {self.eager_ulp:.3g}"
+        if self.kind in ("shape", "dtype"):
+            return f"{self.kind}: {self.got} in place of {self.expected}"
+        at = f"[{', '.join(map(str, self.place))}]"
+        what = f"{self.got} in place of {self.expected} at {at}"
+        return f"{self.kind}: {what}, {self.wrong} of {self.total} elements"
+
+
+def judge(
+    got: torch.Tensor,
+    peer: torch.Tensor,
+    truth: torch.Tensor | None = None,
+    spread: torch.Tensor | None = None,
+) -> Judged:
+    """Judge `got` by `peer` (eager's, or an interpreter's, in the same dtype).
+
+    `truth` is the float64 result, `spread` how far it moves (see above); without them the peer is
+    the truth.
+    """
+    if got.shape != peer.shape:
+        return Judged("shape", got=str(tuple(got.shape)), expected=str(tuple(peer.shape)))
+    if got.dtype != peer.dtype:
+        return Judged("dtype", got=str(got.dtype), expected=str(peer.dtype))
+    got, peer = _plain(got), _plain(peer)
+    if got.dtype.is_complex:
+        parts = [torch.view_as_real(x) for x in (got, peer)]
+        reference = None if truth is None else torch.view_as_real(_plain(truth).resolve_conj())
+        spread = None if spread is None else spread.unsqueeze(-1)
+        return judge(*parts, reference, spread)
+    if not got.dtype.is_floating_point:
+        return _discrete(got, peer, truth, spread)
+    if _same_bits(got, peer) and truth is None:
+        return Judged("equal", total=got.numel())
+    return _floats(got, peer, truth, spread)
+
+
+def _plain(value: torch.Tensor) -> torch.Tensor:
+    value = value.detach()
+    return value.to_dense() if value.layout is not torch.strided else value.cpu()
+
+
+def _same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    kind = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[first.dtype.itemsize]
+    return torch.equal(first.contiguous().view(kind), second.contiguous().view(kind))
+
+
+def _discrete(
+    got: torch.Tensor, peer: torch.Tensor, truth: torch.Tensor | None, spread: torch.Tensor | None
+) -> Judged:
+    """Integers and truth values are exact, except where a rounding before them decides."""
+    bad = got.ne(peer)
+    undecided = torch.zeros_like(bad)
+    if truth is not None and truth.shape == got.shape:
+        truth = _plain(truth).to(got.dtype)
+        undecided = truth.ne(peer)
+        bad &= got.ne(truth)
+    if spread is not None and spread.shape == got.shape:
+        undecided |= _plain(spread).ne(0)
+    if bool((bad & ~undecided).any()):
+        return _at("wrong", bad & ~undecided, got, peer)
+    return Judged("rounding" if bool(bad.any()) else "equal", total=got.numel())
+
+
+def _floats(
+    got: torch.Tensor, peer: torch.Tensor, truth: torch.Tensor | None, spread: torch.Tensor | None
+) -> Judged:
+    exact = peer.double() if truth is None else _plain(truth).double()
+    rounded = exact.to(got.dtype)
+    strange = got.isnan() & ~peer.isnan() & ~rounded.isnan()
+    strange |= ~got.isnan() & peer.isnan() & rounded.isnan()
+    if bool(strange.any()):
+        return _at("NaN", strange, got, peer)
+    strange = got.isinf() & ~peer.isinf() & ~rounded.isinf() & ~peer.isnan()
+    strange |= ~got.isinf() & peer.isinf() & rounded.isinf() & ~got.isnan()
+    strange |= got.isinf() & peer.isinf() & got.ne(peer)
+    if bool(strange.any()):
+        return _at("inf", strange, got, peer)
+    signed = (got == 0) & (peer == 0) & (exact == 0) & (got.signbit() != peer.signbit())
+    signed &= peer.signbit() == exact.signbit()
+    finite = got.isfinite() & peer.isfinite() & exact.isfinite()
+    size = ulp_of(exact, got.dtype)
+    zero = torch.zeros_like(exact)
+    off = torch.where(finite, (got.double() - exact).abs(), zero)
+    eager_off = torch.where(finite, (peer.double() - exact).abs(), zero)
+    reach = size if spread is None else size + _plain(spread).double().nan_to_num(posinf=0.0)
+    units, eager_units = _worst(off / reach), _worst(eager_off / reach)
+    ulp, eager_ulp = _worst(off / size), _worst(eager_off / size)
+    limit = FACTOR * max(eager_units, LEAST_UNITS)
+    if units > limit:
+        bad = off / reach > limit
+        return _at("wrong", bad, got, peer, off / reach, ulp, eager_ulp, units)
+    if bool(signed.any()):
+        return _at("sign of zero", signed, got, peer)
+    kind: Kind = "equal" if _same_bits(got, peer) else "rounding"
+    return Judged(kind, ulp, eager_ulp, units, total=got.numel())
+
+
+def ulp_of(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The distance of neighbouring numbers of `dtype` where `exact` (float64) lies."""
+    info = torch.finfo(dtype)
+    least = torch.tensor(info.tiny, dtype=torch.float64)
+    size = torch.maximum(exact.abs().nan_to_num(posinf=float(info.max)), least)
+    _, exponent = torch.frexp(size)
+    return torch.ldexp(torch.full_like(size, info.eps), exponent - 1)
+
+
+def _worst(values: torch.Tensor) -> float:
+    return float(values.max()) if values.numel() else 0.0
+
+
+def _at(
+    kind: Kind,
+    bad: torch.Tensor,
+    got: torch.Tensor,
+    peer: torch.Tensor,
+    size: torch.Tensor | None = None,
+    ulp: float = 0.0,
+    eager_ulp: float = 0.0,
+    units: float = 0.0,
+) -> Judged:
+    """The verdict with its worst element, or the first one."""
+    flat = bad.to(torch.uint8).flatten() if size is None else size.masked_fill(~bad, 0).flatten()
+    worst = int(flat.argmax())
+    place = tuple(int(n) for n in torch.unravel_index(torch.tensor(worst), bad.shape))
+    found = (str(x.flatten()[worst].item()) for x in (got, peer))
+    return Judged(kind, ulp, eager_ulp, units, place, *found, int(bad.sum()), bad.numel())

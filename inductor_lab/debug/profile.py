@@ -1,0 +1,231 @@
+"""`c.profile()`: where the time of a call goes, kernel by kernel, down to the user's lines.
+
+```
+c.profile()                   # the table; in a notebook with bars and a timeline
+c.profile().trace("run.json") # compile phases and one call as a Chrome trace
+```
+
+Calls with a clock around each step and calls without take turns, so the table can say what the
+clocks themselves cost.  What is left of a call beside its steps is Python: guards, the host
+program, autograd.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inductor_lab.bench.kernels import (
+    ONE_AT_A_TIME,
+    Clock,
+    Tick,
+    ready,
+    running,
+    seconds_of,
+    with_times,
+)
+from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.display import Shown
+from inductor_lab.observer import Phase
+from inductor_lab.records import AnyRecord, CompiledPart
+from inductor_lab.schedule.result import ScheduleStep
+from inductor_lab.trace import write_trace
+
+HOST = "between kernels"
+"""What the rest of a call is called: Python, and whatever it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A kernel, or a library function, with all its calls in one call of the user's function.
+
+    seconds   of all its calls together
+    roof      the least seconds that its bytes and flops can take here; None where nobody knows
+    nodes     FX nodes that it computes
+    lines     the user's lines they came from
+    """
+
+    part: str
+    name: str
+    generated: bool
+    calls: int
+    seconds: float
+    nbytes: int
+    flops: int
+    roof: float | None
+    nodes: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second."""
+        return self.nbytes / self.seconds if self.seconds else 0.0
+
+    @property
+    def flop_rate(self) -> float:
+        """Floating-point operations per second."""
+        return self.flops / self.seconds if self.seconds else 0.0
+
+    @property
+    def of_roof(self) -> float | None:
+        """How much of the roof it reaches: 1 is as fast as the machine can."""
+        return None if self.roof is None or not self.seconds else self.roof / self.seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Profile(Shown):
+    """The time of a call, from the largest part to the smallest.
+
+    call_seconds    of a call with clocks, the mean of `steps`: the rows and `host_seconds` add up
+                    to it
+    plain_seconds   of a call without clocks, the mean of as many
+    clock_cost      how much longer a call takes with clocks, the middle of all rounds: 0.02 is 2 %
+    events          the steps of the middle call, in seconds since it began
+    phases          of the compile, in seconds since that began
+    """
+
+    name: str
+    steps: int
+    call_seconds: float
+    plain_seconds: float
+    clock_cost: float
+    rows: tuple[Row, ...]
+    events: tuple[Phase, ...]
+    phases: tuple[Phase, ...] = ()
+
+    @property
+    def kernel_seconds(self) -> float:
+        return sum(row.seconds for row in self.rows if row.generated)
+
+    @property
+    def library_seconds(self) -> float:
+        return sum(row.seconds for row in self.rows if not row.generated)
+
+    @property
+    def host_seconds(self) -> float:
+        """What a call takes beside its kernels and libraries."""
+        return self.call_seconds - self.kernel_seconds - self.library_seconds
+
+    def share(self, seconds: float) -> float:
+        """Of the call, 0 to 1."""
+        return seconds / self.call_seconds
+
+    def __repr__(self) -> str:
+        return (
+            f"Profile({self.name}: {duration(self.call_seconds)}, "
+            f"{self.share(self.kernel_seconds):.0%} kernels, "
+            f"{self.share(self.library_seconds):.0%} libraries, "
+            f"{self.share(self.host_seconds):.0%} {HOST})"
+        )
+
+    def __str__(self) -> str:
+        width = max([len(row.name) for row in self.rows], default=10) + 2
+        head = f"{'':{width}}{'share':>8}{'time':>11}{'calls':>7}{'GB/s':>8}{'GFLOP/s':>9}  of roof"
+        lines = [repr(self), head]
+        for row in self.rows:
+            roof = "" if row.of_roof is None else f"{row.of_roof:.0%}"
+            lines.append(
+                f"{row.name:{width}}{self.share(row.seconds):8.2%}{duration(row.seconds):>11}"
+                f"{row.calls:7}{row.bandwidth / 1e9:8.3g}{row.flop_rate / 1e9:9.3g}{roof:>9}"
+            )
+        host = self.host_seconds
+        lines.append(f"{HOST:{width}}{self.share(host):8.2%}{duration(host):>11}")
+        plain = f"{duration(self.plain_seconds)} without clocks ({self.clock_cost:+.1%} with them)"
+        return "\n".join([*lines, plain])
+
+    def trace(self, path: str | Path) -> Path:
+        """The compile, and after it one call, as a Chrome trace; raises CannotWrite."""
+        after = max((phase.start + phase.seconds for phase in self.phases), default=0.0)
+        run = (Phase(e.name, e.track, after + e.start, e.seconds) for e in self.events)
+        return write_trace(Path(path), self.name, (*self.phases, *run))
+
+
+def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
+    """`Compilation.profile`, which says what it does."""
+    with ONE_AT_A_TIME, ready(compilation) as (parts, run):
+        clocks = {id(part): Clock.of(part) for part in parts}
+        plain: list[float] = []
+        took: list[float] = []
+        ends: list[dict[int, int]] = []
+        for _ in range(max(steps, 1)):
+            plain.append(seconds_of(run))
+            with running(parts, clocks):
+                took.append(seconds_of(run))
+            ends.append({name: len(clock.ticks) for name, clock in clocks.items()})
+    measured, _ = with_times(compilation, clocks, statistics.median(took))
+    call_seconds = statistics.fmean(took)
+    rows = [
+        row
+        for before, after in zip(parts, _parts_like(parts, measured), strict=True)
+        for row in _rows(after, _scope(compilation, before), clocks[id(before)].ticks, len(took))
+    ]
+    middle = took.index(statistics.median_low(took))
+    starts = ends[middle - 1] if middle else dict.fromkeys(clocks, 0)
+    ticks = [t for k, clock in clocks.items() for t in clock.ticks[starts[k] : ends[middle][k]]]
+    return Profile(
+        name=compilation.name,
+        steps=len(took),
+        call_seconds=call_seconds,
+        plain_seconds=statistics.fmean(plain),
+        clock_cost=statistics.median(t / p for t, p in zip(took, plain, strict=True)) - 1,
+        rows=tuple(sorted(rows, key=lambda row: -row.seconds)),
+        events=tuple(_events(ticks)),
+        phases=compilation.phases,
+    )
+
+
+def _parts_like(parts: Sequence[CompiledPart], measured: AnyRecord) -> Iterator[CompiledPart]:
+    """The parts of the measured compilation that stand for these, in order."""
+    by_code = {id(part.executable): part for part in measured.parts}
+    return (by_code[id(part.executable)] for part in parts)
+
+
+def _scope(compilation: AnyRecord, part: CompiledPart) -> str:
+    number = next(n for n, g in enumerate(compilation.graphs) if any(p is part for p in g.parts))
+    return f"g{number}.{part.name}"
+
+
+def _rows(part: CompiledPart, scope: str, ticks: Sequence[Tick], calls: int) -> Iterator[Row]:
+    """One for each name; the calls of equal kernels, or of one library, are added up."""
+    spans = _lines_by_node(part)
+    steps = part.schedule.steps
+    named: dict[str, list[tuple[int, ScheduleStep, StepTime]]] = {}
+    for position, (step, time) in enumerate(zip(steps, part.times, strict=True)):
+        named.setdefault(time.name, []).append((position, step, time))
+    for name, uses in named.items():
+        nodes = sorted({origin for _, step, _ in uses for origin in step.origins})
+        seconds = sum(t.seconds() for p, _, _ in uses for t in ticks[p :: len(steps)]) / calls
+        roofs = [time.roof for _, _, time in uses]
+        yield Row(
+            part=scope,
+            name=name,
+            generated=uses[0][2].generated,
+            calls=len(uses),
+            seconds=seconds,
+            nbytes=sum(time.nbytes for _, _, time in uses),
+            flops=sum(time.flops for _, _, time in uses),
+            roof=None if None in roofs else sum(roof for roof in roofs if roof is not None),
+            nodes=tuple(nodes),
+            lines=tuple(dict.fromkeys(spans[node] for node in nodes if node in spans)),
+        )
+
+
+def _lines_by_node(part: CompiledPart) -> Mapping[str, str]:
+    graphs = [part.graph, *(step.after for step in part.rewrites.steps if step.after is not None)]
+    return {
+        node.name: f"{node.span.file}:{node.span.line}  {node.span.code}"
+        for graph in graphs
+        for node in graph.nodes
+        if node.span is not None
+    }
+
+
+def _events(ticks: Sequence[Tick]) -> Iterator[Phase]:
+    """Each step on its track, in the order in which they began."""
+    ordered = sorted(ticks, key=lambda tick: tick.began)
+    zero = ordered[0].began if ordered else 0.0
+    for tick in ordered:
+        track = "libraries" if "." in tick.name else "kernels"
+        yield Phase(tick.name, track, tick.began - zero, tick.seconds())

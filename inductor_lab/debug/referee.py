@@ -1,0 +1,46 @@
+"""What a captured graph should leave behind: by torch, in float64, and how far roundings reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from inductor_lab.debug.graphs import SHAKES, runner
+from inductor_lab.debug.judging import judge_all
+from inductor_lab.debug.precision import Judged
+from inductor_lab.debug.stages import spread_of
+from inductor_lab.debug.values import Outcome, call, copies, widened
+
+
+@dataclass(frozen=True)
+class Reference:
+    """`exact` is None where float64 cannot run the graph; `why` says why."""
+
+    eager: Outcome
+    exact: Outcome | None
+    spread: Mapping[str, torch.Tensor]
+    why: str = ""
+
+    @staticmethod
+    def of(
+        module: GraphModule, inputs: Sequence[Any], names: Sequence[str], with_grad: bool
+    ) -> Reference:
+        """Call the graph by torch: once as it is, once in float64, and a few times shaken."""
+        eager = call(runner(module), copies(inputs), names, with_grad)
+        try:
+            exact = call(runner(module, wide=True), widened(inputs), names, with_grad)
+            shaken = [
+                call(runner(module, wide=True, shaken=seed), widened(inputs), names, with_grad)
+                for seed in range(1, SHAKES + 1)
+            ]
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            return Reference(eager, None, {}, str(error).split("\n")[0])
+        return Reference(eager, exact, spread_of(shaken, exact))
+
+    def judge(self, got: Outcome) -> dict[str, Judged]:
+        """Each result of another call."""
+        return judge_all(got, self.eager, self.exact, self.spread)

@@ -1,0 +1,151 @@
+"""What blame says: the verdict, every stage with its own, and the values from stage to stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from inductor_lab.capture.graph import Span
+from inductor_lab.debug.precision import Judged
+from inductor_lab.display import Shown
+
+Verdict: TypeAlias = Literal[
+    "right", "rounding", "wrong", "raises", "crashes", "hangs", "race", "not deterministic",
+    "stale", "unknown",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One stage of one graph, judged by what comes out of it.
+
+    where   `"g0.forward"`, or `"g0"` for what holds for both directions
+    ulp     worst distance from float64 in ULP; None where it was not compared so
+    """
+
+    where: str
+    stage: str
+    verdict: Verdict
+    says: str = ""
+    ulp: float | None = None
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """One value of a graph from stage to stage: `ulp` has how far off it is after each (None: it
+    does not exist there), `kinds` the judgement."""
+
+    where: str
+    node: str
+    buffer: str
+    span: Span | None
+    ulp: Mapping[str, float | None]
+    kinds: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Born:
+    """The first NaN or inf of a run: at which node, and whether float64 has it too."""
+
+    what: Literal["NaN", "inf"]
+    stage: str
+    where: str
+    node: str
+    span: Span | None
+    in_float64: bool
+
+    def __str__(self) -> str:
+        also = "so is it in float64" if self.in_float64 else "float64 has a number there"
+        at = f"  {self.span}  {self.span.code}" if self.span else ""
+        return f"the first {self.what} in {self.stage} is born at {self.node} ({also}){at}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The first thing that is wrong.
+
+    stage    the first stage that is wrong: `"captured"`, `"joint"`, `"partition"`, `"decomposed"`,
+             `"rewrite: identities"`, `"loops"`, `"schedule"`, `"kernel"`, `"host program"`,
+             `"guards"`, or the phase that raised
+    value    the first value that is wrong: a buffer, or a result
+    node     its FX node, and what that calls
+    span     the user's line
+    kernel   the kernel (or "host program") with the line that computes it
+    """
+
+    verdict: Verdict
+    where: str
+    stage: str
+    says: str
+    value: str = ""
+    node: str = ""
+    op: str = ""
+    span: Span | None = None
+    kernel: str = ""
+    line: int = 0
+    code: str = ""
+    judged: Judged | None = None
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict} in {self.stage} of {self.where}: {self.says}"]
+        if self.value or self.node:
+            node = f"{self.node} = {self.op}" if self.op else self.node
+            lines.append(f"  value   {' · '.join(filter(None, (self.value, node)))}")
+        if self.code:
+            lines.append(f"  line    {self.kernel}:{self.line}  {self.code.strip()}")
+        if self.span:
+            lines.append(f"  yours   {self.span}  {self.span.code}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Blame(Shown):
+    """Who is wrong in one call.
+
+    fault    the first thing that is wrong; None where nothing is
+    verdict  "right": the very bits of eager; "rounding": as near to float64 as eager is, about
+    stages   every stage in order; `values` follows each value through them
+    births   where a NaN or an inf comes into being, in eager and in ours
+    results  what came out, judged: results, written arguments, gradients
+    """
+
+    name: str
+    verdict: Verdict
+    fault: Fault | None
+    stages: tuple[StageRow, ...]
+    values: tuple[ValueRow, ...] = ()
+    births: tuple[Born, ...] = ()
+    results: Mapping[str, Judged] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Is there nothing to blame anybody for?"""
+        return self.fault is None
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        if self.fault is not None:
+            return str(self.fault).split("\n")[0]
+        if self.verdict == "right":
+            return "right: every result has the bits that eager computes"
+        worst = max(self.results.values(), key=lambda judged: judged.units)
+        return (
+            f"rounding: at most {worst.ulp:.3g} ULP from float64 where eager is "
+            f"{worst.eager_ulp:.3g} ULP off"
+        )
+
+    def __repr__(self) -> str:
+        return f"Blame({self.name}: {self.summary})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.fault or self.summary}", ""]
+        width = max([len(f"{row.where} {row.stage}") for row in self.stages], default=0)
+        for row in self.stages:
+            where = f"{row.where} {row.stage}"
+            lines.append(f"  {where:{width}}  {row.verdict:9}  {row.says}".rstrip())
+        lines += [f"  {name}: {judged}" for name, judged in self.results.items()]
+        lines += [str(born) for born in self.births]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])

@@ -1,0 +1,300 @@
+"""A compiled call, line by line of its host programs, with every buffer that there is by then.
+
+    steps = c.steps()
+    next(steps)                # one statement: what it made, and what is in memory
+    for step in steps: ...     # the rest of them
+    steps                      # in a notebook: the program with buttons
+
+The compiled function is called once, and what each of its parts is given is copied; stepping runs
+the very kernels of the compilation on these copies.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from inductor_lab.capture.graph import Span
+from inductor_lab.debug.host import HostRun
+from inductor_lab.debug.stages import span_of
+from inductor_lab.debug.values import copied_call, copies, gradients, named_results
+from inductor_lab.display import Shown, bytes_text
+from inductor_lab.errors import NotRunnable
+from inductor_lab.records import CompiledGraph, CompiledPart, Record
+from inductor_lab.what_if import call_of
+
+BARS = 16
+"""Bars of a histogram."""
+FIRST = 4
+"""Elements of a buffer that are shown."""
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class BufferState:
+    """What is in a buffer.  `histogram` counts finite elements from `low` to `high`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    first: tuple[str, ...]
+    low: float | None = None
+    high: float | None = None
+    nan: int = 0
+    inf: int = 0
+    histogram: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(name: str, value: torch.Tensor) -> BufferState:
+        dtype = str(value.dtype).removeprefix("torch.")
+        if value.layout is not torch.strided:
+            return BufferState(name, dtype, tuple(value.shape), 0, (str(value.layout),))
+        nbytes = value.numel() * value.element_size()
+        first = tuple(f"{v:.5g}" if isinstance(v, float) else str(v)
+                      for v in value.detach().reshape(-1)[:FIRST].tolist())  # fmt: skip
+        state = (name, dtype, tuple(value.shape), nbytes, first)
+        if value.dtype.is_complex or not value.numel():
+            return BufferState(*state)
+        numbers = value.detach().double().cpu()
+        finite = numbers[numbers.isfinite()]
+        nan, inf = int(numbers.isnan().sum()), int(numbers.isinf().sum())
+        if not finite.numel():
+            return BufferState(*state, nan=nan, inf=inf)
+        low, high = float(finite.min()), float(finite.max())
+        counts = torch.histc(finite, BARS, low, high).long().tolist()
+        return BufferState(*state, low, high, nan, inf, tuple(counts))
+
+    @property
+    def bars(self) -> str:
+        """The histogram in one line."""
+        most = max(self.histogram, default=0)
+        steps = len(BLOCKS) - 1
+        return "".join(BLOCKS[-(-count * steps // most)] for count in self.histogram if most)
+
+    def __str__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        reach = f"{self.low:.4g} .. {self.high:.4g}" if self.low is not None else ""
+        counted = (self.nan, "NaN"), (self.inf, "inf")
+        strange = "".join(f"  {count} {what}" for count, what in counted if count)
+        text = f"{self.name:10} {self.dtype}[{shape}]  {bytes_text(self.nbytes)}  {reach}{strange}"
+        more = ", ..." if torch.Size(self.shape).numel() > FIRST else ""
+        return f"{text}  {self.bars}  [{', '.join(self.first)}{more}]"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement that has run.
+
+    line      its number in the host program (of the file `Steps.file`)
+    kernel    the kernel that it called; "" if it called none
+    made      buffers that are new, or have other contents now
+    freed     names that are gone
+    held      bytes of memory in use by the call's buffers
+    span      the user's line that the statement computes
+    """
+
+    number: int
+    where: str
+    line: int
+    text: str
+    kernel: str
+    made: tuple[BufferState, ...]
+    freed: tuple[str, ...]
+    held: int
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        yours = f"   # {self.span}  {self.span.code}" if self.span else ""
+        lines = [f"{self.where}:{self.line}  {self.text.strip()}{yours}"]
+        lines += [f"    {state}" for state in self.made]
+        lines += [f"    freed {', '.join(self.freed)}"] if self.freed else []
+        return "\n".join([*lines, f"    {bytes_text(self.held)} held"])
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """A part with what one call gave to it."""
+
+    where: str
+    part: CompiledPart
+    graph: CompiledGraph
+    inputs: Sequence[Any]
+
+
+class Steps(Shown):
+    """An iterator over the statements of a call; `done` are those that have run.
+
+    `results` has what each part returned, by its name (`"g0.forward"`), once it is through.
+    """
+
+    def __init__(self, name: str, parts: Sequence[Running]) -> None:
+        self.name, self.parts = name, tuple(parts)
+        self.done: list[Step] = []
+        self.results: dict[str, tuple[Any, ...]] = {}
+        self._steps = self._run()
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        step = next(self._steps)
+        self.done.append(step)
+        return step
+
+    def rest(self) -> Steps:
+        """Run what is left; returns itself."""
+        for _ in self:
+            pass
+        return self
+
+    @property
+    def current(self) -> Running | None:
+        """The part whose statement has run last; the first one before that."""
+        last = self.done[-1].where if self.done else self.parts[0].where if self.parts else ""
+        return next((running for running in self.parts if running.where == last), None)
+
+    @property
+    def finished(self) -> bool:
+        return len(self.results) == len(self.parts)
+
+    @property
+    def file(self) -> str:
+        """The file of the current host program: a breakpoint in it holds in every call."""
+        running = self.current
+        executable = running.part.executable if running is not None else None
+        return executable.file if executable is not None else ""
+
+    def _run(self) -> Iterator[Step]:
+        for running in self.parts:
+            host = HostRun(running.part, copies(running.inputs))
+            graphs = _graphs(running)
+            lines = running.part.host.code.lines
+            contents: dict[str, int] = {}
+            for statement in host:
+                last = statement.line + statement.text.count("\n")
+                origins = sorted({o for n in range(statement.line, last + 1)
+                                  for o in lines[n - 1].origins})  # fmt: skip
+                spans = (span_of(origin, graphs) for origin in origins)
+                kernels = {kernel.name for kernel in running.part.kernels}
+                kernel = statement.called if statement.called in kernels else ""
+                before, contents = contents, {n: _content(t) for n, t in host.tensors.items()}
+                changed = [n for n, content in contents.items() if before.get(n) != content]
+                yield Step(
+                    len(self.done) + 1, running.where, statement.line, statement.text, kernel,
+                    tuple(BufferState.of(n, host.tensors[n]) for n in changed),
+                    statement.freed, host.held, next((s for s in spans if s is not None), None),
+                )  # fmt: skip
+            self.results[running.where] = host.results or ()
+
+    def __repr__(self) -> str:
+        how = "finished" if self.finished else f"{len(self.done)} statements done"
+        return f"Steps({self.name}: {how})"
+
+    def __str__(self) -> str:
+        running = self.current
+        if running is None:
+            return repr(self)
+        here = self.done[-1].line if self.done else 0
+        lines = str(running.part.host).splitlines()
+        shown = [f"{'>' if n == here else ' '}{n:4d}  {line}" for n, line in enumerate(lines, 1)]
+        last = [str(self.done[-1])] if self.done else []
+        return "\n".join([f"{running.where}: {self.file}", *shown, *last])
+
+    def widget(self) -> Any:
+        """The program with buttons, for a notebook."""
+        from inductor_lab.display import live_steps
+
+        return live_steps(self)
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:
+        from inductor_lab.display import steps_bundle
+
+        return steps_bundle(self)
+
+
+def _graphs(running: Running) -> list[Any]:
+    """Those that a line's origins may be found in, the first one first."""
+    part, joint = running.part, running.graph.joint
+    after = [step.after for step in part.rewrites.steps if step.after is not None]
+    first = [running.graph.captured, *([joint.graph] if joint is not None else [])]
+    return [*first, part.graph, *after]
+
+
+def _content(value: torch.Tensor) -> int:
+    """A number that is another where the contents are."""
+    if value.layout is not torch.strided:
+        return id(value)
+    plain = value.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
+    return hash((plain.numpy().tobytes(), value.data_ptr(), tuple(value.shape)))
+
+
+def steps_of(compilation: Record) -> Steps:
+    """`Compilation.steps`, which says what it does."""
+    call, compiled = call_of(compilation), compilation.compiled
+    assert compiled is not None, "what has its call has its function"
+    parts = [
+        (f"g{number}.{part.name}", part, graph)
+        for number, graph in enumerate(compilation.graphs)
+        for part in graph.parts
+    ]
+    seen: list[Running] = []
+    args, kwargs = copied_call(call.args, call.kwargs)
+    with ExitStack() as stack:
+        for where, part, graph in parts:
+            stack.enter_context(_recorded(where, part, graph, seen))
+        with torch.set_grad_enabled(call.with_grad):
+            found = dict(named_results(compiled(*args, **kwargs)))
+            leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+            trained = {str(n): leaf for n, leaf in enumerate(leaves)}
+            if isinstance(call.fn, torch.nn.Module):
+                trained.update(call.fn.named_parameters())
+            if call.with_grad:
+                gradients(found, trained)
+    if not seen:
+        raise NotRunnable(
+            f"the compiled code of {compilation.name} no longer runs: it was compiled again, "
+            "or reset, or is for another machine",
+            todo="call lab.inspect(f, x) again, and step through that compilation",
+        )
+    return Steps(compilation.name, seen)
+
+
+RECORD = "__lab_record__"
+_SWAPPING = threading.RLock()
+
+
+@contextmanager
+def _recorded(
+    where: str, part: CompiledPart, graph: CompiledGraph, seen: list[Running]
+) -> Iterator[None]:
+    """While the block runs, a call of the part is noted with what it is given."""
+    if part.executable is None:
+        yield
+        return
+    function: Any = part.executable.call
+    code: CodeType = function.__code__
+    plain = FunctionType(code, function.__globals__)
+
+    def record(args: list[Any]) -> Any:
+        seen.append(Running(where, part, graph, copies(args)))
+        return plain(args)
+
+    with _SWAPPING:
+        function.__globals__[RECORD] = record
+        function.__code__ = _through_record.__code__
+        try:
+            yield
+        finally:
+            function.__code__ = code
+            del function.__globals__[RECORD]
+
+
+def _through_record(args: list[Any]) -> Any:
+    return __lab_record__(args)  # type: ignore[name-defined]  # noqa: F821

@@ -1,0 +1,80 @@
+"""Our compile in torch's own logs: `TORCH_LOGS` and `TORCH_TRACE` (tlparse) hear what we made.
+
+TORCH_LOGS="output_code,fusion,schedule,ir_pre_fusion,ir_post_fusion,post_grad_graphs" python …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from inductor_lab.observer import Observer
+from inductor_lab.torch_api import tell_log, tell_trace
+
+Text = Callable[[], str]
+
+
+class TellsTorch(Observer):
+    """Passes results on to torch's loggers and its structured trace; text is made if they listen.
+
+    `also` is another observer that is told the same.
+    """
+
+    def __init__(self, also: Observer) -> None:
+        self._also = also
+        self._kernels: tuple[Any, ...] = ()
+
+    def entered(self, phase: str) -> None:
+        self._also.entered(phase)
+
+    def left(self, phase: str, result: Any) -> None:
+        part, _, step = phase.rpartition(".")
+        if result is not None and step in _TOLD:
+            for log, trace, text in _TOLD[step](result, part, self._kernels):
+                if log:
+                    tell_log(log, text)
+                if trace:
+                    tell_trace(trace, text)
+        if step == "codegen":
+            self._kernels = result or ()
+        self._also.left(phase, result)
+
+
+Told = tuple[str, str, Text]
+"""Log, kind of trace entry, text."""
+
+
+def _rewritten(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]:
+    def text() -> str:
+        return str(result.module.print_readable(print_output=False))
+
+    yield "post_grad_graphs", "inductor_post_grad_graph", text
+
+
+def _lowered(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]:
+    yield "ir_pre_fusion", "ir_pre_fusion", lambda: str(result)
+
+
+def _scheduled(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]:
+    yield "ir_post_fusion", "ir_post_fusion", lambda: str(result)
+    yield "schedule", "", lambda: str(result)
+    pairs = result.decisions
+    yield "fusion", "fusion", lambda: "\n".join(
+        pairs.explain(pair.producer, pair.consumer) for pair in pairs
+    )
+
+
+def _hosted(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]:
+    def text() -> str:
+        made = "\n".join(str(kernel) for kernel in {k.name: k for k in kernels}.values())
+        return f"# AOT ID: ['0_{part}']\nKERNELS = r'''\n{made}'''\n\n{result}"
+
+    yield "output_code", "inductor_output_code", text
+
+
+_TOLD: dict[str, Callable[[Any, str, tuple[Any, ...]], Iterator[Told]]] = {
+    "rewrite": _rewritten,
+    "lower": _lowered,
+    "schedule": _scheduled,
+    "host": _hosted,
+}

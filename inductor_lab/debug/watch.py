@@ -1,0 +1,163 @@
+"""A function captured and compiled with every stage at hand, each of which may do the call's work.
+
+The compiled graph keeps AOTAutograd's wrappers (they write to inputs, and are the gradient), but
+what runs inside of them is chosen at each call: the ATen graph, the loops, the schedule, or the
+host program.  The function itself goes on with what the captured graph computes by torch, so one
+wrong graph does not spoil the inputs of the next, and nothing of ours can end the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from inductor_lab import torch_api
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.capture.record import recording
+from inductor_lab.capture.result import Capture
+from inductor_lab.debug.graphs import Keeping
+from inductor_lab.debug.values import Outcome, call, copied_call, copies, named_results
+from inductor_lab.ir.program import Write
+from inductor_lab.options import Options
+from inductor_lab.pipeline import GraphCompiler
+from inductor_lab.records import CompiledPart
+
+Stage = Callable[[str, list[Any]], tuple[Any, ...]]
+"""`stage("forward", inputs)`: the results, then the new values of inputs."""
+
+
+@dataclass
+class Watched(GraphCompiler):
+    """Compiles a graph; `stage` does its work, and `given` has the inputs of each part's last call.
+
+    Without a stage the compiled code runs.
+    """
+
+    stage: Stage | None = None
+    given: dict[str, list[Any]] = field(default_factory=dict)
+
+    def compile_part(self, module: GraphModule, name: str) -> Callable[..., Any]:
+        compiled = super().compile_part(module, name)
+        whole = getattr(compiled, "call", compiled)
+
+        def run(args: list[Any]) -> tuple[Any, ...]:
+            self.given[name] = copies(args)
+            if self.stage is None:
+                result: tuple[Any, ...] = whole(args)
+                return result
+            inputs = list(args)
+            args.clear()
+            return written(self.stage(name, inputs), inputs, self.parts[name])
+
+        return torch_api.mark_boxed(run)
+
+
+def written(values: Sequence[Any], inputs: Sequence[Any], part: CompiledPart) -> tuple[Any, ...]:
+    """The results of a stage, once the new values of inputs are in their places."""
+    writes: Sequence[Write] = part.loops.writes
+    results = tuple(values[: len(values) - len(writes)])
+    with torch.no_grad():
+        for write, value in zip(writes, values[len(results) :], strict=True):
+            target = inputs[part.loops.inputs.index(write.input)]
+            getattr(target, write.method)(value)
+    return results
+
+
+@dataclass
+class Site:
+    """One captured graph with the inputs of its first call.
+
+    compiled   the graph's function, by our compiler; None where `error` was raised in its place
+    """
+
+    number: int
+    module: GraphModule
+    captured: FxGraph
+    compiler: Watched
+    compiled: Callable[..., Any] | None = None
+    error: Exception | None = None
+    inputs: list[Any] = field(default_factory=list)
+    with_grad: bool = False
+    calls: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Of the inputs, as the user may know them."""
+        found = [n.name for n in self.captured.nodes if n.op == "placeholder"]
+        return [name.removeprefix("l_").removesuffix("_") or name for name in found]
+
+    @property
+    def parts(self) -> Mapping[str, CompiledPart]:
+        return self.compiler.parts
+
+    def run(self, stage: Stage | None) -> Outcome:
+        """Call the compiled function with a stage in it (None: the compiled code)."""
+        assert self.compiled is not None, "a graph that was not compiled has no stages"
+        self.compiler.stage = stage
+        return call(self.compiled, copies(self.inputs), self.names, self.with_grad)
+
+    def first_call(self, *given: Any) -> Any:
+        """What the function itself is given: what the captured graph computes by torch."""
+        self.calls += 1
+        if self.calls == 1:
+            self.inputs, self.with_grad = copies(given), torch.is_grad_enabled()
+        return Keeping(self.module, keep=False).run_graph(given)
+
+
+@dataclass(frozen=True)
+class Watching:
+    """A call that was captured: its graphs, what eager gave, and what the captured graphs gave."""
+
+    sites: tuple[Site, ...]
+    capture: Capture
+    eager: Outcome
+    captured: Outcome
+
+
+def watch(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], options: Options
+) -> Watching:
+    """Capture and compile one call; an exception of `fn` itself comes through."""
+    sites: list[Site] = []
+
+    def backend(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        number = len(sites)
+        compiler = Watched(options, keep=True, number=number)
+        captured = fx_graph(module, f"graph{number}")
+        site = Site(number, module, captured, compiler)
+        sites.append(site)
+        try:
+            site.compiled = compiler.compile(module, inputs, captured.name)
+        except Exception as error:
+            site.error = error
+        return site.first_call
+
+    with torch.random.fork_rng(devices=[]):
+        eager = _called(fn, args, kwargs)
+    compiled = torch.compile(
+        fn, backend=backend, fullgraph=options.fullgraph, dynamic=options.dynamic
+    )
+    with recording() as record, torch_api.fresh_compile({}), torch.random.fork_rng(devices=[]):
+        captured = _called(compiled, args, kwargs)
+    called = tuple(site for site in sites if site.calls)
+    return Watching(called, record.capture(tuple(s.captured for s in called)), eager, captured)
+
+
+def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Outcome:
+    """Results, and what is written to arguments; gradients are looked at graph by graph."""
+    given, named = copied_call(args, kwargs)
+    leaves = [v for v in torch.utils._pytree.tree_leaves((given, named))]
+    before = [v._version if isinstance(v, torch.Tensor) else 0 for v in leaves]
+    found = dict(named_results(fn(*given, **named)))
+    for number, (value, then) in enumerate(zip(leaves, before, strict=True)):
+        if isinstance(value, torch.Tensor) and value._version > then:
+            found[f"argument {number} after the call"] = value
+    return {
+        name: value.detach().clone() if isinstance(value, torch.Tensor) else value
+        for name, value in found.items()
+    }

@@ -1,0 +1,79 @@
+"""The calls of a cell, each made through `lab.inspect` the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_lab.backend import inspect
+from inductor_lab.compilation import Compilation
+from inductor_lab.display import Shown
+from inductor_lab.errors import LabError
+from inductor_lab.notebook.failure import shorten, torch_failed
+from inductor_lab.notebook.quiet import hushed
+from inductor_lab.options import Options
+from inductor_lab.so_far import SoFar
+
+
+@dataclass(frozen=True, repr=False)
+class Explorers(Shown):
+    """Several compilations, each with a tab of its own."""
+
+    compilations: tuple[Compilation, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.compilations))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.compilations))
+
+
+class Inspected:
+    """Makes a function's first call by `lab.inspect`, and those after it by the compiled function.
+
+    `failed` is what the compiler had when it, or TorchDynamo, could not go on.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.failed: SoFar | None = None
+        self._known: dict[Hashable, Compilation] = {}
+
+    @property
+    def found(self) -> tuple[Compilation, ...]:
+        """In the order of the calls; without functions that have nothing to compile, unless all
+        are so."""
+        every = tuple(self._known.values())
+        return tuple(c for c in every if c.graphs) or every
+
+    def __call__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        key = _identity(fn)
+        known = self._known.get(key)
+        if known is not None:
+            assert known.compiled is not None, "it has just run"
+            return known.compiled(*args, **kwargs)
+        so_far = SoFar()
+        try:
+            with hushed():
+                made = inspect(fn, *args, options=self.options, observer=so_far, **kwargs)
+        except Exception as error:
+            ours = any(isinstance(cause, LabError) for cause in _causes(error))
+            if so_far.failed or ours or torch_failed(error):
+                self.failed = so_far.give_up(error)
+                shorten(error)
+            raise
+        self._known[key] = made
+        return made.result
+
+
+def _identity(fn: Any) -> Hashable:
+    """Equal for two looks at one method of one object."""
+    return id(getattr(fn, "__self__", fn)), id(getattr(fn, "__func__", fn))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

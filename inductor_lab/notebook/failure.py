@@ -1,0 +1,80 @@
+"""What a notebook prints of an error while compiling: one sentence, the user's line, and no more.
+
+    RuntimeError: [4, 8] @ [9, 3] do not fit: a and b must have same reduction dim
+      return y @ w        cell 3, line 4
+
+The graph so far and the whole traceback stand folded below (`SoFar`).
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+from inductor_lab.capture.span import outside_torch, shown_file
+from inductor_lab.errors import LabError
+
+SIGNS = {"matmul": "@", "mm": "@", "bmm": "@", "add": "+", "sub": "-", "mul": "*", "truediv": "/"}
+_OPERATION = re.compile(r"call_\w+ <?(?:built-in (?:function|method) )?([\w.]+)")
+_SIZES = re.compile(r"size=\(([^)]*)\)")
+_OURS = re.compile(r"[/\\]inductor_lab[/\\]")
+
+
+def torch_failed(error: BaseException) -> bool:
+    """Did TorchDynamo raise it, about the function that it was reading?"""
+    return type(error).__module__.startswith("torch._dynamo")
+
+
+def shorten(error: BaseException) -> None:
+    """Let IPython print the sentence and the line in place of the traceback."""
+    lines = [sentence(error), *(f"  {line}" for line in (where(error), _todo(error)) if line)]
+    lines.append("  the graph so far and the whole traceback stand below")
+    error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+
+
+def sentence(error: BaseException) -> str:
+    """`RuntimeError: [4, 8] @ [9, 3] do not fit: a and b must have same reduction dim ...`."""
+    if isinstance(error, LabError):
+        return f"{type(error).__name__}: {error.what}"
+    root = _root(error)
+    said = " ".join(str(root).split("\n\n")[0].split())
+    return ": ".join(part for part in (type(root).__name__, _operands(str(error)), said) if part)
+
+
+def where(error: BaseException) -> str:
+    """`return y @ w        cell 3, line 4`: the innermost line of the user's."""
+    if isinstance(error, LabError):
+        return error.where
+    stack = getattr(error, "real_stack", None) or traceback.extract_tb(error.__traceback__)
+    mine = [frame for frame in stack if outside_torch(frame.filename)
+            and not _OURS.search(frame.filename)]  # fmt: skip
+    if not mine:
+        return ""
+    return f"{mine[-1].line}        {shown_file(mine[-1].filename)}, line {mine[-1].lineno}"
+
+
+def _todo(error: Any) -> str:
+    return error.todo if isinstance(error, LabError) else ""
+
+
+def _root(error: BaseException) -> BaseException:
+    """The error that torch has wrapped into its own."""
+    while torch_failed(error):
+        inner = error.__cause__ or error.__context__
+        if inner is None:
+            break
+        error = inner
+    return error
+
+
+def _operands(said: str) -> str:
+    """The operation and its shapes, from what TorchDynamo says of the node that it was adding."""
+    operation = _OPERATION.search(said)
+    if operation is None:
+        return ""
+    sizes = [f"[{size.rstrip(',')}]" for size in _SIZES.findall(said[operation.end() :])]
+    name = operation[1].rsplit(".", 1)[-1]
+    if name in SIGNS and len(sizes) == 2:
+        return f"{sizes[0]} {SIGNS[name]} {sizes[1]} do not fit"
+    return f"{name} of {', '.join(sizes)}" if sizes else name

@@ -1,0 +1,73 @@
+"""Does a value have the type that a field of the options declares?  If not, what would?"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from numbers import Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from inductor_lab.errors import BadOption
+
+IN_WORDS: Mapping[Any, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a finite number",
+    str: "a text",
+    type(None): "None",
+    tuple[str, ...]: 'a list of names, such as ["a", "b"]',
+    tuple[tuple[str, ...], ...]: 'a list of pairs of names, such as [("buf0", "buf3")]',
+}
+
+
+def check_types(options: Any, path: str = "") -> None:
+    """Raises BadOption for the first field of a dataclass whose value is not what it declares."""
+    kind: type = type(options)
+    declared = _declared(kind)
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if not admits(declared[field.name], value):
+            raise BadOption(path + field.name, value, in_words(declared[field.name]))
+
+
+@cache
+def _declared(cls: type) -> Mapping[str, Any]:
+    return get_type_hints(cls)
+
+
+def admits(declared: Any, value: Any) -> bool:
+    """Is it a value of this type?  A bool is no number, infinity is none either.
+
+    >>> admits(float | None, 1), admits(float, True), admits(tuple[str, ...], "ab")
+    (True, False, False)
+    """
+    origin, inner = get_origin(declared), get_args(declared)
+    if origin in (Union, types.UnionType):
+        return any(admits(each, value) for each in inner)
+    if origin is Literal:
+        return isinstance(value, str) and value in inner
+    if origin is tuple:
+        return isinstance(value, tuple) and all(admits(inner[0], each) for each in value)
+    if declared in (int, float):
+        number = isinstance(value, int if declared is int else Real)
+        return number and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, declared)
+
+
+def in_words(declared: Any) -> str:
+    """What to give.
+
+    >>> in_words(Literal["cpp", "triton"] | None)
+    "'cpp', 'triton' or None"
+    """
+    if declared in IN_WORDS:
+        return IN_WORDS[declared]
+    if get_origin(declared) is Literal:
+        return ", ".join(map(repr, get_args(declared)))
+    if is_dataclass(declared):
+        return f"a dict of {', '.join(field.name for field in fields(declared))}, or True or False"
+    *first, last = map(in_words, get_args(declared))
+    return " or ".join(filter(None, [", ".join(first), last]))

@@ -1,0 +1,290 @@
+"""What is known after a compile, as values: no behaviour but reading them.
+
+`Record` keeps the stations in the order of the way.  Everything but the fields marked live is plain
+data: it can be saved, loaded on another machine, printed and drawn there.  What a user may ask of a
+record (`what_if`, `measure`, `save`, ...) is `compilation.Compilation`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+
+from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.bench.roofline import StepTime
+from inductor_lab.capture.eager import EagerCost
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.result import Capture
+from inductor_lab.capture.source import SourceFile
+from inductor_lab.codegen.kernel import HostProgram, Kernel
+from inductor_lab.codegen.trees import KernelTrees
+from inductor_lab.display import Shown, bytes_text
+from inductor_lab.ir.program import ExternCall, LoopProgram
+from inductor_lab.observer import Phase
+from inductor_lab.options import Options
+from inductor_lab.rewrite.record import Decomposed
+from inductor_lab.rewrite.result import Rewrites
+from inductor_lab.runtime.executable import Executable
+from inductor_lab.runtime.matmul import Choice
+from inductor_lab.schedule.result import Cost, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPart(Shown):
+    """One direction of one graph, from ATen ops to running code.
+
+    `name` is "forward" (also when no gradient is needed) or "backward"; `times` has one entry for
+    each step of the schedule, once `Compilation.measure` has run.  `libraries` tells which library
+    got which matrix product, with the seconds of both.  `trees` are the loops of each C++ kernel,
+    as they were built and after each pass that changed them.
+    """
+
+    name: str
+    graph: FxGraph
+    decompositions: tuple[Decomposed, ...]
+    rewrites: Rewrites
+    loops: LoopProgram
+    schedule: Schedule
+    kernels: tuple[Kernel, ...]
+    host: HostProgram
+    executable: Executable | None = field(default=None, metadata={"live": True})
+    times: tuple[StepTime, ...] = ()
+    libraries: tuple[Choice, ...] = ()
+    trees: tuple[KernelTrees, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"CompiledPart({self.name}: {self.schedule!r})"
+
+    def __str__(self) -> str:
+        kernels = "\n".join(str(kernel) for kernel in self.kernels)
+        return f"{self.loops}\n{self.schedule}\n{kernels}\n{self.host}"
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledGraph(Shown):
+    """One captured graph with all that became of it.
+
+    `joint`, `partition` and `backward` are None where no gradient was asked for.  `inputs` are the
+    live arguments of the graph's first call, for `run` of its stages; `seconds` the compile time of
+    this graph by phase.  `eager` is what eager mode would have done, None where nobody could count.
+    """
+
+    captured: FxGraph
+    joint: JointGraph | None
+    partition: Partition | None
+    forward: CompiledPart
+    backward: CompiledPart | None = None
+    eager: EagerCost | None = None
+    inputs: tuple[Any, ...] = field(default=(), metadata={"live": True})
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple[CompiledPart, ...]:
+        return (self.forward,) if self.backward is None else (self.forward, self.backward)
+
+    def __repr__(self) -> str:
+        kinds = " + ".join(part.name for part in self.parts)
+        return f"CompiledGraph({self.captured.name}: {kinds})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"# {part.name}\n{part}" for part in self.parts)
+
+
+@dataclass(frozen=True)
+class ExternUse:
+    """An op that was left to a library: how often, and why no code of ours was made for it."""
+
+    op: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the work is generated code: loop nests against calls into a library.
+
+    `lines` counts the generated lines that compute something; `linked` are those of them that lead
+    to a line of the user's source.
+    """
+
+    generated: int
+    extern: tuple[ExternUse, ...]
+    lines: int = 0
+    linked: int = 0
+
+    @property
+    def calls(self) -> int:
+        return sum(use.count for use in self.extern)
+
+    @property
+    def share(self) -> float:
+        """Generated steps over all steps, 0 to 1."""
+        total = self.generated + self.calls
+        return self.generated / total if total else 1.0
+
+    @property
+    def linked_share(self) -> float:
+        """Generated lines that lead to a line of the source, 0 to 1."""
+        return self.linked / self.lines if self.lines else 1.0
+
+    @property
+    def headline(self) -> str:
+        """`87% generated`; where no operator was captured there was nothing to generate."""
+        some = self.generated + self.calls
+        return f"{self.share:.0%} generated" if some else "nothing to generate"
+
+    def __str__(self) -> str:
+        if not self.generated + self.calls:
+            return f"{self.headline}: no operator on tensors was captured, or only views of them"
+        lines = [
+            f"{self.headline}: {self.generated} loop nests, {self.calls} extern calls",
+            f"  {self.linked_share:.1%} of {self.lines} generated lines lead to the source",
+        ]
+        lines += [f"  {use.count:4d} x {use.op}  ({use.reason})" for use in self.extern]
+        return "\n".join(lines)
+
+
+def _linked_lines(part: CompiledPart) -> Iterator[bool]:
+    """For every generated line that computes something: does it lead to the user's source?"""
+    graphs = [part.graph, *(step.after for step in part.rewrites.steps if step.after is not None)]
+    spanned = {node.name for graph in graphs for node in graph.nodes if node.span is not None}
+    for kernel in part.kernels:
+        for line in kernel.code.lines:
+            if line.statement or line.origins:
+                yield not spanned.isdisjoint(line.origins)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The call that was inspected, so that it can be made again: same arguments, same gradients.
+
+    `inspect(fn, *args, options=..., **kwargs)` makes a record of it (`lab.inspect`); `sizes` is
+    what TorchDynamo has learned of sizes in this call and those after it.
+    """
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: Options
+    with_grad: bool
+    inspect: Callable[..., Any]
+    sizes: dict[Any, Any] = field(default_factory=dict)
+
+    def under(self, options: Options) -> Any:
+        """Make the call again with these options."""
+        with torch.set_grad_enabled(self.with_grad):
+            return self.inspect(self.fn, *self.args, options=options, **self.kwargs)
+
+
+@dataclass(frozen=True, eq=False)
+class Record(Shown):
+    """One call of one function, compiled: every station of the way.
+
+    name          of the function
+    source        its text, with line numbers
+    capture       what TorchDynamo saw: graphs, guards, breaks, bytecode, symbols
+    graphs        one entry for each captured graph, in the order they were compiled
+    seconds       compile time by phase (`"forward.lower"`); see also `capture.seconds`
+    phases        when each phase ran, ours and TorchDynamo's, in seconds since the call began
+    target        None, or the machine it was compiled for without running
+    call_seconds  of the whole call while `measure` timed its kernels: the middle of all rounds
+    result        what the inspected call returned (live)
+    compiled      the compiled function, to call again (live)
+    call          the function, its arguments and options, for `what_if` (live)
+    """
+
+    name: str
+    source: SourceFile
+    capture: Capture
+    graphs: tuple[CompiledGraph, ...]
+    seconds: Mapping[str, float]
+    phases: tuple[Phase, ...] = ()
+    target: str | None = None
+    call_seconds: float = 0.0
+    result: Any = field(default=None, metadata={"live": True})
+    compiled: Callable[..., Any] | None = field(default=None, metadata={"live": True})
+    call: Call | None = field(default=None, metadata={"live": True})
+
+    @property
+    def parts(self) -> tuple[CompiledPart, ...]:
+        return tuple(part for graph in self.graphs for part in graph.parts)
+
+    @property
+    def coverage(self) -> Coverage:
+        steps = [step for part in self.parts for step in part.loops.steps]
+        uses = Counter((s.op, s.reason) for s in steps if isinstance(s, ExternCall))
+        extern = tuple(ExternUse(op, why, n) for (op, why), n in uses.most_common())
+        linked = [is_linked for part in self.parts for is_linked in _linked_lines(part)]
+        return Coverage(len(steps) - sum(uses.values()), extern, len(linked), sum(linked))
+
+    @property
+    def eager(self) -> EagerCost | None:
+        """What eager mode does with the captured graphs; None where nobody could count."""
+        costs = [graph.eager for graph in self.graphs]
+        return None if None in costs else sum(filter(None, costs), EagerCost())
+
+    @property
+    def kernels_text(self) -> str:
+        """`eager 1, one per op 5 → 1 fused`: operator calls of eager, then kernels of ours."""
+        eager = f"eager {self.eager.kernels}, " if self.eager is not None else ""
+        return f"{eager}one per op {self.before.kernels} → {self.after.kernels} fused"
+
+    @property
+    def peak_text(self) -> str:
+        """`one kernel per op 12.0 kB → 4.0 kB fused`: the most that any part has alive at once."""
+        plans = [part.schedule.memory for part in self.parts]
+        unfused = bytes_text(max((plan.peak_unfused for plan in plans), default=0))
+        fused = bytes_text(max((plan.peak_after for plan in plans), default=0))
+        return f"one kernel per op {unfused} → {fused} fused"
+
+    @property
+    def before(self) -> Cost:
+        """What all graphs cost with one kernel for each op of ours (eager may have fewer)."""
+        return sum((part.schedule.before for part in self.parts), Cost())
+
+    @property
+    def after(self) -> Cost:
+        """What they cost as they were compiled."""
+        return sum((part.schedule.after for part in self.parts), Cost())
+
+    @property
+    def saved(self) -> float:
+        """Share of the memory traffic that fusion removed, 0 to 1."""
+        return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
+
+    @property
+    def total_seconds(self) -> float:
+        """Compile time of the whole call, capture included."""
+        return self.seconds.get("total", 0.0)
+
+    def __repr__(self) -> str:
+        return (
+            f"Compilation({self.name}: {_count(len(self.graphs), 'graph')}, "
+            f"kernels: {self.kernels_text}, {self.saved:.1%} saved)"
+        )
+
+    def __str__(self) -> str:
+        breaks = len(self.capture.breaks)
+        lines = [
+            f"{self.name}: {_count(len(self.graphs), 'graph')}, {_count(breaks, 'graph break')}",
+            f"  kernels        {self.kernels_text}",
+            f"  memory passes  one kernel per op {self.before.passes} → {self.after.passes} fused "
+            f"({self.saved:.1%} of the traffic saved)",
+            f"  peak memory    {self.peak_text}",
+            f"  arithmetic     {self.after.flops:,} flop",
+            f"  guards         {len(self.capture.guards)}",
+            f"  compile time   {self.total_seconds:.2f} s",
+            f"  coverage       {self.coverage}",
+        ]
+        return "\n".join(lines)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)

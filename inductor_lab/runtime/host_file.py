@@ -1,0 +1,26 @@
+"""The text of a host program as a file, so that `pdb` and editors can break in it."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+
+from inductor_lab.errors import CacheRefused
+from inductor_lab.runtime.cache import open_cache
+
+
+def host_file(text: str, name: str, *, cache: bool) -> str:
+    """The file that holds a host program; without the cache, a name that `linecache` knows."""
+    file = f"host_program_{name}.py"
+
+    def write(folder: Path) -> None:
+        (folder / file).write_text(text, encoding="utf-8")
+
+    if cache:
+        try:
+            return str(open_cache().entry(("host program", name, text), write) / file)
+        except CacheRefused:
+            pass
+    known = f"<{file}>"
+    linecache.cache[known] = (len(text), None, text.splitlines(keepends=True), known)
+    return known

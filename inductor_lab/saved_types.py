@@ -1,0 +1,88 @@
+"""Is a value that was read from a file what the field of a record declares?
+
+    tuple[str, ...]        ("a", "b") yes     "ab" no
+    int | sympy.Expr       7 yes              "7" no
+
+So a file that was damaged, or made by somebody who means harm, is refused when it is loaded, and
+not in the middle of a page that is drawn from it.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import sys
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from numbers import Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import torch
+
+Check = Callable[[Any], bool]
+CONTAINERS = (tuple, list, set, frozenset, collections.abc.Sequence, collections.abc.Collection,
+              collections.abc.Iterable, collections.abc.Set)  # fmt: skip
+
+
+def anything(value: Any) -> bool:
+    return True
+
+
+@cache
+def checks_of(cls: type, names: Callable[[], Mapping[str, Any]]) -> Mapping[str, Check]:
+    """A check for each field of a dataclass; `names` has what annotations may speak of that its
+    module does not import at run time."""
+    known = {**names(), **vars(sys.modules[cls.__module__])}
+    return {name: check_for(hint) for name, hint in get_type_hints(cls, None, known).items()}
+
+
+@cache
+def check_for(declared: Any) -> Check:
+    """Does a value have this type, with all that it holds?
+
+    >>> check_for(tuple[int, ...])((1, 2)), check_for(tuple[int, ...])((1, "2"))
+    (True, False)
+    """
+    origin, inner = get_origin(declared), get_args(declared)
+    if origin in (Union, types.UnionType):
+        each = [check_for(one) for one in inner]
+        return lambda value: any(check(value) for check in each)
+    if origin is Literal:
+        return lambda value: value in inner
+    if origin is tuple and not (len(inner) == 2 and inner[1] is ...):
+        return _row([check_for(one) for one in inner])
+    if origin in CONTAINERS:
+        return _all_of(origin, check_for(inner[0]))
+    if origin in (dict, collections.abc.Mapping):
+        return _pairs_of(check_for(inner[0]), check_for(inner[1]))
+    if declared is None:
+        return lambda value: value is None
+    if declared is float:
+        return lambda value: isinstance(value, Real) and not isinstance(value, bool)
+    if declared is torch.Tensor:  # large ones are left out of a file
+        return lambda value: value is None or isinstance(value, torch.Tensor)
+    if isinstance(declared, type) and origin is None and declared not in (object, Any):
+        return lambda value: isinstance(value, declared)
+    return anything
+
+
+def _row(each: list[Check]) -> Check:
+    def check(value: Any) -> bool:
+        right = isinstance(value, tuple) and len(value) == len(each)
+        return right and all(one(item) for one, item in zip(each, value, strict=True))
+
+    return check
+
+
+def _all_of(kind: Any, one: Check) -> Check:
+    if one is anything:
+        return lambda value: isinstance(value, kind)
+    return lambda value: (
+        isinstance(value, kind) and not isinstance(value, str) and all(map(one, value))
+    )
+
+
+def _pairs_of(key: Check, item: Check) -> Check:
+    return lambda value: (
+        isinstance(value, Mapping) and all(key(k) and item(v) for k, v in value.items())
+    )

@@ -1,0 +1,146 @@
+"""`lab.inspect(f, x, compiler="stock")`: one call of stock `torch.compile`, listened to.
+
+Stock writes a structured trace and, for IR and fusion, log lines.  Handlers hear both while the
+call runs; nothing of torch is patched, and what a version of torch does not tell is an empty view.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from inductor_lab import torch_api
+from inductor_lab.capture.events import Event
+from inductor_lab.capture.record import recording
+from inductor_lab.capture.source import function_source
+from inductor_lab.observer import Observer, Stopwatch
+from inductor_lab.options import Options
+from inductor_lab.stock.graphs import stock_graph
+from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.told import by_compile_id, size_hints
+from inductor_lab.trace import in_order
+
+_LOGGERS = {
+    logger: (kind, torch_api.heard(logger))
+    for logger, kind in (
+        (logging.getLogger("torch._inductor.debug.__ir_pre_fusion"), "ir_pre_fusion"),
+        (logging.getLogger("torch._inductor.debug.__ir_post_fusion"), "ir_post_fusion"),
+        (logging.getLogger("torch._inductor.scheduler.__fusion"), "fusion"),
+    )
+}
+"""What each of stock's loggers tells."""
+
+_OF_USE = ("  SchedulerNode", "fusing ", "cannot fuse ")
+"""How the lines of the fusion log start that are read; the others repeat all nodes each round."""
+
+_SETTINGS = {
+    "trace.provenance_tracking_level": 1,
+    "fx_graph_cache": False,
+    "fx_graph_remote_cache": False,
+}
+"""Links from kernels to FX nodes; and no cache answers in the place of the compiler."""
+
+
+def inspect_stock(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: Options,
+    observer: Observer | None = None,
+) -> StockCompilation:
+    """Compile `fn` with stock `torch.compile`, run it once, and keep what stock told.
+
+    Of the options, `mode`, `fullgraph` and `dynamic` hold.  Stock's caches are not asked, so that
+    scheduling and code generation are seen.  Exceptions come through as they are.
+    """
+    watch = Stopwatch(also=observer)
+    dynamic = options.dynamic
+    backend = _backend(options.mode, dynamic)
+    compiled = torch.compile(fn, backend=backend, fullgraph=options.fullgraph, dynamic=dynamic)
+    with recording(_everything) as record, torch_api.fresh_compile({}), _settings():
+        with _logs(record.events), watch.phase("total"):
+            result = compiled(*args, **kwargs)
+    told = by_compile_id(record.events)
+    hints = size_hints(record.events)
+    graphs = tuple(
+        stock_graph(one, hints, f"graph{number}")
+        for number, one in enumerate(one for one in told.values() if one.captured)
+    )
+    return StockCompilation(
+        name=getattr(fn, "__name__", type(fn).__name__),
+        source=function_source(fn),
+        capture=record.capture(tuple(graph.captured for graph in graphs)),
+        graphs=graphs,
+        seconds=dict(watch.seconds),
+        phases=in_order((*watch.phases, *record.phases)),
+        torch_version=str(torch.__version__),
+        result=result,
+        compiled=compiled,
+    )
+
+
+def _everything(metadata: Mapping[str, Any]) -> bool:
+    return "str" not in metadata
+
+
+def _backend(mode: str, dynamic: bool | None) -> Callable[..., Any]:
+    """Stock's compiler as a backend of its own, so that code compiled earlier is not used."""
+    inductor = importlib.import_module("torch._inductor")
+    compile_fx = importlib.import_module("torch._inductor.compile_fx").compile_fx
+    patches = inductor.list_mode_options(mode, dynamic) if mode != "default" else {}
+
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = compile_fx(module, inputs, config_patches=patches or None)
+        return compiled
+
+    return backend
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """Stock's settings for the time of the call; those that this torch lacks are left out."""
+    config = importlib.import_module("torch._inductor.config")
+    known = config.get_config_copy()
+    with config.patch({name: value for name, value in _SETTINGS.items() if name in known}):
+        yield
+
+
+@contextlib.contextmanager
+def _logs(events: list[Event]) -> Iterator[None]:
+    """Log lines about IR and fusion come here, too."""
+    with contextlib.ExitStack() as stack:
+        for logger, (kind, heard) in _LOGGERS.items():
+            listener = _LogListener(kind, events)
+            stack.enter_context(heard.set())
+            logger.addHandler(listener)
+            stack.callback(logger.removeHandler, listener)
+        yield
+
+
+class _LogListener(logging.Handler):
+    """Keeps log lines of one thread as entries of the trace."""
+
+    def __init__(self, kind: str, events: list[Event]) -> None:
+        super().__init__(logging.DEBUG)
+        self.kind, self.events = kind, events
+        self.thread_id = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        frame, _, attempt = torch_api.compile_id().partition("/")
+        if record.thread not in (None, self.thread_id) or not attempt:
+            return
+        text = record.getMessage()
+        if self.kind == "fusion" and not text.startswith(_OF_USE):
+            return
+        metadata = {
+            "artifact": {"name": self.kind},
+            "frame_id": frame,
+            "frame_compile_id": attempt.partition("_")[0],
+        }
+        self.events.append(Event(metadata, text))

@@ -1,0 +1,244 @@
+"""What stock `torch.compile` made of one call, in the same records as ours where they fit.
+
+Captured, joint and ATen graphs are `FxGraph`s, generated text is `Code` with origins, what
+TorchDynamo did is a `Capture`.  Stock's own intermediate representation has no data behind its
+text, so an `IrNode` is that text with its origins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from inductor_lab import saving
+from inductor_lab.autograd.result import JointGraph
+from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.result import Capture
+from inductor_lab.capture.source import SourceFile
+from inductor_lab.codegen.kernel import Code
+from inductor_lab.display import Shown, write_report
+from inductor_lab.observer import Phase
+from inductor_lab.trace import write_trace
+
+Language: TypeAlias = Literal["cpp", "triton", "extern"]
+
+
+@dataclass(frozen=True, slots=True)
+class IrNode:
+    """One node of stock's scheduler: its name (`op3`), kind, origins and text.
+
+    reads, writes   names of buffers
+    members         the nodes that a fused one is made of (`op0_op3`: `op0`, `op3`)
+    """
+
+    name: str
+    kind: str
+    origins: frozenset[str]
+    text: str
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FusionStep:
+    """One line of stock's fusion log: two nodes that were fused, or the reason why not."""
+
+    first: str
+    second: str
+    fused: bool
+    reason: str = ""
+
+    def __str__(self) -> str:
+        verdict = "fused" if self.fused else f"not fused: {self.reason}"
+        return f"{self.first} + {self.second}: {verdict}"
+
+
+@dataclass(frozen=True, eq=False)
+class StockKernel(Shown):
+    """One generated kernel, or one library function that the program calls (`extern`).
+
+    nodes       FX nodes that it computes, of the graph after stock's passes
+    calls       how often one run of the program calls it
+    bytes_read, bytes_written   counted from the graph: tensors that its nodes read from elsewhere,
+                and those that are read elsewhere; a tensor of unknown size counts nothing
+    """
+
+    name: str
+    language: Language
+    code: Code
+    nodes: tuple[str, ...]
+    calls: int = 1
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+    def __repr__(self) -> str:
+        return f"StockKernel({self.name}: {self.language}, {len(self.code.lines)} lines)"
+
+    def __str__(self) -> str:
+        return str(self.code)
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+
+@dataclass(frozen=True, eq=False)
+class StockPart(Shown):
+    """One direction of one graph in stock's hands.
+
+    graph, after   the ATen graph before and after stock's passes; None where nothing told it
+    ir_before, ir_after   scheduler nodes before and after fusion
+    fusion         fused pairs, and refused pairs with the reason
+    host           the Python wrapper around the kernels
+    text           the whole of `output_code.py` as stock wrote it
+    cache          what the graph cache answered: "miss", "hit", "bypass", or "" if nothing told it
+    missing        view → why there is nothing to show
+    """
+
+    name: str
+    graph: FxGraph
+    after: FxGraph | None
+    ir_before: tuple[IrNode, ...]
+    ir_after: tuple[IrNode, ...]
+    fusion: tuple[FusionStep, ...]
+    kernels: tuple[StockKernel, ...]
+    host: Code
+    text: str = ""
+    cache: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def generated(self) -> tuple[StockKernel, ...]:
+        """The kernels that stock wrote itself."""
+        return tuple(kernel for kernel in self.kernels if kernel.language != "extern")
+
+    @property
+    def last(self) -> FxGraph:
+        """The graph that the kernels were made from."""
+        return self.graph if self.after is None else self.after
+
+    def __repr__(self) -> str:
+        return f"StockPart({self.name}: {len(self.kernels)} kernels)"
+
+    def __str__(self) -> str:
+        return self.text or str(self.host)
+
+
+@dataclass(frozen=True, eq=False)
+class StockGraph(Shown):
+    """One captured graph and what became of it; `error` is why stock did not finish it."""
+
+    compile_id: str
+    captured: FxGraph
+    joint: JointGraph | None
+    forward: StockPart | None
+    backward: StockPart | None = None
+    error: str = ""
+
+    @property
+    def parts(self) -> tuple[StockPart, ...]:
+        return tuple(part for part in (self.forward, self.backward) if part is not None)
+
+    def __repr__(self) -> str:
+        kinds = " + ".join(part.name for part in self.parts) or "captured only"
+        return f"StockGraph({self.compile_id or self.captured.name}: {kinds})"
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.captured), *(f"# {part.name}\n{part}" for part in self.parts)])
+
+
+@dataclass(frozen=True, eq=False)
+class StockCompilation(Shown):
+    """One call compiled by stock `torch.compile`, or one compile id of a trace log.
+
+    The fields are those of `Compilation`.  `problems` says what could not be read.
+    """
+
+    name: str
+    source: SourceFile
+    capture: Capture
+    graphs: tuple[StockGraph, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    phases: tuple[Phase, ...] = ()
+    torch_version: str = ""
+    problems: tuple[str, ...] = ()
+    result: Any = field(default=None, metadata={"live": True})
+    compiled: Any = field(default=None, metadata={"live": True})
+
+    @property
+    def parts(self) -> tuple[StockPart, ...]:
+        return tuple(part for graph in self.graphs for part in graph.parts)
+
+    @property
+    def kernels(self) -> tuple[StockKernel, ...]:
+        return tuple(kernel for part in self.parts for kernel in part.kernels)
+
+    @property
+    def total_seconds(self) -> float:
+        return self.seconds.get("total", 0.0)
+
+    @property
+    def statements(self) -> tuple[int, int]:
+        """Statements in generated kernels, and those of them that lead to a line of the user's."""
+        total = linked = 0
+        for part in self.parts:
+            spanned = {
+                node.name
+                for graph in (part.graph, part.last)
+                for node in graph.nodes
+                if node.span is not None
+            }
+            for kernel in part.generated:
+                lines = [line for line in kernel.code.lines if line.statement]
+                total += len(lines)
+                linked += sum(not spanned.isdisjoint(line.origins) for line in lines)
+        return total, linked
+
+    @property
+    def linked_share(self) -> float:
+        """Share of kernel statements that lead to a line of the user's, 0 to 1."""
+        total, linked = self.statements
+        return linked / total if total else 1.0
+
+    def __repr__(self) -> str:
+        graphs = _count(len(self.graphs), "graph")
+        return f"StockCompilation({self.name}: {graphs}, {self._kernels_text()})"
+
+    def __str__(self) -> str:
+        total, linked = self.statements
+        caches = ", ".join(dict.fromkeys(part.cache for part in self.parts if part.cache))
+        answered = f"  (graph cache: {caches})" if caches else ""
+        return "\n".join(
+            [
+                f"{self.name}: stock torch.compile {self.torch_version}".rstrip(),
+                f"  graphs         {len(self.graphs)}, {len(self.capture.breaks)} graph breaks",
+                f"  kernels        {self._kernels_text()}",
+                f"  compile time   {self.total_seconds:.2f} s{answered}",
+                f"  linked         {linked} of {total} kernel statements lead to the source",
+                *(f"  problem        {problem}" for problem in self.problems),
+            ]
+        )
+
+    def _kernels_text(self) -> str:
+        extern = sum(kernel.language == "extern" for kernel in self.kernels)
+        own = _count(len(self.kernels) - extern, "kernel")
+        return f"{own}, {_count(extern, 'library function')}"
+
+    def save(self, path: str | Path) -> Path:
+        """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""
+        return saving.save(Path(path), self)
+
+    def trace(self, path: str | Path) -> Path:
+        """Write when each phase ran as a Chrome trace; raises CannotWrite."""
+        return write_trace(Path(path), self.name, self.phases)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
+        return write_report(self, Path(path))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

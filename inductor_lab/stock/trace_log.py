@@ -1,0 +1,332 @@
+"""`lab.read_trace`: the log of a run with `TORCH_TRACE`, from any machine → frames and compile ids.
+
+```
+log = lab.read_trace("trace_folder")
+log                       # the index: what was compiled, again and why, where capture stopped
+log["1/0"]                # one compile id, in the explorer
+log.report("trace.html")
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from inductor_lab.capture import events
+from inductor_lab.capture.events import Event, Reader
+from inductor_lab.capture.graph import Span
+from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, Recompile
+from inductor_lab.capture.source import SourceFile
+from inductor_lab.capture.span import outside_torch, shown_file
+from inductor_lab.display import Shown, write_trace_report
+from inductor_lab.errors import UnknownName, UnreadableFile
+from inductor_lab.stock.graphs import stock_graph
+from inductor_lab.stock.log_file import LogFile, Progress
+from inductor_lab.stock.result import StockCompilation, StockGraph
+from inductor_lab.stock.told import by_compile_id, kind_of, size_hints
+from inductor_lab.trace import in_order
+
+T = TypeVar("T")
+
+_CARETS = re.compile(r"^[ ]*[~^]+[ ]*$\n?", re.M)
+_BYTECODE = re.compile(r"(.*)_(ORIGINAL|MODIFIED)_BYTECODE$")
+_REASONS = ("dynamo_graph_break_reason", "recompile_reasons")
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled(Shown):
+    """One line of the index.
+
+    process    which file of the folder it is from; "" if there is only one
+    where      the function that was compiled
+    caches     answers of stock's caches (`miss`, `hit`, `bypass`), forward first
+    restarts   why TorchDynamo began the frame again
+    error      why it was not compiled
+    """
+
+    process: str
+    compile_id: str
+    function: str
+    where: Span | None
+    seconds: float
+    parts: int
+    caches: tuple[str, ...]
+    restarts: tuple[str, ...]
+    breaks: tuple[GraphBreak, ...]
+    recompiles: tuple[Recompile, ...]
+    error: str
+
+    @property
+    def key(self) -> str:
+        """What `TraceLog[...]` takes: `"0/1"`, or `"process 0/1"` where there are several."""
+        return f"{self.process} {self.compile_id}".strip()
+
+    @property
+    def status(self) -> str:
+        return "failed" if self.error else "compiled" if self.parts else "no graph"
+
+    @property
+    def happened(self) -> tuple[tuple[str, str], ...]:
+        """What went otherwise than one hopes: its kind, and one line about it."""
+        found = [("restarted", reason.strip().partition("\n")[0]) for reason in self.restarts]
+        found += [("recompiled", str(again).partition(": ")[2]) for again in self.recompiles]
+        found += [("graph break", f"{b.reason}    {b.span or ''}".rstrip()) for b in self.breaks]
+        found += [("failed", self.error.strip().partition("\n")[0])] * bool(self.error)
+        return tuple(found)
+
+    def __str__(self) -> str:
+        caches = "".join(f", cache {found}" for found in self.caches)
+        head = (f"{self.key:8} {self.function}  {self.where or ''}  {self.seconds:.2f} s  "
+                f"{self.status}{caches}")
+        return "\n".join([head, *(f"    {kind}: {text}" for kind, text in self.happened)])
+
+
+@dataclass(frozen=True, eq=False)
+class TraceLog(Shown):
+    """The index of a log; `log["0/0"]` opens a compile id, `problems` is what was damaged."""
+
+    name: str
+    files: tuple[LogFile, ...] = field(repr=False)
+    torch_version: str = ""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Damaged places, and how many more there are of a file with many."""
+        more = (
+            f"{f.path.name}: {f.damaged - len(f.problems)} more damaged places"
+            for f in self.files
+            if f.damaged > len(f.problems)
+        )
+        return (*(problem for f in self.files for problem in f.problems), *more)
+
+    @cached_property
+    def compiled(self) -> tuple[Compiled, ...]:
+        """Every compile id, process by process, in the order in which they began."""
+        names = _process_names(self.files)
+        return tuple(
+            found
+            for log, name in zip(self.files, names, strict=True)
+            for found in _index(log, name)
+        )
+
+    def __len__(self) -> int:
+        return len(self.compiled)
+
+    def __getitem__(self, key: str) -> StockCompilation:
+        """One compile id as a compilation; raises UnknownName."""
+        names = _process_names(self.files)
+        for log, name in zip(self.files, names, strict=True):
+            for found in self.compiled:
+                if found.process == name and key in (found.key, _tlparse_key(found)):
+                    return _open(log, found, self.torch_version)
+        raise UnknownName(
+            f"the log has no compile id {key!r}",
+            todo=f"there are {', '.join(found.key for found in self.compiled[:20])}",
+        )
+
+    def __repr__(self) -> str:
+        breaks = sum(len(found.breaks) for found in self.compiled)
+        again = sum(bool(found.recompiles) for found in self.compiled)
+        return (
+            f"TraceLog({self.name}: {len(self)} compile ids, {breaks} graph breaks, "
+            f"{again} recompiles, {len(self.problems)} problems)"
+        )
+
+    def __str__(self) -> str:
+        damage = [f"damaged: {problem}" for problem in self.problems]
+        return "\n".join([repr(self), *map(str, self.compiled), *damage])
+
+    def report(self, path: str | Path, progress: Progress | None = None) -> Path:
+        """Write one HTML file: the index, and each compile id in the explorer."""
+        return write_trace_report(self, Path(path), progress)
+
+
+def read_trace(source: str | Path, progress: Progress | None = None) -> TraceLog:
+    """The log in a file, or in all `*.log` files of a folder; raises UnreadableFile.
+
+    The files are read as streams.  `progress(done, of)` is told how many bytes are read.  Damaged
+    lines are skipped and told in `problems`.
+    """
+    path = Path(source)
+    paths = sorted(path.glob("*.log")) if path.is_dir() else [path]
+    if not paths:
+        raise UnreadableFile(
+            f"{path} has no trace log",
+            todo="give the folder that TORCH_TRACE named, or one of its .log files",
+        )
+    sizes = [one.stat().st_size if one.is_file() else 0 for one in paths]
+    logs = []
+    for number, one in enumerate(paths):
+        before, tell = sum(sizes[:number]), progress or (lambda done, of: None)
+        logs.append(LogFile.read(one, lambda done, _, b=before, t=tell: t(b + done, sum(sizes))))
+    versions = (_version(log) for log in logs)
+    return TraceLog(path.name, tuple(logs), next(filter(None, versions), ""))
+
+
+def _process_names(files: Sequence[LogFile]) -> list[str]:
+    """"" for a single file; else the rank, or the number of the file."""
+    if len(files) == 1:
+        return [""]
+    ranks = [log.rank or (found[1] if (found := re.search(r"rank_(\d+)", log.path.name)) else "")
+             for log in files]
+    distinct = len(set(ranks)) == len(ranks) and all(ranks)
+    return [f"rank{rank}" if distinct else f"file{n}" for n, rank in enumerate(ranks)]
+
+
+def _tlparse_key(found: Compiled) -> str:
+    return f"[{found.compile_id}]"
+
+
+def _version(log: LogFile) -> str:
+    for event in log.events("", ("torch_version",)):
+        found = re.search(r'"pytorch_version": "([^"]*)"', str(event.payload))
+        return found[1] if found else ""
+    return ""
+
+
+# ---- the index -------------------------------------------------------------------------------
+
+
+@dataclass
+class _Facts:
+    """What the index says of one compile id, as it is heard."""
+
+    start: Mapping[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    parts: int = 0
+    graph: bool = False
+    caches: list[str] = field(default_factory=list)
+
+    def hear(self, metadata: Mapping[str, Any]) -> None:
+        kind = kind_of(metadata)
+        if kind == "dynamo_start":
+            self.start = metadata[kind] if isinstance(metadata[kind], Mapping) else {}
+        elif kind == "compilation_metrics":
+            known = metadata[kind] if isinstance(metadata[kind], Mapping) else {}
+            self.metrics |= {name: value for name, value in known.items() if value}
+        elif kind == "inductor_output_code":
+            self.parts += 1
+        elif kind.startswith("fx_graph_cache_"):
+            self.caches.append(kind.rpartition("_")[2])
+
+
+def _index(log: LogFile, process: str) -> Iterator[Compiled]:
+    reader = _reader(log)
+    for compile_id, places in log.places.items():
+        if not compile_id:
+            continue
+        found = _Facts()
+        for place in places:
+            found.hear(place.metadata)
+        told = [_harmless(event) for event in log.events(compile_id, _REASONS)]
+        metrics = found.metrics
+        where = _where(log, found)
+        yield Compiled(
+            process=process,
+            compile_id=compile_id,
+            function=str(metrics.get("co_name") or (where.function if where else "")),
+            where=where,
+            seconds=float(metrics.get("entire_frame_compile_time_s") or 0.0),
+            parts=found.parts,
+            caches=tuple(found.caches),
+            restarts=tuple(map(str, metrics.get("restart_reasons") or ())),
+            breaks=_readable(log, "graph breaks", reader.breaks(told)),
+            recompiles=_readable(log, "recompiles", reader.recompiles(told)),
+            error=_error(metrics),
+        )
+
+
+def _error(metrics: Mapping[str, Any]) -> str:
+    if not metrics.get("fail_type"):
+        return ""
+    file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
+    at = f"    {shown_file(str(file))}:{line}" if file else ""
+    return f"{metrics['fail_type']}: {metrics.get('fail_reason')}{at}"
+
+
+def _where(log: LogFile, found: _Facts) -> Span | None:
+    """The compiled function: the last frame of the stack at the start, or what the metrics say."""
+    stack = found.start.get("stack")
+    frames = [f for f in stack if isinstance(f, Mapping)] if isinstance(stack, list) else []
+    if frames and isinstance(frames[-1].get("filename"), int):
+        frame = frames[-1]
+        file, line = log.file_of(frame["filename"]), frame.get("line")
+        if file and isinstance(line, int):
+            return Span(shown_file(file), line, function=str(frame.get("name") or ""))
+    file, line = found.metrics.get("co_filename"), found.metrics.get("co_firstlineno")
+    if isinstance(file, str) and isinstance(line, int):
+        return Span(shown_file(file), line, function=str(found.metrics.get("co_name") or ""))
+    return None
+
+
+def _reader(log: LogFile) -> Reader:
+    return Reader({f for f in log.strings.values() if outside_torch(f)}, log.file_of)
+
+
+def _readable(log: LogFile, what: str, found: Iterable[T]) -> tuple[T, ...]:
+    """All that can be read; an entry that is not as torch writes it ends the list, and is told."""
+    read: list[T] = []
+    try:
+        read.extend(found)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        log.tell(f"{what}: an entry is not as torch writes it ({type(error).__name__}: {error})")
+    return tuple(read)
+
+
+def _harmless(event: Event) -> Event:
+    """The entry without the marks under lines of code: to place them, one would open the file."""
+    if isinstance(event.payload, str) and kind_of(event.metadata) in _REASONS:
+        return Event(event.metadata, _CARETS.sub("", event.payload))
+    return event
+
+
+# ---- one compile id --------------------------------------------------------------------------
+
+
+def _open(log: LogFile, found: Compiled, torch_version: str) -> StockCompilation:
+    heard = [_harmless(event) for event in log.events(found.compile_id)]
+    reader = _reader(log)
+    graphs = _readable(log, "graphs", _graphs(heard))
+    phases = _readable(log, "times", events.phases(heard))
+    capture = Capture(
+        graphs=tuple(graph.captured for graph in graphs),
+        guards=_readable(log, "guards", reader.guards(heard)),
+        breaks=found.breaks,
+        bytecode=tuple(_bytecode(heard, found.compile_id)),
+        symbols=_readable(log, "symbols", reader.symbols(heard)),
+        recompiles=found.recompiles,
+        compile_ids=(found.compile_id,),
+        seconds=events.seconds_by_phase(phases),
+    )
+    return StockCompilation(
+        name=f"{found.function or 'frame'} {found.key}",
+        source=SourceFile("", 1, ""),
+        capture=capture,
+        graphs=graphs,
+        seconds={"total": found.seconds},
+        phases=in_order(phases),
+        torch_version=torch_version,
+        problems=tuple(log.problems),
+    )
+
+
+def _graphs(heard: Sequence[Event]) -> Iterator[StockGraph]:
+    hints = size_hints(heard)
+    for told in by_compile_id(heard).values():
+        if told.captured or told.parts:
+            yield stock_graph(told, hints, "graph0")
+
+
+def _bytecode(heard: Sequence[Event], compile_id: str) -> Iterator[Bytecode]:
+    texts: dict[str, dict[str, str]] = {}
+    for event in heard:
+        found = _BYTECODE.match(kind_of(event.metadata))
+        if found:
+            texts.setdefault(found[1], {})[found[2]] = str(event.payload)
+    for function, both in texts.items():
+        yield Bytecode(compile_id, function, both.get("ORIGINAL", ""), both.get("MODIFIED", ""))

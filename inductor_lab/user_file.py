@@ -1,0 +1,85 @@
+"""A function from a file of the user: `path/to/file.py:function`, and its arguments."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from inductor_lab.errors import BadArguments
+
+PREFIX = "explained_"
+"""Such a module is named so in `sys.modules`: a file `statistics.py` leaves Python's own alone."""
+
+
+def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, ...]]:
+    """`FILE:FUNCTION` and its arguments: those of `expression`, else the file's own
+    `example_inputs()`.  Raises BadArguments, whatever the file does."""
+    file, _, name = where.rpartition(":")
+    if not file or not name:
+        raise BadArguments(f"{where!r} does not name a function", todo="write path/to/file.py:name")
+    module = _load_file(Path(file))
+    fn = getattr(module, name, None)
+    if not callable(fn):
+        problem = f"{file} has no {name}" if fn is None else f"{name} of {file} cannot be called"
+        raise BadArguments(problem, todo="check the name after the colon")
+    if expression is not None:
+        args = _evaluate(expression, vars(module))
+    elif hasattr(module, "example_inputs"):
+        args = module.example_inputs()
+    else:
+        raise BadArguments(
+            f"no arguments for {name}",
+            todo=f'give --args "(torch.randn(8),)", or define example_inputs() in {file}',
+        )
+    return fn, args if isinstance(args, tuple) else (args,)
+
+
+def _load_file(path: Path) -> ModuleType:
+    """Run a file as a module; it finds the files beside it, after everything that is installed."""
+    if not path.is_file():
+        raise BadArguments(f"there is no file {path}", todo="write path/to/file.py:name")
+    spec = importlib.util.spec_from_file_location(PREFIX + path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BadArguments(f"{path} is no Python file", todo="give one whose name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.append(str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise BadArguments(
+            f"{path} cannot be imported: {_said(error)}",
+            place_in(error, path),
+            "it has to run from its first line to its last before a function of it can be compiled",
+        ) from error
+    return module
+
+
+def place_in(error: BaseException, path: Path) -> str:
+    """The line of a file that an exception came through last; "" if it came through none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [frame for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    if isinstance(error, SyntaxError):
+        return f"{(error.text or '').strip()}        {path.name}, line {error.lineno}"
+    return f"{mine[-1].line}        {path.name}, line {mine[-1].lineno}" if mine else ""
+
+
+def _evaluate(expression: str, names: dict[str, Any]) -> Any:
+    """The value of --args, with torch and the names of the user's file at hand."""
+    try:
+        return eval(expression, {"torch": torch, **names})
+    except Exception as error:
+        raise BadArguments(
+            f"--args {expression!r}: {_said(error)}",
+            todo='give a Python expression, for example --args "(torch.randn(8),)"',
+        ) from error
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,159 @@
+"""Several explorers on one page, narrow windows, search, guards; what is there without a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.notebook.calls import Explorers
+from inductor_lab.widgets.report import report_html
+from inductor_lab.widgets.show import html
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    print("a graph break")
+    return (y + 1).sin()
+
+
+def scale(x: torch.Tensor) -> torch.Tensor:
+    return x.exp() * 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("pages")
+    first, second = lab.inspect(wave, torch.randn(2, 3, 4, 5)), lab.inspect(scale, torch.randn(8))
+    (made / "one.html").write_text(report_html(first))
+    pages = f"<!doctype html><body>{html(first)}<p>between</p>{html(second)}"
+    (made / "two.html").write_text(pages)
+    (made / "tabs.html").write_text(f"<!doctype html>{html(Explorers((first, second)))}")
+    return made
+
+
+def shown_pane(opened, which: int) -> str:
+    focused = opened.page.locator(".lab-explorer").nth(which).locator(".lab-pane.focused")
+    return focused.get_attribute("data-pane")
+
+
+def test_keys_act_on_the_explorer_that_was_used_last(folder, open_page) -> None:
+    opened = open_page(folder / "two.html")
+    before = [shown_pane(opened, n) for n in (0, 1)]
+    opened.page.keyboard.press("]")
+    assert [shown_pane(opened, n) for n in (0, 1)] == before, "nobody was used yet"
+    opened.page.locator(".lab-header").nth(1).click(position={"x": 3, "y": 3})
+    opened.page.keyboard.press("]")
+    assert shown_pane(opened, 0) == before[0] and shown_pane(opened, 1) != before[1]
+    assert opened.wrong == []
+
+
+def test_only_our_keys_are_kept_from_the_notebook(folder, open_page) -> None:
+    opened = open_page(folder / "two.html")
+    opened.page.evaluate("""() => { window.kept = {};
+      document.addEventListener("keydown", (event) => { window.kept[event.key] =
+        !!event.target.closest("[data-lm-suppress-shortcuts]"); }, true); }""")
+    opened.page.locator(".lab-text").first.focus()
+    for key in ("d", "a", "Control+s", "Shift+Enter", "ArrowDown"):
+        opened.page.keyboard.press(key)
+    kept = opened.page.evaluate("window.kept")
+    assert (kept["d"], kept["a"], kept["s"], kept["ArrowDown"]) == (True, False, False, True)
+    assert kept["Enter"] is False
+    opened.page.locator("input[type=search]").first.focus()
+    opened.page.keyboard.press("a")
+    assert opened.page.evaluate("window.kept.a") is True, "it is typed"
+
+
+def test_one_pane_at_a_time_where_it_is_narrow(folder, open_page) -> None:
+    wide, narrow = open_page(folder / "one.html"), open_page(folder / "one.html", width=900)
+    assert wide.page.locator(".lab-pane:visible").count() == 3
+    assert narrow.page.locator(".lab-pane:visible").count() == 1
+    narrow.page.locator('[data-pane="g0.forward.schedule"]').first.click()
+    pane = narrow.page.locator(".lab-pane:visible")
+    assert pane.count() == 1 and pane.get_attribute("data-pane") == "g0.forward.schedule"
+    head = pane.locator(".lab-pane-head").bounding_box()
+    for tab in pane.locator("[role=tab]").all():
+        box = tab.bounding_box()
+        assert head["x"] <= box["x"] and box["x"] + box["width"] <= head["x"] + head["width"]
+
+
+def test_buttons_are_beside_the_graph(folder, open_page) -> None:
+    opened = open_page(folder / "one.html")
+    opened.page.locator('[data-pane="g0.captured"]').first.click()
+    tools = opened.page.locator(".lab-tools").first.bounding_box()
+    paper = opened.page.locator(".lab-paper").first.bounding_box()
+    assert tools["y"] + tools["height"] <= paper["y"] and paper["height"] > 100
+
+
+def test_search_names_closed_panes(folder, open_page) -> None:
+    opened = open_page(folder / "one.html")
+    opened.page.locator("input[type=search]").fill("LOAD_")
+    places = opened.texts(".lab-elsewhere button")
+    assert any(place.startswith("capture · bytecode: ") for place in places)
+    opened.page.locator(".lab-elsewhere button", has_text="bytecode").click()
+    assert opened.page.locator('.lab-pane[data-pane="bytecode"] .found').count() > 0
+    assert not any(place.startswith("capture · bytecode") for place in
+                   opened.texts(".lab-elsewhere button"))
+    opened.page.locator("input[type=search]").fill("")
+    assert opened.page.locator(".lab-elsewhere").is_hidden()
+
+
+def test_guards_show_long_shapes_and_refuse_nonsense_in_place(folder, open_page) -> None:
+    opened = open_page(folder / "one.html")
+    opened.page.locator('[data-pane="guards"]').first.click()
+    size = opened.page.locator('[data-fact="size"]').first
+    size.fill("1000, 2000, 3000, 4000, 5000")
+    assert size.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    said = opened.page.locator(".lab-refused").first
+    assert said.inner_text() == ""
+    size.fill("two, 3")
+    assert said.inner_text() == "whole numbers, such as 8, 16"
+    assert size.get_attribute("aria-invalid") == "true"
+    size.fill("2, 3, 4, 5")
+    assert said.inner_text() == ""
+
+
+def test_tabs_open_one_explorer_each(folder, open_page) -> None:
+    opened = open_page(folder / "tabs.html", width=900)
+    tabs = opened.page.locator(".lab-explorer-tabs [role=tab]")
+    assert tabs.all_inner_texts() == ["wave", "scale"]
+    assert opened.page.locator(".lab-explorer:visible h1").inner_text().startswith("scale")
+    tabs.nth(1).press("ArrowLeft")
+    assert opened.page.locator(".lab-explorer:visible h1").inner_text().startswith("wave")
+    assert opened.wrong == []
+
+
+def test_without_a_script_there_are_pictures_and_reasons(folder, open_page) -> None:
+    opened = open_page(folder / "one.html", script=False)
+    text = opened.page.locator("body").inner_text()
+    assert "graph break" in text.lower() or "breaks" in text
+    assert "print" in text and "what was fused: graph 0 forward" in text
+    assert opened.page.locator("svg.lab-svg").count() == 2
+    box = opened.page.locator("svg.lab-svg").first.bounding_box()
+    assert box["width"] > 50 and box["height"] > 50
+
+
+DEAD_KERNEL = """
+async () => {
+  const heard = {};
+  const model = { get: () => "c", send: () => {}, on: (name, call) => { heard[name] = call; },
+    widget_manager: { kernel: { status: "idle" } } };
+  const line = new Line(model);
+  const waiting = line.ask({});
+  heard.comm_live_update();
+  const busy = new Line({ ...model, widget_manager: { kernel: { status: "dead" } } });
+  return [(await waiting).error, (await line.ask({})).error, (await busy.ask({})).error];
+}
+"""
+
+
+def test_a_dead_kernel_is_said_at_once(folder, open_page) -> None:
+    from inductor_lab.widgets.page import connection_script
+
+    code = connection_script().split("export default")[0]
+    page = folder / "line.html"
+    page.write_text(f"<!doctype html><script>{code}\nwindow.Line = Line;</script>")
+    answers = open_page(page).page.evaluate(DEAD_KERNEL)
+    assert len(answers) == 3 and all("run the cell again" in answer for answer in answers)

@@ -1,0 +1,142 @@
+"""What eager does with a graph, counted on fake tensors, is what torch's profiler sees of eager."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile
+
+import inductor_lab as lab
+from inductor_lab.capture.eager import ALLOCATIONS
+
+VIEWS = {"t", "transpose", "expand", "view", "reshape", "as_strided", "unsqueeze", "squeeze",
+         "select", "slice", "permute", "_unsafe_view", "resize_", "to", "detach_", "contiguous",
+         "result_type", "resolve_conj"}  # fmt: skip
+
+
+def norm(x, w):
+    return F.layer_norm(torch.softmax(x @ w, -1), (16,))
+
+
+def attention(x, w):
+    q = (x @ w).view(1, 8, 2, 8).transpose(1, 2)
+    return F.scaled_dot_product_attention(q, q, q).sum()
+
+
+def conditions(x, w):
+    return torch.where(x > 0, F.gelu(x), x.clamp(-1, 1)) + F.linear(x, w, w[0])
+
+
+@pytest.mark.parametrize("function", [norm, attention, conditions])
+def test_the_calls_are_those_that_the_profiler_sees(function) -> None:
+    """Outermost among themselves, and all that does something is inside of one of them."""
+    x, w = torch.randn(8, 16), torch.randn(16, 16)
+    counted = lab.inspect(function, x, w).eager
+    assert counted is not None
+    names = dict(counted.calls)
+    with profile(activities=[ProfilerActivity.CPU]) as found:
+        function(x, w)
+    events = [e for e in found.events() if e.name.startswith("aten::")]
+    outermost = [op_of(e) for e in events if not within(e.cpu_parent, names)]
+    assert Counter(name for name in outermost if name in names) == names
+    left = {op_of(e) for e in events if not e.cpu_children and not within(e, names)}
+    assert left <= VIEWS | set(ALLOCATIONS)
+
+
+def op_of(event) -> str:
+    return event.name.removeprefix("aten::")
+
+
+def within(event, names) -> bool:
+    """Is this event, or one around it, one of these operators?"""
+    while event is not None:
+        if op_of(event) in names:
+            return True
+        event = event.cpu_parent
+    return False
+
+
+def test_softmax_is_one_kernel_of_eager_and_five_ops_of_ours() -> None:
+    c = lab.inspect(lambda x: x.softmax(-1), torch.randn(64, 100))
+    assert c.kernels_text == "eager 1, one per op 5 → 1 fused"
+    assert c.eager is not None
+    assert (c.eager.bytes_read, c.eager.bytes_written) == (25_600, 25_600)
+
+
+def test_what_autograd_keeps_is_asked_of_autograd() -> None:
+    x = torch.randn(1000, requires_grad=True)
+    graph = lab.inspect(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, x).graphs[0]
+    kept: dict[int, int] = {}
+
+    def pack(t: torch.Tensor) -> torch.Tensor:
+        kept[t.data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        result = torch.sin(x) ** 2 + torch.cos(x) ** 2
+    assert graph.eager is not None and result.grad_fn is not None
+    assert graph.eager.kept == sum(kept.values()) == 12_000
+    assert graph.partition is not None and graph.partition.bytes_if_all_saved == 8_000
+
+
+def test_gradients_count_too() -> None:
+    x = torch.randn(8, 16, requires_grad=True)
+    forward, both = (lab.inspect(torch.nn.functional.gelu, t).eager for t in (x.detach(), x))
+    assert forward is not None and dict(forward.calls) == {"gelu": 1}
+    assert both is not None and dict(both.calls) == {"gelu": 1, "gelu_backward": 1}
+
+
+def test_symbolic_sizes_are_counted_at_their_hints_and_data_is_not_guessed() -> None:
+    x = torch.randn(8, 16)
+    dynamic = lab.inspect(lambda x: x * 2, x, options={"dynamic": True}).eager
+    assert dynamic is not None and dynamic.bytes == 2 * 8 * 16 * 4
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        unknown = lab.inspect(lambda x: x.nonzero() + 1, x)
+    assert unknown.eager is None and "eager" not in unknown.kernels_text
+
+
+def test_the_count_changes_nothing(tmp_path) -> None:
+    x = torch.zeros(4)
+    c = lab.inspect(lambda x: F.dropout(x.add_(1), 0.5), x)
+    assert x.eq(1).all() and c.eager is not None
+    loaded = lab.load(c.save(tmp_path / "c.json"))
+    assert loaded.eager == c.eager
+
+
+def test_what_a_graph_holds_itself_is_not_touched() -> None:
+    """An optimizer's parameters and state are attributes of its graph, and written in place."""
+    parameters = [torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2, 2))]
+    optimizer = torch.optim.AdamW(parameters, lr=0.1, foreach=False)
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+
+    def state() -> list[torch.Tensor]:
+        held = [t for values in optimizer.state.values() for t in values.values()]
+        return [t.detach().clone() for t in (*parameters, *held)]
+
+    seen: list[list[torch.Tensor]] = []
+
+    class Watch(lab.Observer):
+        def entered(self, phase: str) -> None:
+            if phase == "eager":
+                seen.append(state())
+
+        def left(self, phase: str, result: object) -> None:
+            if phase == "eager":
+                seen.append(state())
+
+    c = lab.inspect(lambda: optimizer.step(), observer=Watch())
+    before, after = seen
+    assert all(map(torch.equal, before, after)) and len(before) == 8
+    assert c.eager is not None and dict(c.eager.calls)["addcdiv_"] == 2
+
+
+def test_modules_with_buffers_are_not_touched() -> None:
+    norm = torch.nn.BatchNorm1d(4)
+    c = lab.inspect(norm, torch.randn(8, 4))
+    assert norm.num_batches_tracked == 1 and c.eager is not None

@@ -1,0 +1,190 @@
+"""Every C++ text of a few hundred programs, to compare before and after a change of the compiler:
+
+    python -m tests.codegen.corpus build/before       (before the change)
+    python -m tests.codegen.corpus build/after        (after it)
+    diff -r build/before build/after
+
+A change that only moves code leaves no difference.  The programs go as far as the schedule once;
+that is kept beside the folder (`build/schedules.pickle`), so that the second run takes seconds.  A
+change of what comes before code generation needs a new one: `--fresh`.
+
+Nothing is compiled or run as C++.  Every kernel is written three times: as it is; as if any work
+were worth a second thread and any matrix a transposed tile; and with results that go past caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+
+import inductor_lab as lab
+from inductor_lab import pipeline
+from inductor_lab.codegen.cpp import cpp_kernel
+from inductor_lab.codegen.generate import generate_kernels
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+from tests.fresh import compile_always
+
+VARIANTS: dict[str, dict[str, int]] = {
+    "plain": {},
+    "threads": {"GRAIN": 16, "SMALLEST_TRANSPOSED": 0},
+    "streams": {"STREAMED_BYTES": 0},
+}
+"""Constants of the code generator that each of them replaces, wherever they stand."""
+
+Call = tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]
+
+
+@dataclass
+class Recorded:
+    """The groups of one program's schedules, each with the buffers of its own."""
+
+    name: str
+    groups: list[tuple[Group, Mapping[str, Buffer]]] = field(default_factory=list)
+
+    def record(self, schedule: Any, options: Any) -> Any:
+        for group in schedule.groups:
+            self.groups.append((group, schedule.program.buffers))
+        return generate_kernels(schedule, options)
+
+
+def programs() -> Iterator[tuple[str, Callable[[], Call], bool]]:
+    """Names, what makes a function and its arguments, and whether it is differentiated."""
+    from benchmarks.workloads import KERNELS, OPERATORS
+    from inductor_lab.demo.programs import PROGRAMS
+    from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
+    from tests.end_to_end.functions import CASES
+    from tests.end_to_end.test_golden import FUNCTIONS
+    from tests.models.library import MODELS
+
+    for name, (fn, given) in {**POINTWISE, **REDUCTIONS}.items():
+        yield f"case {name}", lambda fn=fn, given=given: (fn, given, {}), False
+    for name, (fn, make) in CASES.items():
+        yield f"function {name}", lambda fn=fn, make=make: (fn, make(), {}), True
+    for name, build in FUNCTIONS.items():
+        yield f"golden {name}", lambda build=build: (*build(), {}), False
+    for work in (*KERNELS, *OPERATORS):
+        yield f"benchmark {work.name}", lambda work=work: (*work.build(), {}), work.gradient
+    for program in PROGRAMS:
+        if not program.name.startswith("gpt2"):
+            yield f"demo {program.name}", lambda p=program: (*p.make(), {}), program.gradient
+    for name in ("bert", "gpt2", "llama", "vit", "t5"):
+        if name in MODELS:
+            yield f"model {name}", lambda name=name: _of_model(*MODELS[name]()), True
+    yield from _random()
+
+
+def _of_model(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Call:
+    return model, (), inputs
+
+
+def _random() -> Iterator[tuple[str, Callable[[], Call], bool]]:
+    from tests.fuzz.run import draw
+
+    drawn: list[Any] = []
+    draw(200, 7, drawn.append)
+    for number, program in enumerate(drawn):
+        yield (
+            f"random {number:03}",
+            lambda program=program: (program.function(), program.make(), {}),
+            False,
+        )
+
+
+def recorded() -> Iterator[Recorded]:
+    """The programs as schedules; those with an even place have symbolic sizes too."""
+    compile_always()
+    for number, (name, make, gradient) in enumerate(programs()):
+        for dynamic in (False, True) if number % 4 == 0 else (False,):
+            found = Recorded(f"{name} symbolic" if dynamic else name)
+            torch.manual_seed(0)
+            torch.compiler.reset()
+            with (
+                mock.patch.object(pipeline, "generate_kernels", found.record),
+                mock.patch.object(pipeline, "build_executable", lambda *a, **k: None),
+                warnings.catch_warnings(),
+            ):
+                warnings.simplefilter("ignore")
+                try:
+                    _call(make, gradient, dynamic)
+                except Exception as error:  # what torch cannot trace or differentiate is no matter
+                    print(f"{found.name}: {type(error).__name__}", file=sys.stderr)
+            if found.groups:
+                yield found
+
+
+def _call(make: Callable[[], Call], gradient: bool, dynamic: bool) -> None:
+    fn, args, kwargs = make()
+    if gradient:
+        args = [_with_gradient(a) for a in args]
+    out = lab.compile(fn, dynamic=dynamic or None)(*args, **kwargs)
+    tensors = [t for t in torch.utils._pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
+    total = [t.sum() for t in tensors if t.requires_grad]
+    if gradient and total:
+        sum(total[1:], total[0]).backward()
+
+
+def _with_gradient(given: Any) -> Any:
+    if isinstance(given, torch.Tensor) and given.is_leaf and given.is_floating_point():
+        return given.requires_grad_(True)
+    return given
+
+
+def written(program: Recorded) -> str:
+    """All texts of one program."""
+    lines = []
+    for variant, constants in VARIANTS.items():
+        with ExitStack() as stack:
+            for module in _code_generator():
+                for constant in constants.keys() & vars(module).keys():
+                    stack.enter_context(
+                        mock.patch.object(module, constant, constants[constant])
+                    )
+            for number, (group, buffers) in enumerate(program.groups):
+                lines.append(f"// {variant} {number}")
+                results = group.stored if variant == "streams" else ()
+                lines.append(_kernel(group, buffers, results))
+    return "\n".join(lines)
+
+
+def _kernel(group: Group, buffers: Mapping[str, Buffer], results: Collection[str]) -> str:
+    try:
+        return str(cpp_kernel(group, buffers, f"cpp_{group.name}", results=results))
+    except Exception:
+        return traceback.format_exc(limit=-3)
+
+
+def _code_generator() -> list[Any]:
+    return [m for name, m in sys.modules.items() if name.startswith("inductor_lab.codegen")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--fresh", action="store_true", help="trace the programs again")
+    parser.add_argument("--schedules", type=Path, help="where the schedules are kept")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    kept = given.schedules or given.folder.parent / "schedules.pickle"
+    if given.fresh or not kept.exists():
+        kept.write_bytes(pickle.dumps(list(recorded())))
+    found: list[Recorded] = pickle.loads(kept.read_bytes())
+    for program in found:
+        name = program.name.replace(" ", "_").replace("/", "-")
+        (given.folder / f"{name}.cpp").write_text(written(program), encoding="utf-8")
+    print(f"{sum(len(p.groups) for p in found)} kernels of {len(found)} programs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""`check_bounds`: what a kernel reads or writes outside of a buffer is told, and not done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.codegen.cpu import passes
+from inductor_lab.errors import OutOfBounds
+from inductor_lab.lower import view
+from inductor_lab.runtime.bounds import reach
+from tests.semantics.compare import assert_same, wave
+
+LAST = torch.tensor([3, 8, 0])
+CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "pointwise": (lambda x, y: x.sin() + y, (wave(7, 9), wave(9))),
+    "rows": (lambda x: x.softmax(-1), (wave(5, 33),)),
+    "long sum": (lambda x: x.sum(-1), (wave(2, 5000),)),
+    "columns": (lambda x: x.sum(0), (wave(60, 40),)),
+    "whole sum": (lambda x: x.sum(), (wave(300_000),)),
+    "tiles": (lambda x, y: x + y.t(), (wave(300, 260), wave(260, 300))),
+    "halves": (lambda x: (x * 2).half().exp(), (wave(4, 600).half(),)),
+    "streams": (lambda x: x + 1, (wave(1000, 128),)),
+    "running sum": (lambda x: x.cumsum(1) * 2, (wave(3, 200),)),
+    "bools": (lambda x: (x > 0).any(1), (wave(6, 20),)),
+    "windows": (lambda x: torch.nn.functional.max_pool2d(x, 3, 1), (wave(1, 2, 12, 40),)),
+    "gathered": (lambda x, i: x[i] * 2, (wave(9, 4), LAST)),
+    "scattered": (lambda x, i, y: x.index_add(0, i, y), (wave(9, 4), LAST, wave(3, 4))),
+    "found": (lambda x, y: torch.searchsorted(x, y), (wave(9).sort().values, wave(5) + 2)),
+    "combo": (lambda x, y: (x + 1, y * 2), (wave(30), wave(5, 4))),
+}
+INTERPRETED = ("pointwise", "rows", "columns", "tiles", "gathered", "running sum")
+
+
+def less(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory without its last element."""
+    return tensor.as_strided((reach(tensor) - 1,), (1,))
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_last_element_of_each_buffer_is_missed(name: str, language: str) -> None:
+    if language == "triton" and name not in INTERPRETED:
+        pytest.skip("a case of C++")
+    function, given = CASES[name]
+    options = {"check_bounds": True, "language": language}
+    with mock.patch.object(passes, "STREAMED_BYTES", 100_000):
+        compilation = lab.inspect(function, *given, options=options)
+    assert_same(compilation.result, function(*given), rtol=2e-3, atol=2e-3)
+    part = compilation.graphs[0].forward
+    names, calls = part.executable.call.__globals__, []
+    for kernel in part.kernels:
+        run = names[kernel.name]
+        names[kernel.name] = lambda *args, run=run, kernel=kernel: calls.append(
+            (kernel, run, args, run(*args))
+        )
+    part.executable.run(*given)
+    assert len(calls) == len(part.kernels)
+    for kernel, run, args, _ in calls:
+        for number, one in enumerate(args):
+            if isinstance(one, torch.Tensor):
+                short = (*args[:number], less(one), *args[number + 1 :])
+                reached = f"{kernel.name} reaches element [0-9]+ of .*which has {reach(one) - 1}"
+                with pytest.raises(OutOfBounds, match=reached):
+                    run(*short)
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_a_wrong_place_is_told_with_its_line(language: str) -> None:
+    """A negative start of a slice that nobody has counted from the end."""
+
+    def function(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x[n:] * 2
+
+    options = {"check_bounds": True, "language": language}
+    compiled = lab.compile(function, dynamic=True, options=options)
+    wrong = mock.patch.object(view, "_from_the_front", lambda build, size, place, *_: place)
+    with wrong, pytest.raises(OutOfBounds, match=r"reaches element -\d+ of") as told:
+        compiled(wave(6, 4), -2)
+    assert "x[n:] * 2" in str(told.value) or language == "triton"
+
+
+def test_nothing_else_changes() -> None:
+    """The text of a kernel is the same but for its parameters, and the host gives it tensors."""
+    plain, checked = (
+        lab.inspect(lambda x: x.softmax(-1), wave(5, 33), options={"check_bounds": on})
+        for on in (False, True)
+    )
+    one, other = (c.graphs[0].forward.kernels[0].code.lines for c in (plain, checked))
+    assert [a.text for a in one if "LAB_EXPORT" not in a.text] == [
+        b.text for b in other if "LAB_EXPORT" not in b.text
+    ]
+    assert "data_ptr" in str(plain.graphs[0].forward.host)
+    assert "data_ptr" not in str(checked.graphs[0].forward.host)

@@ -1,0 +1,160 @@
+"""The loop tree as a station: legal after every pass, run as the schedule runs, printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch._functorch.partitioners import default_partition
+
+from inductor_lab import torch_aot
+from inductor_lab.codegen.cpu import parts, passes, plan, tiles
+from inductor_lab.codegen.cpu.passes import OPTIONAL, cpu_tree, switched_off
+from inductor_lab.codegen.run import run_tree, run_trees
+from inductor_lab.codegen.tree import Accumulate, Held, Init, Let, Loop, LoopKind, Store, Tree
+from inductor_lab.codegen.verify import InvalidTree, verify_tree
+from inductor_lab.errors import BadOption
+from inductor_lab.ir.expr import Load, Temp
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.lower.graph import lower_graph, lowered
+from inductor_lab.options import Options
+from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.result import Group
+from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
+
+CASES = {**POINTWISE, **REDUCTIONS}
+SMALL = ((plan, "GRAIN", 16), (parts, "GRAIN", 16), (tiles, "SMALLEST_TRANSPOSED", 0),
+         (passes, "STREAMED_BYTES", 0))  # fmt: skip
+"""Constants with which passes have something to do in small programs."""
+SETTINGS: dict[str, tuple[frozenset[str], tuple[Any, ...]]] = {
+    "simple": (OPTIONAL, ()),
+    "every pass": (frozenset(), SMALL),
+}
+
+
+@dataclass
+class Interpreted:
+    """A compiler that ends in the interpreter of loop trees; every tree on the way is legal."""
+
+    setting: str
+    groups: int = 0
+
+    def compile_graph(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        schedule = schedule_program(lower_graph(module, "graph", Options()), Options().fusion)
+        off, _ = SETTINGS[self.setting]
+
+        def tree_of(group: Group) -> Tree:
+            self.groups += 1
+            made = cpu_tree(group, schedule.program.buffers, results=group.stored, off=off)
+            for step in made.steps:
+                verify_tree(step.tree)
+            return made.tree
+
+        def run(*given: Any) -> Any:
+            inputs = given[0] if len(given) == 1 and isinstance(given[0], list) else given
+            return list(run_trees(schedule, tree_of, inputs))
+
+        return run
+
+    def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        return torch_aot.aot_autograd(
+            module,
+            inputs,
+            fw_compiler=self.compile_graph,
+            bw_compiler=self.compile_graph,
+            inference_compiler=self.compile_graph,
+            partition_fn=default_partition,
+            decompositions=decomposition_table(lowered()),
+        )
+
+
+@contextmanager
+def constants(setting: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        for module, name, value in SETTINGS[setting][1]:
+            stack.enter_context(mock.patch.object(module, name, value))
+        yield
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("name", CASES)
+def test_a_tree_computes_what_eager_does(name: str, setting: str) -> None:
+    function, args = CASES[name]
+    compiler = Interpreted(setting)
+    torch.compiler.reset()
+    with constants(setting):
+        got = torch.compile(function, backend=compiler.backend, fullgraph=True)(*args)
+    assert compiler.groups, "nothing was run"
+    torch.testing.assert_close(got, function(*args), equal_nan=True)
+
+
+# ---- what is legal -----------------------------------------------------------------------------
+
+I0, J0 = Axis("i0", 8), Axis("j0", 4)
+T0 = Temp("t0", torch.float32)
+X = Load("x", (Index.of(I0) * 4 + Index.of(J0),), torch.float32)
+SUM: Tree = (
+    Loop(
+        I0,
+        LoopKind.PARALLEL,
+        (
+            Init("acc0", "sum", torch.float32),
+            Loop(J0, LoopKind.REDUCE, (Let(T0, X), Accumulate("acc0", "sum", T0))),
+            Store("y", Index.of(I0), Temp("acc0", torch.float32)),
+        ),
+    ),
+)
+
+
+def changed(*body: Any) -> Tree:
+    (loop,) = SUM
+    assert isinstance(loop, Loop)
+    return (replace(loop, body=body),)
+
+
+INIT, INNER, STORE = SUM[0].body  # type: ignore[union-attr]
+WRONG: dict[str, Tree] = {
+    "acc0 was not started": changed(INNER, STORE),
+    "acc0 is a max and takes a sum": changed(replace(INIT, kind="max"), INNER, STORE),
+    "t0 is read and not known": changed(INIT, INNER, replace(STORE, value=T0)),
+    "the position j0 is used outside of its loop": changed(replace(STORE, value=X)),
+    "two loops over i0, one in the other": changed(SUM[0]),
+    "a loop inside the vector loop over i0": (replace(SUM[0], kind=LoopKind.VECTOR),),
+    "t0 is held in row0 at 1 indices": changed(Held("t0", "row0", (Index.of(I0),))),
+}
+
+
+def test_a_legal_tree_is_accepted_and_runs() -> None:
+    verify_tree(SUM)
+    x, y = torch.arange(32.0), torch.zeros(8)
+    run_tree(SUM, {"x": x, "y": y}, {})
+    torch.testing.assert_close(y, x.view(8, 4).sum(1))
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_an_illegal_tree_is_refused(why: str) -> None:
+    with pytest.raises(InvalidTree, match=re.escape(why)):
+        verify_tree(WRONG[why])
+
+
+def test_a_pass_that_has_nothing_to_do_gives_the_same_tree() -> None:
+    buffers: dict[str, Any] = {}
+    plain = plan.plan_of(SUM)
+    facts = passes.Facts(plain, buffers)
+    for step in passes.OF_LOOPS[:-3]:
+        assert step.apply(SUM, facts) is SUM, step.name
+
+
+def test_a_pass_that_there_is_not_is_refused() -> None:
+    with pytest.raises(BadOption, match="passes_off"):
+        switched_off(("tilse",))
+    with pytest.raises(BadOption, match="passes_off"):
+        switched_off(("checks",))
+    assert switched_off(("all",)) == OPTIONAL

@@ -1,0 +1,79 @@
+"""Every seeded fault is found: its stage, what it does, and the user's line."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.codegen.cpp_ops import CPP_OPS
+from inductor_lab.debug.faults import CATALOGUE, Seeded
+
+LIMIT = 4.0
+"""Seconds for the fault that hangs."""
+
+
+def blamed(fault: Seeded) -> lab.Blame:
+    function, arguments, _, options = fault.example()
+    with fault():
+        if fault.stage != "guards":
+            limit = LIMIT if fault.shows == "hangs" else 60.0
+            return lab.blame(function, *arguments, options=options, limit=limit)
+        compilation = lab.inspect(function, *arguments)
+        arguments[1].scale = 5.0
+        return compilation.blame(*arguments)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_fault_is_found(name: str) -> None:
+    fault = CATALOGUE[name]
+    found = blamed(fault).fault
+    assert found is not None
+    assert (found.stage, found.verdict) == (fault.stage, fault.shows), str(found)
+    assert found.span is not None and found.span.code == fault.example().line
+    assert found.span.file.endswith("examples.py")
+    if fault.stage in ("kernel", "host program"):
+        assert found.code.strip() and found.line > 0, "the generated line is named too"
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CATALOGUE) >= 16
+    assert {fault.shows for fault in CATALOGUE.values()} == {
+        "wrong", "raises", "crashes", "hangs", "race", "not deterministic", "stale",
+    }  # fmt: skip
+
+
+def test_nothing_is_left_behind() -> None:
+    """The example of each kind of fault is right before and after the block."""
+    function, arguments, *_ = CATALOGUE["wrong_neg"].example()
+    compiled = lab.compile(function)
+    expected, table = function(*arguments), dict(CPP_OPS)
+    torch.testing.assert_close(compiled(*arguments), expected)
+    with lab.faults.wrong_neg():
+        assert not torch.equal(compiled(*arguments), expected)
+    assert table == CPP_OPS
+    torch.testing.assert_close(compiled(*arguments), expected)
+
+
+def test_a_block_that_is_forgotten_ends() -> None:
+    before = CPP_OPS.get("neg.uint8")
+    left = lab.faults.wrong_neg()
+    left.__enter__()
+    assert CPP_OPS["neg.uint8"] != before
+    del left
+    gc.collect()
+    assert CPP_OPS.get("neg.uint8") == before
+
+
+def test_a_block_that_raises_ends() -> None:
+    table = dict(CPP_OPS)
+    with pytest.raises(KeyError), lab.faults.int_overflow():
+        raise KeyError
+    assert table == CPP_OPS
+
+
+def test_the_table_names_all() -> None:
+    text = lab.faults.table()
+    assert all(name in text for name in CATALOGUE)

@@ -1,0 +1,145 @@
+"""The minifier: every kind of failure is shrunk to a few nodes, and its script shows it again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.debug.faults import CATALOGUE
+from inductor_lab.debug.minify.candidate import Candidate, keep
+from inductor_lab.debug.minify.checks import slower_than_eager
+from inductor_lab.debug.minify.run import Minified, captured
+from inductor_lab.errors import BadArguments
+
+ROOT = Path(__file__).parents[2]
+KINDS = {
+    "wrong": "wrong_neg",
+    "raises": "neg_without_text",
+    "NaN": "nan_is_lost",
+    "crashes": "unaligned_load",
+    "race": "race",
+    "not deterministic": "order_of_arrival",
+    "gradient": "wrong_gradient",
+}
+"""What a fault does → one that does it; a hang has a test of its own."""
+
+
+def shrunk(fault: str, folder: Path, limit: float = 60.0) -> Minified:
+    function, arguments, *_ = CATALOGUE[fault].example()
+    with CATALOGUE[fault]():
+        return lab.minify(function, *arguments, folder=folder, limit=limit, tell=None)
+
+
+def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(folder / "repro.py")]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_failure_is_shrunk_and_shown_again(kind: str, tmp_path: Path) -> None:
+    found = shrunk(KINDS[kind], tmp_path)
+    assert found.complete and found.nodes <= 6, str(found)
+    ended = run_script(tmp_path)
+    assert ended.returncode != 0, "the script shows the failure in a fresh process"
+    assert "does not fail any more" not in ended.stdout
+    assert "SyntaxError" not in ended.stderr and "ImportError" not in ended.stderr
+
+
+def test_a_hang_is_shrunk(tmp_path: Path) -> None:
+    found = shrunk("endless_loop", tmp_path, limit=6.0)
+    assert found.symptom.startswith("hung") and found.nodes <= 6
+
+
+def test_what_is_written(tmp_path: Path) -> None:
+    found = shrunk("wrong_neg", tmp_path)
+    assert found.folder == tmp_path
+    assert "truncate suffix" in (tmp_path / "log.txt").read_text()
+    saved = lab.load(tmp_path / "compilation.lab.json")
+    assert [n.target for n in saved.graphs[0].captured.nodes if n.op == "call_function"] == [
+        "torch.neg"
+    ]
+    assert "torch.neg(x0)" in found.script and "lab.faults.wrong_neg()" in found.script
+
+
+def test_a_script_for_others_does_without_us(tmp_path: Path) -> None:
+    """A failure of another backend: here one that always raises."""
+
+    def refusing(function: object, inputs: object) -> str:
+        return "refused" if "cumsum" in function.code else ""  # type: ignore[attr-defined]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return (x.sin().cumsum(0) * 2).relu()
+
+    found = lab.minify(program, torch.randn(9), check=refusing, backend="aot_eager", tell=None)
+    assert found.symptom == "fails refused" and found.nodes <= 3
+    assert "inductor_lab" not in found.script
+
+
+def test_any_predicate_may_be_asked() -> None:
+    told: list[str] = []
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return (x.exp() - 1).log().sum(-1)
+
+    def has_nan(function: object, inputs: list[torch.Tensor]) -> bool:
+        return bool(function(*inputs)[0].isnan().any())  # type: ignore[operator]
+
+    found = lab.minify(program, torch.full((4, 6), -2.0), check=has_nan, tell=told.append)
+    assert found.symptom == "fails True" and found.nodes == 3
+    assert any("started off with" in line for line in told)
+    assert all(str(tried) in told for tried in found.log)
+    assert callable(slower_than_eager(2.0))
+
+
+def test_nothing_to_shrink() -> None:
+    with pytest.raises(BadArguments, match="nothing to shrink"):
+        lab.minify(lambda x: x + 1, torch.randn(3), tell=None)
+
+
+def test_an_interrupt_keeps_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupting(line: str) -> None:
+        if line.startswith("truncate"):
+            raise KeyboardInterrupt
+
+    function, arguments, *_ = CATALOGUE["wrong_neg"].example()
+    with lab.faults.wrong_neg():
+        found = lab.minify(function, *arguments, tell=lambda line: interrupting(line))
+    assert not found.complete and "smallest so far" in str(found)
+
+
+def test_any_part_of_a_graph_runs_by_itself() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        a, b = (x @ w).chunk(2, -1)
+        return torch.nn.functional.gelu(a) * b.sigmoid()
+
+    (whole,) = captured(program, (torch.randn(5, 6), torch.randn(6, 8)), {})
+    expected = {}
+    interpreter = torch.fx.Interpreter(whole.module, garbage_collect_values=False)
+    interpreter.run(*whole.inputs, enable_io_processing=False)
+    for node in whole.calls:
+        expected[node.name] = interpreter.env[node]
+    for node in whole.calls:
+        part: Candidate = keep(whole, {node.name})
+        (output,) = part.module.graph.find_nodes(op="output")
+        got = torch.fx.Interpreter(part.module).run(*part.inputs, enable_io_processing=False)
+        name = output.args[0][-1].name
+        torch.testing.assert_close(got[-1], expected[name])
+
+
+@pytest.mark.slow
+def test_a_model_of_twelve_layers(tmp_path: Path) -> None:
+    """One fault in the pooler of a BERT with random weights."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(hidden_size=64, num_attention_heads=4, intermediate_size=128)
+    torch.manual_seed(0)
+    model = transformers.BertModel(config).eval()
+    words = torch.randint(1000, (1, 16))
+    with torch.no_grad(), lab.faults.short_series():
+        found = lab.minify(lambda ids: model(ids).pooler_output, words, folder=tmp_path, tell=None)
+    assert found.nodes <= 6 and "tanh" in found.script
+    assert run_script(tmp_path).returncode != 0

@@ -1,0 +1,124 @@
+"""Kernels under torch's profiler, and `c.profile()`."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+import inductor_lab as lab
+from inductor_lab.errors import NotRunnable
+
+
+def layer(x, w):
+    y = torch.softmax((x @ w).sin(), -1)
+    return y.cumsum(0) * 2
+
+
+@pytest.fixture(scope="module")
+def arguments():
+    torch.manual_seed(0)
+    return torch.randn(256, 256, requires_grad=True), torch.randn(256, 256)
+
+
+@pytest.fixture(scope="module")
+def compilation(arguments):
+    return lab.inspect(layer, *arguments)
+
+
+def events_of(path):
+    found = json.loads(path.read_text())["traceEvents"]
+    return {event["name"]: event for event in found if "cpp_fused" in str(event.get("name"))}
+
+
+def test_the_profiler_of_torch_sees_every_kernel(compilation, arguments, tmp_path):
+    part = compilation.graphs[0].forward
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as seen:
+        result = compilation.compiled(*arguments)
+    assert torch.equal(result, compilation.compiled(*arguments))
+    rows = {row.key: row.count for row in seen.key_averages()}
+    assert {kernel.name for kernel in part.kernels} <= set(rows)
+    assert all(rows[kernel.name] == 1 for kernel in part.kernels)
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = events_of(tmp_path / "trace.json")
+    for kernel in part.kernels:
+        about = events[kernel.name]["args"]
+        assert set(about["nodes"].split(", ")) == set(kernel.group.origins)
+    softmax = next(e for name, e in events.items() if "exp" in name)
+    assert "torch.softmax" in softmax["args"]["source"]
+
+
+def test_a_backward_and_torch_compile_are_seen_too(arguments):
+    x, w = arguments
+    compiled = torch.compile(layer, backend="inductor_lab")
+    compiled(x, w).sum().backward()
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        compiled(x, w).sum().backward()
+    kernels = [row.key for row in seen.key_averages() if row.key.startswith("cpp_fused")]
+    assert len(kernels) >= 3
+
+
+def test_equal_kernels_keep_their_own_nodes(tmp_path):
+    def twice(x, w):
+        return ((x @ w).sin() @ w).sin() @ w
+
+    x = torch.randn(64, 64)
+    c = lab.inspect(twice, x, x)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as seen:
+        c.compiled(x, x)
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    found = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    nodes = [e["args"]["nodes"] for e in found if str(e.get("name")).startswith("cpp_fused")]
+    assert sorted(nodes) == ["sin", "sin_1"]
+
+
+def test_the_rows_add_up_to_the_call(compilation):
+    found = compilation.profile(steps=5)
+    assert found.steps == 5 and found.plain_seconds > 0
+    total = found.kernel_seconds + found.library_seconds + found.host_seconds
+    assert total == pytest.approx(found.call_seconds)
+    assert sum(row.seconds for row in found.rows) < found.call_seconds
+    assert {row.part for row in found.rows} == {"g0.forward", "g0.backward"}
+    mm = next(row for row in found.rows if not row.generated and row.part == "g0.forward")
+    assert any("x @ w" in line for line in mm.lines) and mm.flops >= 2 * 256**3
+    assert "between kernels" in str(found) and found.rows[0].name in str(found)
+
+
+def test_a_timeline_and_a_trace(compilation, tmp_path):
+    found = compilation.profile(steps=3)
+    steps = sum(len(part.schedule.steps) for part in compilation.parts)
+    assert len(found.events) == steps and found.events[0].start == 0.0
+    starts = [event.start for event in found.events]
+    assert starts == sorted(starts)
+    written = json.loads(found.trace(tmp_path / "run.json").read_text())["traceEvents"]
+    names = {event["name"] for event in written}
+    assert {row.name for row in found.rows} <= names and "forward.codegen" in names
+    assert found.plot("timeline").startswith("<svg")
+    html = found._repr_html_()
+    assert "without clocks" in html and "torch.softmax" in html and "<script" not in html
+
+
+def test_what_is_loaded_has_no_time(compilation, tmp_path):
+    with pytest.raises(NotRunnable):
+        lab.load(compilation.save(tmp_path / "c.json")).profile()
+
+
+def test_without_a_profiler_a_call_only_asks_whether_one_runs():
+    """The quickest of many calls, in turns, since the machine is shared."""
+    c = lab.inspect(torch.sin, torch.randn(8))
+    names = c.graphs[0].forward.executable.call.__globals__
+    (kernel,) = c.graphs[0].forward.kernels
+    assert type(names[kernel.name]).__name__ == "_FuncPtr"
+    x = torch.randn(8)
+
+    def seconds(function) -> float:
+        start = time.perf_counter()
+        function([x])
+        return time.perf_counter() - start
+
+    rounds = [(seconds(names["call"]), seconds(names["_program"])) for _ in range(3000)]
+    asking = min(a for a, _ in rounds) - min(b for _, b in rounds)
+    assert asking < 1e-6

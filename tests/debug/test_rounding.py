@@ -1,0 +1,110 @@
+"""Right programs in three precisions: what differs is told as rounding, never as an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import inductor_lab as lab
+
+F = torch.nn.functional
+Program = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+PROGRAMS: dict[str, Program] = {
+    "softmax": lambda x, y: torch.softmax(x * 3, -1) @ y.t(),
+    "norm": lambda x, y: F.layer_norm(x + y, (x.shape[-1],)),
+    "cancel": lambda x, y: (x * 100 + y) - x * 100,
+    "variance": lambda x, y: (x + 30).var(-1) + y.mean(-1),
+    "gelu": lambda x, y: F.gelu(x) * torch.sigmoid(y),
+    "long sum": lambda x, y: (x.repeat(40, 3) * 0.01).sum() + y.sum(0),
+    "powers": lambda x, y: (x.abs() + 0.1) ** 2.5 / (y.abs() + 0.01).sqrt(),
+    "loss": lambda x, y: F.mse_loss(x.tanh(), y.sin()),
+    "scan": lambda x, y: x.cumsum(-1) * y,
+    "choice": lambda x, y: torch.where(x > y, x.exp(), y.log1p().nan_to_num(0.5)),
+}
+PRECISIONS = (torch.float16, torch.bfloat16, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=lambda dtype: str(dtype).split(".")[1])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_right_program_rounds(name: str, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(4)
+    x, y = (torch.randn(37, 65, generator=generator).to(dtype) for _ in range(2))
+    found = lab.blame(PROGRAMS[name], x, y)
+    assert found.fault is None, str(found)
+    assert found.verdict in ("rounding", "right")
+    said = "rounding" if found.verdict == "rounding" else "the bits that eager computes"
+    assert said in found.summary
+
+
+def test_gradients_round_too() -> None:
+    x = torch.randn(16, 33, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    w = torch.randn(20, 33, generator=torch.Generator().manual_seed(2)).requires_grad_()
+
+    def loss(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(F.linear(x, w).relu(), torch.arange(16))
+
+    found = lab.blame(loss, x, w)
+    assert found.fault is None and found.verdict == "rounding"
+    assert set(found.results) == {"result 0", "gradient of x", "gradient of w"}
+
+
+def test_writes_are_looked_at() -> None:
+    def step(state: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        state.mul_(0.9).add_(x, alpha=0.1)
+        return state.sqrt()
+
+    found = lab.blame(step, torch.rand(40), torch.rand(40))
+    assert found.fault is None
+    assert "state after the call" in found.results
+
+
+def test_random_numbers_are_not_compared_with_eagers() -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x, 0.5) * 2 + torch.rand_like(x)
+
+    found = lab.blame(noisy, torch.ones(50, 7))
+    assert found.fault is None
+    assert any("random" in note for note in found.notes)
+
+
+def test_several_graphs_are_blamed_one_by_one() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print(end="")
+        torch._dynamo.graph_break()
+        return torch.neg(y.to(torch.uint8)) + 1
+
+    with lab.faults.wrong_neg():
+        found = lab.blame(broken, torch.full((30,), 9.0))
+    assert found.fault is None  # sin is 0.4, so the byte is 0
+    with lab.faults.wrong_neg():
+        found = lab.blame(lambda x: broken(x * 0 + 1.5) + broken(x) * 0, torch.ones(3))
+    assert found.fault is None
+
+
+def test_where_a_nan_is_born() -> None:
+    def normalized(x: torch.Tensor) -> torch.Tensor:
+        scale = x.abs().amax(-1, keepdim=True)
+        y = x / scale
+        return y * 2
+
+    x = torch.randn(4, 8)
+    x[2] = 0
+    found = lab.blame(normalized, x)
+    assert found.fault is None
+    (born,) = [b for b in found.births if b.stage == "eager"]
+    assert born.what == "NaN" and born.in_float64
+    assert born.span is not None and born.span.code == "y = x / scale"
+
+
+def test_an_overflow_of_halves_is_told_from_a_real_infinity() -> None:
+    def large(x: torch.Tensor) -> torch.Tensor:
+        y = x * x
+        return y + 1
+
+    found = lab.blame(large, torch.full((5,), 300.0).half())
+    assert found.fault is None
+    assert [(b.what, b.in_float64) for b in found.births] == [("inf", False)]

@@ -1,0 +1,36 @@
+"""What became of one attempt: it worked, was refused in clear words, or is a defect of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_lab.errors import CompilerDefect, LabError
+
+OK, CLEAR, DEFECT, SKIPPED = "ok", "clear error", "defect", "skipped"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One attempt.  `what` is the kind of fault, many attempts have the same; `detail` is what was
+    said, and for a defect how to try it again."""
+
+    what: str
+    outcome: str
+    detail: str = ""
+
+
+def judged(call: Callable[..., object], *arguments: Any) -> tuple[str, str]:
+    """(outcome, detail) of a call: an error of ours is clear, any other exception a defect."""
+    try:
+        return OK, str(call(*arguments) or "")
+    except BaseException as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return (CLEAR if is_clear(error) else DEFECT), said
+
+
+def is_clear(error: BaseException) -> bool:
+    """Is it an error of ours that tells the user what to do, perhaps in TorchDynamo's wrapper?"""
+    inner = getattr(error, "inner_exception", error)
+    return isinstance(inner, LabError) and not isinstance(inner, CompilerDefect)

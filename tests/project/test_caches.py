@@ -1,0 +1,16 @@
+"""Tests have caches of their own, below build/."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from inductor_lab.runtime.cache import open_cache
+from inductor_lab.torch_aot import cache_folder
+from tests.fresh import BUILD, CACHES
+
+
+def test_nothing_of_the_users_is_used() -> None:
+    assert open_cache().root.is_relative_to(BUILD)
+    assert Path(cache_folder()).is_relative_to(BUILD)
+    assert all(Path(os.environ[name]).is_relative_to(BUILD) for name in CACHES)

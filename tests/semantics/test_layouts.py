@@ -1,0 +1,262 @@
+"""Storage and layout: views, aliases, overlaps, gaps, dtypes of one memory; results as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from tests.semantics.compare import check_call, wave
+
+Make = Callable[[], Sequence[Any]]
+CASES: dict[str, tuple[Callable[..., Any], Make]] = {}
+
+
+def case(make: Make) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES[function.__name__] = (function, make)
+        return function
+
+    return add
+
+
+@case(lambda: [wave(20)])
+def as_strided_in_out(x):
+    return x.as_strided((3, 4), (4, 1), 2) * 2, x.as_strided((2, 2), (5, 1))
+
+
+@case(lambda: [wave(20)])
+def as_strided_write(x):
+    x.as_strided((3, 3), (4, 1), 1).mul_(2)
+    return x + 0
+
+
+@case(lambda: [wave(4, 6)])
+def view_of_view_write(x):
+    x.t()[1:4].select(1, 2).add_(5)
+    return x * 1
+
+
+@case(lambda: [wave(4, 6)])
+def alias_out(x):
+    y = x + 1
+    return y, y.view(-1), y[1], y.t()
+
+
+@case(lambda: [wave(0, 3), wave(0, 3)])
+def zero(x, y):
+    x.add_(1)
+    return (x + y).sum(0), x.t(), torch.cat([x, y])
+
+
+@case(lambda: [torch.tensor(2.0), torch.tensor(3.0)])
+def zero_dim(x, y):
+    x.mul_(y)
+    return x + y, x.view(1), x.expand(3)
+
+
+@case(lambda: [wave(3, 1)])
+def expanded_clone_write(x):
+    y = x.expand(3, 4).clone()
+    y[0].zero_()
+    return y
+
+
+@case(lambda: [wave(4, 8)[:, ::2]])
+def nondense(x):
+    x.mul_(2)
+    return x + 1, x.contiguous(), torch.empty_like(x).stride()
+
+
+@case(lambda: [wave(4, 4)])
+def detach_write(x):
+    d = x.detach()
+    d.add_(1)
+    return x * 2, d
+
+
+@case(lambda: [wave(4, 4)])
+def data_write(x):
+    x.data.add_(1)
+    x.data[0] = 3
+    return x * 2
+
+
+@case(lambda: [wave(1, 2, 3, 4, 5).contiguous(memory_format=torch.channels_last_3d)])
+def cl3d(x):
+    return (
+        x + 1,
+        x.sum(1),
+        torch.relu(x).permute(0, 2, 3, 4, 1),
+        torch.nn.functional.max_pool3d(x, 2),
+    )
+
+
+@case(lambda: [torch.complex(wave(4), wave(4) + 1)])
+def cplx(x):
+    r = torch.view_as_real(x)
+    r.mul_(2)
+    return x.conj().imag, x.real + 1, r
+
+
+@case(lambda: [wave(4), torch.empty(4), torch.empty(0)])
+def outs(x, o, e):
+    torch.sin(x, out=o)
+    torch.cos(x, out=e)
+    return o + e
+
+
+@case(lambda: [wave(4, 4), torch.zeros(8)])
+def out_view(x, o):
+    torch.sum(x, 1, out=o[2:6])
+    torch.max(x, 1, out=(o[:4], torch.empty(4, dtype=torch.long)))
+    return o * 2
+
+
+@case(lambda: [wave(4, 4), torch.zeros(4, 4).t()])
+def out_t(x, o):
+    torch.mul(x, 2, out=o)
+    return o.stride(), o + 1
+
+
+@case(lambda: [wave(6)])
+def swap(x):
+    a = x[:3].clone()
+    x[:3] = x[3:]
+    x[3:] = a
+    return x + 0
+
+
+@case(lambda: [wave(6)])
+def overlap_copy(x):
+    x[1:] = x[:-1].clone()
+    return x * 1
+
+
+@case(lambda: [(lambda b: (b[:4], b[4:]))(torch.arange(8.0))])
+def disjoint(p):
+    a, b = p
+    a.add_(b)
+    b.mul_(a)
+    return a * 1
+
+
+@case(lambda: [(lambda b: (b.view(2, 4), b.view(4, 2)))(torch.arange(8.0))])
+def twoviews(p):
+    a, b = p
+    a[0].add_(1)
+    b[:, 1].mul_(2)
+    return a + b.view(2, 4)
+
+
+@case(lambda: [torch.arange(8, dtype=torch.int32)])
+def viewdtype(x):
+    f = x.view(torch.float32)
+    y = x.view(torch.int16)
+    x.add_(1)
+    return f.view(torch.int32) + 1, y * 1
+
+
+@case(lambda: [wave(4, 4)])
+def bits(x):
+    x.view(torch.int32).bitwise_and_(0x7FFFFFFF)
+    return x + 0
+
+
+@case(lambda: [wave(4, 4)])
+def unsq(x):
+    x.unsqueeze_(0)
+    x.transpose_(0, 1)
+    return x * 2
+
+
+@case(lambda: [wave(4, 4)])
+def swapd(x):
+    y = x * 2
+    y.swapaxes_(0, 1)
+    y.add_(1)
+    return y
+
+
+@case(lambda: [wave(2, 3, 4)])
+def unfoldw(x):
+    w = x.unfold(2, 2, 2)
+    w.mul_(2)
+    return x + 1, w.sum(-1)
+
+
+@case(lambda: [wave(5, 5)])
+def diagw(x):
+    x.diagonal(1).copy_(x.diagonal(-1))
+    return x * 1
+
+
+@case(lambda: [wave(4, 4)])
+def resz(x):
+    y = x.clone()
+    y.resize_(2, 2)
+    return y
+
+
+@case(lambda: [wave(4)])
+def strides0(x):
+    e = x.expand(3, 4)
+    return e, e + 1, e.contiguous(), e.stride()
+
+
+@case(lambda: [wave(4, 4)])
+def split_write(x):
+    a, b = x.split(2, 1)
+    a.add_(1)
+    b.mul_(a)
+    return x * 1, a
+
+
+@case(lambda: [wave(4, 4)])
+def index_alias(x):
+    y = x[None, ..., None]
+    y.zero_()
+    return x + 1
+
+
+@case(lambda: [wave(4, 4)])
+def chunk_out(x):
+    return tuple(t for t in x.unbind(0))
+
+
+@case(lambda: [wave(4, 4)])
+def fillv(x):
+    x.fill_diagonal_(1)
+    x[x > 0.5] = -1
+    x.masked_fill_(x < 0, 0)
+    x.index_fill_(0, torch.tensor([1]), 9.0)
+    return x
+
+
+@case(lambda: [wave(4, 4)])
+def scat(x):
+    y = x.clone()
+    y.scatter_(0, torch.tensor([[0, 1, 2, 3]]), 0.0)
+    y.index_put_((torch.tensor([1, 1]),), x[:2], accumulate=True)
+    return y
+
+
+@case(lambda: [wave(3, 4), wave(3, 4)])
+def addr(x, y):
+    torch.add(x, y, out=x)
+    torch._foreach_add_([x, y], 1.0)
+    return x - y
+
+
+@case(lambda: [wave(3, 4)])
+def narrow0(x):
+    n = x.narrow(0, 3, 0)
+    n.add_(1)
+    return n.sum(), x + 1
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_as_in_eager_mode(name: str) -> None:
+    check_call(*CASES[name])

@@ -1,0 +1,36 @@
+"""Ints and floats from Python, once they are symbolic: places, sizes, arithmetic, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.semantics.numbers import (
+    FLOAT_VALUES,
+    FLOATS,
+    FOUND,
+    INT_VALUES,
+    OTHERS,
+    STATEMENTS,
+    check,
+    lines,
+)
+
+
+@pytest.mark.parametrize("text", [*lines(FOUND), *STATEMENTS, *lines(OTHERS)[::12]])
+def test_ints(text: str) -> None:
+    check(text, INT_VALUES)
+
+
+@pytest.mark.parametrize("text", lines(FLOATS)[::10])
+def test_floats(text: str) -> None:
+    check(text, FLOAT_VALUES)
+
+
+@pytest.mark.parametrize("text", lines(FOUND)[::6])
+def test_ints_in_triton(text: str) -> None:
+    check(text, INT_VALUES[:5], language="triton")
+
+
+@pytest.mark.parametrize("text", ["(a.abs() + 1) ** (x % 2)", "a.lerp(a + 1, x // 0.5)"])
+def test_floats_that_look_whole(text: str) -> None:
+    check(text, FLOAT_VALUES[:5])

@@ -1,0 +1,122 @@
+"""`lab.inspect(f, x, compiler="stock")`: what stock did, in the records of our explorer."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.errors import BadOption
+from inductor_lab.stock.result import StockCompilation
+from inductor_lab.widgets.model import document
+from tests.stock.functions import attend
+
+
+def spans_of(part, kernel) -> set[int]:
+    nodes = {node.name: node for node in (*part.graph.nodes, *part.last.nodes)}
+    return {nodes[n].span.line for n in kernel.nodes if n in nodes and nodes[n].span}
+
+
+def test_the_call_has_the_result_of_eager(attended):
+    torch.manual_seed(0)
+    inputs = [torch.randn(64, 64, requires_grad=True) for _ in range(3)]
+    for ours, eager in zip(attended.result, attend(*inputs), strict=True):
+        assert torch.allclose(ours, eager, atol=1e-4)
+
+
+def test_every_station_is_there(attended):
+    graph = attended.graphs[0]
+    assert [n.target for n in graph.captured.nodes if n.name == "a"] == ["torch.softmax"]
+    assert {"softmax", "div"} & {n.name for n in graph.joint.graph.nodes}
+    assert len(graph.joint.primals) == 3 and graph.joint.num_forward_outputs == 2
+    assert [part.name for part in graph.parts] == ["forward", "backward"]
+    for part in graph.parts:
+        assert part.graph.nodes and part.last.nodes and part.ir_before and part.ir_after
+        assert part.generated and part.missing == {}
+        assert "async_compile" in part.text and "def call" in str(part.host)
+    assert attended.capture.guards and attended.capture.seconds and attended.phases
+
+
+def test_kernels_lead_to_the_lines_of_the_user(attended):
+    total, linked = attended.statements
+    assert total > 100 and linked == total
+    first = attend.__code__.co_firstlineno
+    forward = attended.graphs[0].forward
+    softmax = next(k for k in forward.generated if "softmax" in k.name)
+    assert first + 1 in spans_of(forward, softmax)
+    mm = next(k for k in forward.kernels if k.name == "extern_kernels.mm")
+    assert (mm.language, mm.nodes, mm.bytes_read) == ("extern", ("mm",), 2 * 64 * 64 * 4)
+    assert spans_of(forward, mm) == {first + 2}
+    exp = [line for line in softmax.code.lines if ".exp(" in line.text]
+    assert exp and all(line.origins == {"exp"} for line in exp)
+
+
+def test_calls_in_the_wrapper_lead_to_their_nodes(attended):
+    forward = attended.graphs[0].forward
+    (call,) = [line for line in forward.host.lines if "extern_kernels.mm(" in line.text]
+    assert call.origins == {"mm"}
+
+
+def test_why_two_nodes_were_not_fused(attended):
+    forward = attended.graphs[0].forward
+    assert any(step.fused for step in forward.fusion)
+    refused = [step for step in forward.fusion if not step.fused]
+    assert refused and all(step.reason for step in refused)
+    assert len(forward.ir_after) < len(forward.ir_before)
+    nodes = {node.name: node for node in forward.ir_before}
+    assert nodes["op0"].origins == {"add", "amax"} and nodes["op0"].writes == ("buf0",)
+    assert "buf0" in nodes["op1"].reads
+    fused = next(node for node in forward.ir_after if len(node.members) > 1)
+    assert set(fused.members) <= set(nodes)
+
+
+def test_a_saved_one_is_the_same_document(attended, tmp_path):
+    loaded = lab.load(attended.save(tmp_path / "stock.json"))
+    assert isinstance(loaded, StockCompilation)
+    assert str(loaded) == str(attended) and document(loaded) == document(attended)
+
+
+def test_the_document_has_the_panes_of_ours(attended):
+    ours = document(lab.inspect(attend, *(torch.randn(64, 64) for _ in range(3))))
+    shown = document(attended)
+    missing = set(ours["panes"]) - set(shown["panes"])
+    assert missing == {"g0.forward.memory"}
+    assert shown["open"][:2] == ["source", "g0.forward.code"]
+    assert "StockCompilation(attend: 1 graph" in repr(attended)
+    assert "of" in re.search(r"linked +(\d+ of \d+)", str(attended))[1]
+
+
+def test_loggers_and_settings_are_as_before(attended):
+    from torch._inductor import config  # noqa: TID251
+
+    assert config.trace.provenance_tracking_level == 0
+    for name in ("torch._inductor.scheduler.__fusion", "torch._inductor.debug.__ir_pre_fusion"):
+        assert not any("Listener" in type(h).__name__ for h in logging.getLogger(name).handlers)
+
+
+def test_what_stock_cannot_do_is_said():
+    with pytest.raises(BadOption, match="compiler"):
+        lab.inspect(attend, compiler="stok")
+    with pytest.raises(BadOption, match="this machine only"):
+        lab.inspect(attend, compiler="stock", target="cuda:90")
+
+
+def test_an_exception_of_the_function_comes_through():
+    def wrong(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        lab.inspect(wrong, torch.ones(3), compiler="stock")
+
+
+@pytest.mark.parametrize("name", ["uint8", "numpy"])
+def test_demo_programs_are_linked(name: str, tmp_path: Path):
+    function, arguments = next(p for p in PROGRAMS if p.name == name).make()
+    found = lab.inspect(function, *arguments, compiler="stock")
+    assert found.statements[0] > 5 and found.linked_share >= 0.95
+    assert found.report(tmp_path / "report.html").stat().st_size > 50_000

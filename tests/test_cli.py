@@ -1,0 +1,124 @@
+"""The command line: each mistake is one short answer, and what goes to a file stays whole."""
+
+from __future__ import annotations
+
+import io
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import inductor_lab as lab
+from inductor_lab import cli
+from inductor_lab.user_file import load_function
+
+MINE = """
+import statistics
+import torch
+import beside
+
+LONG = torch.ones(3)
+
+def f(x):
+    return torch.where(x.sin() + x.cos() > statistics.mean([0, 1]), x.exp() * 2, x.tanh() + x.erf())
+
+def broken(x):
+    return x / 0 + 1 / 0
+
+def example_inputs():
+    return torch.ones(3)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of the user that is called as one of Python's own, and one beside it."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "beside.py").write_text("VALUE = 1\n")
+    path = tmp_path / "statistics.py"
+    path.write_text(MINE)
+    return path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that must be refused says."""
+    assert cli.main(arguments) == 2, arguments
+    captured = capsys.readouterr()
+    assert captured.out == "" and "Traceback" not in captured.err
+    assert 1 <= len(captured.err.splitlines()) <= 4
+    return captured.err
+
+
+def test_mistakes_are_told_in_a_sentence(tmp_path: Path, mine: Path, capsys) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("# read me")
+    assert "README.md is no Python file" in answer(capsys, "explain", f"{readme}:f")
+    assert "there is no file nowhere.py" in answer(capsys, "explain", "nowhere.py:f")
+    assert "'f' does not name a function" in answer(capsys, "explain", "f")
+    assert "has no g" in answer(capsys, "explain", f"{mine}:g")
+    assert "cannot be called" in answer(capsys, "explain", f"{mine}:LONG")
+    assert "abacus" in answer(capsys, "explain", f"{mine}:f", "--target", "abacus")
+    assert "abacus" in answer(capsys, "explain", f"{mine}:f", "--ladder", "abacus")
+    said = answer(capsys, "explain", f"{mine}:broken")
+    assert "ZeroDivisionError" in said and "statistics.py, line 12" in said
+    assert "--traceback" in said
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["--traceback", "explain", f"{mine}:broken"])
+
+
+@pytest.mark.parametrize("text, said", [
+    ("def (", "SyntaxError"), ("1 / 0", "ZeroDivisionError"), ("raise SystemExit(0)", "SystemExit"),
+    ("import nothing_of_the_kind", "nothing_of_the_kind"), ("\0", "cannot be imported"),
+])  # fmt: skip
+def test_files_that_do_not_run(tmp_path: Path, capsys, text: str, said: str) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    assert said in answer(capsys, "explain", f"{path}:f")
+
+
+@pytest.mark.parametrize("arguments", [[], ["explain"], ["nonsense"], ["explain", "--args"]])
+def test_missing_arguments(arguments: list[str], capsys) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    assert left.value.code == 2
+    assert "inductor-lab" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_version(capsys) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0 and lab.__version__ in capsys.readouterr().out
+
+
+def test_a_users_file_leaves_the_standard_library_alone(mine: Path) -> None:
+    fn, (x,) = load_function(f"{mine}:f", None)
+    assert sys.modules["statistics"] is statistics and not hasattr(statistics, "f")
+    assert fn(x).shape == (3,)
+
+
+def test_lines_stay_whole_where_no_terminal_limits_them(mine: Path, monkeypatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert cli.main(["explain", f"{mine}:f"]) == 0
+    fn, args = load_function(f"{mine}:f", None)
+    c = lab.inspect(fn, *args)
+    (kernel,) = c.graphs[0].forward.kernels
+    longest = max(map(len, str(kernel).splitlines()))
+    assert longest > 80 and str(kernel).rstrip() in out.getvalue()
+
+
+def test_a_reader_that_has_read_enough() -> None:
+    program = "import sys; from inductor_lab.cli import main; sys.exit(main(['doctor']))"
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.close()
+    _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said and "BrokenPipe" not in said
+
+
+def test_tab_offers_the_public_names() -> None:
+    assert {"inspect", "compile", "bench", "load"} <= set(dir(lab))

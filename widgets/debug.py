@@ -1,0 +1,211 @@
+"""The debugging tools as people see them: blame, the ladder of backends, the minifier, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import anywidget
+import traitlets
+
+from inductor_lab.debug.backends import Backends
+from inductor_lab.debug.minify.run import Minified
+from inductor_lab.debug.result import Blame, ValueRow
+from inductor_lab.debug.steps import BufferState, Steps
+from inductor_lab.display import bytes_text
+from inductor_lab.widgets.live import in_kernel
+from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.widgets.page import bench_style, debug_style, steps_widget_script
+
+Debugged = Blame | Backends | Minified | Steps
+GOOD = ("right", "rounding", "agrees", "equal", "unknown", "")
+
+
+def html(value: Debugged) -> str:
+    """For a cell's output; readable without a script."""
+    return f"<style>{bench_style()}{debug_style()}</style>{written(tree(value))}"
+
+
+def tree(value: Debugged, live: bool = False) -> Tree:
+    """The page of a value."""
+    match value:
+        case Blame():
+            parts: Iterable[Tree] = _blame(value)
+        case Backends():
+            parts = _backends(value)
+        case Minified():
+            parts = _minified(value)
+        case Steps():
+            parts = _steps(value, live)
+    return element("div", {"class": "lab-bench"}, *parts)
+
+
+# ---- blame --------------------------------------------------------------------------------------
+
+
+def _blame(found: Blame) -> Iterator[Tree]:
+    yield element("h1", {}, f"{found.name}: {found.verdict}")
+    yield element("p", {"class": "lab-verdict"}, found.summary)
+    if found.fault is not None:
+        yield element("pre", {"class": "lab-code"}, str(found.fault))
+    yield _table(
+        ("stage", "", "verdict", ">ULP", "says"),
+        ((r.where, r.stage, r.verdict, _number(r.ulp), r.says) for r in found.stages),
+    )
+    if found.results:
+        yield element("h2", {}, "results")
+        rows = ((name, j.kind, _number(j.ulp), _number(j.eager_ulp), str(j))
+                for name, j in found.results.items())  # fmt: skip
+        yield _table(("", "verdict", ">ULP, ours", ">ULP, eager", "says"), rows)
+    for born in found.births:
+        yield element("p", {}, str(born))
+    for where, rows_of in groupby(found.values, key=lambda row: row.where):
+        yield _values(where, list(rows_of))
+    for note in found.notes:
+        yield element("p", {"class": "lab-machine"}, note)
+
+
+def _values(where: str, rows: list[ValueRow]) -> Tree:
+    """How far each value is from float64 after each stage: how errors grow."""
+    stages = list(dict.fromkeys(stage for row in rows for stage in row.ulp))
+    cells = (
+        (row.node, row.buffer, *(_cell(row, stage) for stage in stages),
+         f"{row.span}  {row.span.code}" if row.span else "")
+        for row in rows
+    )  # fmt: skip
+    heads = ("value", "buffer", *(f">{stage}, ULP" for stage in stages), "yours")
+    title = element("summary", {}, f"values of {where}, in ULP from float64")
+    return element("details", {}, title, _table(heads, cells))
+
+
+def _cell(row: ValueRow, stage: str) -> str:
+    kind, ulp = row.kinds.get(stage, ""), row.ulp.get(stage)
+    return kind if kind not in GOOD else _number(ulp)
+
+
+def _number(ulp: float | None) -> str:
+    return "" if ulp is None else f"{ulp:.3g}"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
+    """A table whose cells that tell of an error are marked."""
+    made = table(heads, rows)
+    body = made[3]
+    for line in body[2:]:
+        for cell in line[2:]:
+            if len(cell) > 2 and cell[2] in BAD:
+                cell[1] = {**cell[1], "class": f"{cell[1].get('class', '')} lab-bad".strip()}
+    return element("div", {"class": "lab-table"}, made)
+
+
+BAD = ("wrong", "raises", "crashes", "hangs", "race", "not deterministic", "stale", "NaN", "inf",
+       "sign of zero", "shape", "dtype", "not written")  # fmt: skip
+"""Words that tell of an error."""
+
+# ---- the ladder of backends, and the minifier ---------------------------------------------------
+
+
+def _backends(found: Backends) -> Iterator[Tree]:
+    yield element("h1", {}, found.name)
+    yield element("p", {"class": "lab-verdict"}, found.summary)
+    rows = ((r.backend, r.verdict, f"{r.seconds:.1f} s", r.says) for r in found.rungs)
+    yield _table(("backend", "verdict", ">with compiling", "says"), rows)
+
+
+def _minified(found: Minified) -> Iterator[Tree]:
+    yield element("h1", {}, f"{found.name}: {found.symptom}")
+    how = "" if found.complete else "; interrupted, so this is the smallest so far"
+    yield element("p", {"class": "lab-verdict"}, f"{found.candidate}{how}")
+    rows = ((t.strategy, t.before, t.after, str(t.tries), f"{t.seconds:.1f} s") for t in found.log)
+    yield _table(("strategy", "from", "to", ">tried", ">took"), rows)
+    yield element("pre", {"class": "lab-code"}, found.script)
+
+
+# ---- stepping ------------------------------------------------------------------------------------
+
+
+def _steps(steps: Steps, live: bool) -> Iterator[Tree]:
+    last = steps.done[-1] if steps.done else None
+    running = steps.current
+    yield element("h1", {}, f"{steps.name}{': ' + running.where if running else ''}")
+    if live and not steps.finished:
+        yield element("div", {"class": "lab-steps"}, *map(_button, BUTTONS))
+    if running is not None:
+        yield element("p", {"class": "lab-machine"}, steps.file)
+        lines = str(running.part.host).splitlines()
+        here = last.line if last is not None else 0
+        shown = (f"{n:4d}  {line}\n" for n, line in enumerate(lines, 1))
+        yield element(
+            "pre", {"class": "lab-code"},
+            *(element("b", {"aria-current": "step"}, text) if n == here else text
+              for n, text in enumerate(shown, 1)),
+        )  # fmt: skip
+    if last is not None:
+        where = f"{last.span}  {last.span.code}" if last.span else "nothing of yours"
+        yield element("p", {}, f"line {last.line} computes {where}; "
+                               f"{bytes_text(last.held)} of buffers held")  # fmt: skip
+    heads = ("buffer", "type", ">size", ">from", ">to", ">NaN", ">inf", "histogram", "first")
+    yield _table(heads, map(_buffer, _latest(steps)))
+
+
+BUTTONS = {"next": "Next line", "kernel": "To the next kernel", "rest": "To the end"}
+
+
+def _button(word: str) -> Tree:
+    return element("button", {"type": "button", "data-do": word}, BUTTONS[word])
+
+
+def _latest(steps: Steps) -> list[BufferState]:
+    """The buffers of the current part that exist, each as it is now."""
+    known: dict[str, BufferState] = {}
+    where = steps.done[-1].where if steps.done else ""
+    for step in steps.done:
+        if step.where == where:
+            known.update({state.name: state for state in step.made})
+            for name in step.freed:
+                known.pop(name, None)
+    return list(known.values())
+
+
+def _buffer(state: BufferState) -> tuple[str, ...]:
+    low, high = ("" if v is None else f"{v:.4g}" for v in (state.low, state.high))
+    shape = ", ".join(map(str, state.shape))
+    strange = (str(count or "") for count in (state.nan, state.inf))
+    kind = f"{state.dtype}[{shape}]"
+    return (state.name, kind, bytes_text(state.nbytes), low, high, *strange, state.bars,
+            ", ".join(state.first))  # fmt: skip
+
+
+class LiveSteps(anywidget.AnyWidget):
+    """A call that is stepped through, with buttons."""
+
+    _esm = steps_widget_script()
+    _css = bench_style() + debug_style()
+    tree = traitlets.List().tag(sync=True)
+
+    def __init__(self, steps: Steps, **traits: Any) -> None:
+        self._steps = steps
+        super().__init__(tree=tree(steps, live=True), **traits)
+        self.on_msg(self._asked)
+
+    def _asked(self, _widget: Any, request: Any, _buffers: Any) -> None:
+        """A button was pressed: one line, to the next kernel, or to the end."""
+        word = request.get("do")
+        for step in self._steps:
+            if word == "next" or (word == "kernel" and step.kernel):
+                break
+        self.tree = tree(self._steps, live=True)
+
+
+def live_steps(steps: Steps) -> LiveSteps:
+    """The widget of a call that is stepped through."""
+    return LiveSteps(steps)
+
+
+def steps_bundle(steps: Steps) -> dict[str, Any] | None:
+    """The widget where a Jupyter kernel runs, with what stands in a saved notebook."""
+    if not in_kernel():
+        return None
+    view: tuple[dict[str, Any], Any] = live_steps(steps)._repr_mimebundle_()
+    return {**view[0], "text/plain": str(steps), "text/html": html(steps)}

@@ -1,0 +1,298 @@
+"""What stock `torch.compile` did as the explorer's document: the same panes as for our compiler.
+
+A view that stock has no data for says so, and how to get it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.display import bytes_text
+from inductor_lab.rewrite.result import Step
+from inductor_lab.stock.result import IrNode, StockKernel
+from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.modules import common_module, module_frames
+from inductor_lab.widgets.parts import step_diff
+from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
+from inductor_lab.widgets.split import joint_panes
+from inductor_lab.widgets.steps import steps_pane
+from inductor_lab.widgets.time import bars_view, timeline_view
+from inductor_lab.widgets.user_side import source_view, user_panes
+from inductor_lab.widgets.views import (
+    View,
+    block,
+    code_lines,
+    empty_view,
+    fx_lines,
+    pane,
+    plain_lines,
+    row,
+    table_view,
+    text_view,
+)
+
+if TYPE_CHECKING:
+    from inductor_lab.capture.graph import FxGraph
+    from inductor_lab.stock.result import StockCompilation, StockGraph, StockPart
+
+EXTERN = "(a library function: its code is not stock's)"
+FROM_LOG = "As stock's fusion log says."
+UNTOLD = "Stock did not tell it."
+NO_GRAPH = "No graph was told of: the function calls no torch operation, or the log lacks it."
+
+
+def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[str, View]]]:
+    """(title of a group of the rail, its panes), in the order of the way."""
+    yield "", {"source": pane("source", [])}
+    several = len(c.graphs) > 1
+    captured = {
+        f"g{n}.captured": _captured(graph, f"g{n}", links, several)
+        for n, graph in enumerate(c.graphs)
+    }
+    if not captured:
+        captured = {"captured": pane("captured", [empty_view("graph", NO_GRAPH)], count="0")}
+    yield "capture", {**captured, **user_panes(c, links), "steps": steps_pane(c.capture, links)}
+    for n, graph in enumerate(c.graphs):
+        for title, found in _graph_panes(graph, f"g{n}", links):
+            yield (f"graph {n} {title}" if several else title), found
+    yield "", {"time": _time(c)}
+
+
+def finish(c: StockCompilation, panes: dict[str, View], links: Links) -> None:
+    """The views that show what all others have linked to."""
+    panes["source"]["views"] = [source_view(c, links)]
+    if c.capture.runs:
+        panes["steps"] = steps_pane(c.capture, links)
+
+
+def facts(c: StockCompilation) -> list[tuple[str, str, str, str]]:
+    """The numbers of the header: label, value, the pane it leads to, mark."""
+    code = next((f"g{n}.{p.name}.code" for n, g in enumerate(c.graphs) for p in g.parts), "source")
+    first = "g0.captured" if c.graphs else "source"
+    breaks = len(c.capture.breaks)
+    extern = sum(kernel.language == "extern" for kernel in c.kernels)
+    own = len(c.kernels) - extern
+    total, linked = c.statements
+    share = f"{100 * linked / total:.0f} %" if total else "none"
+    found = [
+        ("stock", c.torch_version or "torch.compile", "time", ""),
+        (_noun("graph", len(c.graphs)), str(len(c.graphs)), first, ""),
+        (_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
+        (_noun("kernel", own), str(own), code, ""),
+        ("library functions", str(extern), code, ""),
+        ("statements linked", share, code, ""),
+        ("compile", f"{c.total_seconds:.2f} s", "time", ""),
+    ]
+    if c.problems:
+        found.append(("problems", str(len(c.problems)), "time", "warn"))
+    return found
+
+
+def _noun(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def _captured(graph: StockGraph, scope: str, links: Links, several: bool) -> View:
+    links.graph(graph.captured, f"{scope}.captured", None)
+    calls = sum(node.op.startswith("call") for node in graph.captured.nodes)
+    title = f"captured {scope[1:]}" if several else "captured"
+    found = pane(title, _graph_views(graph.captured, f"{scope}.captured", links), count=str(calls))
+    return {**found, "problem": "failed" if graph.error else ""}
+
+
+def _graph_views(graph: FxGraph, scope: str, links: Links) -> list[View]:
+    if not graph.text.strip():
+        return [empty_view("graph", UNTOLD)]
+    return [
+        {**fx_picture(graph, links, scope).data(), "name": "graph"},
+        text_view("text", [block(fx_lines(graph, links, scope))]),
+    ]
+
+
+def _graph_panes(
+    graph: StockGraph, scope: str, links: Links
+) -> Iterator[tuple[str, dict[str, View]]]:
+    earlier = f"{scope}.captured"
+    if graph.error:
+        yield "failed", {f"{scope}.error": pane("error", [text_view("text", [
+            block(plain_lines(graph.error), first=0)])], problem="failed")}
+    if graph.joint is not None:
+        name = f"{scope}.joint"
+        yield "autograd", joint_panes(graph.joint, None, name, earlier, links)
+        earlier = name
+    for part in graph.parts:
+        yield part.name, _part_panes(part, f"{scope}.{part.name}", earlier, links)
+
+
+def _part_panes(part: StockPart, scope: str, earlier: str, links: Links) -> dict[str, View]:
+    links.graph(part.graph, scope, earlier)
+    links.graph(part.last, scope, earlier)
+    for node in (*part.ir_before, *part.ir_after):
+        links.add("buffer", scope, node.name, links.find("node", scope, sorted(node.origins)))
+    calls = sum(node.op.startswith("call") for node in part.graph.nodes)
+    return {
+        f"{scope}.graph": pane("graph", _graph_views(part.graph, scope, links), count=str(calls)),
+        f"{scope}.rewrites": _rewrites(part, scope, links),
+        f"{scope}.loops": _ir(part, scope, links),
+        f"{scope}.schedule": _schedule(part, scope, links),
+        f"{scope}.code": _code(part, scope, links),
+        f"{scope}.host": _host(part, scope, links),
+    }
+
+
+def _rewrites(part: StockPart, scope: str, links: Links) -> View:
+    """The graph after stock's passes, and what they changed; stock tells no single rules."""
+    if part.after is None:
+        return pane("passes", [empty_view("diff", UNTOLD)])
+    changed = part.after.text.split() != part.graph.text.split()
+    step = Step("all of stock's passes", part.graph, part.after, ())
+    diff = (
+        text_view("diff", [step_diff(step, scope, links)])
+        if changed
+        else empty_view("diff", "Stock's passes changed nothing in this graph.")
+    )
+    return pane("passes", [diff, *_graph_views(part.after, scope, links)])
+
+
+def _ir(part: StockPart, scope: str, links: Links) -> View:
+    """Scheduler nodes before fusion."""
+    if not part.ir_before:
+        return pane("IR", [empty_view("text", part.missing.get("ir", UNTOLD))])
+    views = [_ir_text(part.ir_before, scope, links),
+             {**_ir_picture(part, scope, links, fused=False).data(), "name": "graph"}]
+    return pane("IR", views, count=str(len(part.ir_before)))
+
+
+def _ir_text(nodes: tuple[IrNode, ...], scope: str, links: Links) -> View:
+    blocks = []
+    for node in nodes:
+        things = links.find("buffer", scope, [node.name])
+        lines = [[line, things] for line in node.text.split("\n")]
+        blocks.append(block(lines, f"{node.name}   {node.kind}"))
+    return text_view("text", blocks)
+
+
+def _schedule(part: StockPart, scope: str, links: Links) -> View:
+    """What was fused and why not, and what each kernel moves."""
+    kernels = _kernels_view(part, scope, links)
+    if not part.ir_before:
+        why = part.missing.get("ir", UNTOLD)
+        return pane("schedule", [empty_view("graph", why), kernels], count=str(len(part.kernels)))
+    rows = [
+        row((f"{s.first} + {s.second}", "fused" if s.fused else "not fused", s.reason),
+            links.find("buffer", scope, (s.first, s.second)) or _members(s.first, s.second,
+                                                                         scope, links),
+            mark="ok" if s.fused else "no")
+        for s in part.fusion
+    ]
+    decisions = (
+        table_view("decisions", ("pair", "decision", "because"), rows, FROM_LOG)
+        if rows
+        else empty_view("decisions", "Stock's fusion log names no pair: nothing shares data.")
+    )
+    views = [{**_ir_picture(part, scope, links, fused=True).data(), "name": "graph"}, decisions,
+             kernels, {**_ir_text(part.ir_after, scope, links), "name": "IR after fusion"}]
+    return pane("schedule", views, count=f"{len(part.ir_before)}→{len(part.ir_after)}")
+
+
+def _members(first: str, second: str, scope: str, links: Links) -> list[int]:
+    return links.find("buffer", scope, (*first.split("_"), *second.split("_")))
+
+
+def _kernels_view(part: StockPart, scope: str, links: Links) -> View:
+    rows = [
+        row((k.name, k.language, k.calls, bytes_text(k.bytes_read), bytes_text(k.bytes_written)),
+            links.find("node", scope, k.nodes), [("computes", ", ".join(k.nodes) or "unknown")])
+        for k in part.kernels
+    ]
+    columns = ("kernel", "language", ">calls", ">reads", ">writes")
+    return table_view("kernels", columns, rows, "Bytes are counted from the graph.")
+
+
+def _ir_picture(part: StockPart, scope: str, links: Links, *, fused: bool) -> Picture:
+    """One box for each scheduler node; around those that were fused a frame."""
+    made = {buffer: node.name for node in part.ir_before for buffer in node.writes}
+    edges = [
+        (made[buffer], node.name)
+        for node in part.ir_before
+        for buffer in node.reads
+        if made.get(buffer, node.name) != node.name
+    ]
+    groups = {m: n for n in part.ir_after for m in n.members if fused and len(n.members) > 1}
+    frames, frame_of = _module_frames(part, groups, edges)
+    for group in dict.fromkeys(groups.values()):
+        things = tuple(links.find("node", scope, sorted(group.origins)))
+        around = frame_of.get(group.members[0], ROOT)
+        sub = f"{len(group.members)} nodes in one kernel"
+        frames.append(Frame(group.name, group.name, sub, group.kind, around, True, things))
+    frame_of.update({member: group.name for member, group in groups.items()})
+    items = [_ir_item(node, scope, links, frame_of.get(node.name, ROOT)) for node in part.ir_before]
+    return draw(part.name, items, frames, edges)
+
+
+def _ir_item(node: IrNode, scope: str, links: Links, frame: str) -> Item:
+    return Item(
+        name=node.name,
+        label=f"{node.name} = {' + '.join(sorted(node.origins)) or node.kind}",
+        sub=node.kind,
+        role="call" if node.kind == "ComputedBuffer" else "extern",
+        tip=f"{node.name}: {node.kind}\nreads {', '.join(node.reads) or 'nothing'}",
+        things=tuple(links.find("buffer", scope, [node.name])),
+        frame=frame,
+    )
+
+
+def _module_frames(
+    part: StockPart, groups: Mapping[str, IrNode], edges: list[tuple[str, str]]
+) -> tuple[list[Frame], dict[str, str]]:
+    """A big program opens collapsed by source line; nodes of one kernel stand together."""
+    if len(part.ir_before) <= OPEN_UP_TO:
+        return [], {}
+    paths = node_paths((*part.graph.nodes, *part.last.nodes))
+    where = {
+        node.name: common_module(
+            paths.get(origin, "") for origin in groups.get(node.name, node).origins
+        )
+        for node in part.ir_before
+    }
+    kinds = {node.name: node.kind for node in part.ir_before}
+    frames, frame_of = module_frames(where, kinds, edges)
+    return list(frames), dict(frame_of)
+
+
+def _code(part: StockPart, scope: str, links: Links) -> View:
+    blocks = [_kernel_block(kernel, scope, links) for kernel in part.kernels]
+    if not blocks:
+        why = part.missing.get("code", "No kernels: this part only calls libraries or moves views.")
+        return pane("code", [empty_view("text", why)])
+    views = [text_view("text", blocks)]
+    if "provenance" in part.missing:
+        views.append(empty_view("links", part.missing["provenance"]))
+    return pane("code", views, count=str(len(part.generated)))
+
+
+def _kernel_block(kernel: StockKernel, scope: str, links: Links) -> View:
+    if kernel.language == "extern":
+        lines: list[Any] = [[EXTERN, links.find("node", scope, kernel.nodes)]]
+        return block(lines, f"{kernel.name}   extern", first=0)
+    return block(code_lines(kernel.code, links, scope), f"{kernel.name}   {kernel.language}")
+
+
+def _host(part: StockPart, scope: str, links: Links) -> View:
+    if not part.text:
+        return pane("host", [empty_view("text", part.missing.get("code", UNTOLD))])
+    lines = code_lines(part.host, links, scope)
+    return pane("host", [text_view("text", [block(lines)])])
+
+
+def _time(c: StockCompilation) -> View:
+    views = [timeline_view(c.name, c.phases)] if c.phases else []
+    if c.capture.seconds:
+        note = "As torch tells it. A phase that holds others counts their time too."
+        views.append(bars_view("phases", c.capture.seconds, note))
+    if c.problems:
+        rows = [row((problem,), mark="warn") for problem in c.problems]
+        views.append(table_view("problems", ("could not be read",), rows))
+    return pane("time", views or [empty_view("timeline", UNTOLD)], seconds=c.total_seconds)

@@ -1,0 +1,127 @@
+"""A trace log as a page: the index of its compile ids, each of which opens in the explorer.
+
+The page holds every document as JSON text.  Which one is shown stands in the address (`#1/0`), so
+the browser's own back button leads to the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from inductor_lab.display import writing
+from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.widgets.model import document
+from inductor_lab.widgets.page import bench_style, json_for_html, page, script, style
+from inductor_lab.widgets.time import seconds_text
+
+if TYPE_CHECKING:
+    from inductor_lab.stock.trace_log import Compiled, TraceLog
+
+MOST_BYTES = 120 << 20
+"""A page takes explorers up to this size in all; the rest of the index says how to open them."""
+SPLIT = "<!-- explorers -->"
+COLUMNS = ("compile id", "function", "where", ">time", "status", "what happened")
+
+_HEAD = """<div id="lab-back" class="lab-bench" hidden><a href="#">← all compile ids</a></div>
+<div id="lab"></div>
+"""
+_SCRIPT = """
+const index = document.getElementById("lab-index");
+const opened = document.getElementById("lab");
+const wanted = decodeURIComponent(location.hash.slice(1));
+const held = [...document.querySelectorAll("script[data-key]")];
+const data = held.find((element) => element.dataset.key === wanted);
+if (data) {
+  index.hidden = true;
+  document.getElementById("lab-back").hidden = false;
+  render(opened, JSON.parse(data.textContent));
+}
+addEventListener("hashchange", () => location.reload());
+"""
+_STYLE = """
+.lab-bench[hidden]{display:none}
+.lab-bench .warn{font-weight:600}
+.lab-bench a{color:var(--bar)}
+#lab-index{min-height:100vh;box-sizing:border-box}
+#lab-back{padding:6px 10px}
+#lab.lab-explorer{height:calc(100vh - 36px);border-radius:0}
+"""
+
+
+def write_trace_report(
+    log: TraceLog, path: Path, progress: Callable[[int, int], None] | None = None
+) -> Path:
+    """Write the page piece by piece, so that one explorer is in memory; raises CannotWrite."""
+    frame = page(log.name, SPLIT, bench_style(), style(), _STYLE)
+    before, _, after = frame.partition(SPLIT)
+    held: set[str] = set()
+    room = MOST_BYTES
+    with writing(path, "report") as file:
+        file.write(before + _HEAD)
+        for number, found in enumerate(log.compiled, 1):
+            text = json_for_html(document(log[found.key])) if room > 0 else ""
+            room -= len(text)
+            if room > 0:
+                held.add(found.key)
+                key = escape(found.key)
+                file.write(f'<script type="application/json" data-key="{key}">{text}</script>\n')
+            if progress is not None:
+                progress(number, len(log))
+        index = written(index_tree(log, held))
+        file.write(f'{index}<script type="module">\n{script()}\n{_SCRIPT}</script>{after}')
+    return path
+
+
+def trace_html(log: TraceLog) -> str:
+    """The index for a notebook's cell, where `log["0/0"]` opens an explorer."""
+    return f"<style>{bench_style()}</style>{written(index_tree(log, set()))}"
+
+
+def index_tree(log: TraceLog, held: set[str]) -> Tree:
+    """All compile ids, each with what became of it; those in `held` are links."""
+    compiled = log.compiled
+    total = sum(found.seconds for found in compiled)
+    kinds = [kind for found in compiled for kind, _ in found.happened]
+    counted = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
+    missed = sum(found.caches.count("miss") for found in compiled)
+    facts = [f"{len(compiled)} compile ids", seconds_text(total), *counted]
+    facts += [f"{missed} × cache miss"] * bool(missed)
+    head = f"{log.name}  torch {log.torch_version}" if log.torch_version else log.name
+    grid = table(COLUMNS, (_cells(found) for found in compiled))
+    for line, found in zip(grid[3][2:], compiled, strict=True):
+        line[2][2:] = [_opener(found, held)]
+        line[-1][2:] = list(_happened(found))
+    return element(
+        "div", {"class": "lab-bench", "id": "lab-index"},
+        element("h1", {}, head),
+        element("p", {"class": "lab-machine"}, " · ".join(facts)),
+        *_problems(log),
+        element("div", {"class": "lab-table"}, grid),
+    )  # fmt: skip
+
+
+def _cells(found: Compiled) -> tuple[str, ...]:
+    caches = "".join(f", cache {answer}" for answer in found.caches)
+    where = str(found.where or "")
+    return ("", found.function, where, seconds_text(found.seconds), found.status + caches, "")
+
+
+def _opener(found: Compiled, held: set[str]) -> Tree | str:
+    if found.key not in held:
+        return found.key
+    return element("a", {"href": f"#{quote(found.key)}"}, found.key)
+
+
+def _happened(found: Compiled) -> Iterator[Tree]:
+    for kind, text in found.happened:
+        yield element("div", {}, element("span", {"class": "warn"}, kind), f" {text}")
+
+
+def _problems(log: TraceLog) -> Iterator[Tree]:
+    if log.problems:
+        yield element("p", {"class": "warn"}, f"{len(log.problems)} damaged places were skipped:")
+        yield element("ul", {}, *(element("li", {}, problem) for problem in log.problems))

@@ -1,0 +1,133 @@
+"""The user's side of a compilation: source, guards, graph breaks, bytecode, symbols."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, readable_source
+from inductor_lab.widgets.guards import guard_views
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.views import (
+    View,
+    block,
+    diff_lines,
+    empty_view,
+    pane,
+    plain_lines,
+    row,
+    table_view,
+    text_view,
+)
+
+if TYPE_CHECKING:
+    from inductor_lab.compilation import Compilation
+
+
+def source_view(compilation: Compilation, links: Links) -> View:
+    """The function's own text, then the lines elsewhere that something came from.
+
+    Ask for it last: it shows the lines that the other panes have linked to.
+    """
+    source = compilation.source
+    lines = source.text.rstrip("\n").split("\n") if source.text.strip() else []
+    blocks = []
+    if lines:
+        numbered = enumerate(lines, source.first_line)
+        shown = [[text, [links.line(source.file, n)]] for n, text in numbered]
+        blocks.append(block(shown, source.file, source.first_line))
+    own = range(source.first_line, source.first_line + len(lines))
+    elsewhere = sorted(
+        {(s.file, s.line): (thing, s) for thing, s in links.spans.items()
+         if not (s.file == source.file and s.line in own)}.items()
+    )
+    last_file = source.file if lines else ""
+    for _, run in groupby(enumerate(elsewhere), key=lambda e: (e[1][0][0], e[1][0][1] - e[0])):
+        found = [(span, thing) for _, (_, (thing, span)) in run]
+        file = found[0][0].file
+        title = file if file != last_file else "⋯"
+        blocks.append(
+            block([[s.code, [thing]] for s, thing in found], title, found[0][0].line)
+        )
+        last_file = file
+    if not blocks:
+        return empty_view("text", "Python has no source text of this function.")
+    return text_view("text", blocks)
+
+
+def user_panes(compilation: Compilation, links: Links) -> dict[str, View]:
+    """Guards, breaks, bytecode and symbols, by pane id."""
+    capture = compilation.capture
+    breaks = len(capture.breaks)
+    return {
+        "guards": pane("guards", guard_views(capture, links), count=str(len(capture.guards))),
+        "breaks": pane(
+            "graph breaks",
+            [breaks_view(capture, links)],
+            count=str(breaks),
+            problem="graph break" if breaks else "",
+        ),
+        "bytecode": pane("bytecode", bytecode_views(capture)),
+        "symbols": pane(
+            "symbols",
+            [symbols_view(capture, links)],
+            count=str(len(capture.symbols)),
+            problem="recompiled" if capture.recompiles else "",
+        ),
+    }
+
+
+def breaks_view(capture: Capture, links: Links) -> View:
+    """Each graph break with its reason, hints and the user's stack."""
+    if not capture.breaks:
+        text = "No graph breaks: the whole function was captured without going back to Python."
+        return empty_view("breaks", text)
+    rows = [
+        row((b.span or "", b.reason, b.explanation), links.source_of(b.span), _break_detail(b),
+            "warn")
+        for b in capture.breaks
+    ]
+    return table_view("breaks", ("where", "reason", "what happened"), rows)
+
+
+def _break_detail(found: GraphBreak) -> list[tuple[str, str, str]]:
+    stack = [("called from", str(span), span.code) for span in found.user_stack]
+    return [("hint", hint, "") for hint in found.hints] + stack
+
+
+def bytecode_views(capture: Capture) -> list[View]:
+    """Python's bytecode, what Dynamo made of it, and the difference."""
+    if not capture.bytecode:
+        return [empty_view("rewritten", "Dynamo recorded no bytecode for this call.")]
+    return [
+        text_view("rewritten", [_listing(b, b.rewritten) for b in capture.bytecode]),
+        text_view("original", [_listing(b, b.original) for b in capture.bytecode]),
+        text_view("diff", [_listing_diff(b) for b in capture.bytecode]),
+    ]
+
+
+def _listing(code: Bytecode, text: str) -> View:
+    return block(plain_lines(text), f"{code.function}  {code.compile_id}")
+
+
+def _listing_diff(code: Bytecode) -> View:
+    lines = diff_lines(plain_lines(code.original), plain_lines(code.rewritten))
+    return block(lines, f"{code.function}  {code.compile_id}", first=0)
+
+
+def symbols_view(capture: Capture, links: Links) -> View:
+    """Dynamic sizes and why code was compiled again."""
+    rows = [
+        row((s.name, readable_source(s.source), s.hint, s.range, s.span or ""),
+            links.source_of(s.span))
+        for s in capture.symbols
+    ]
+    rows += [
+        row(("recompile", readable_source(r.reason), "", "", r.compile_id), mark="warn")
+        for r in capture.recompiles
+    ]
+    if not rows:
+        return empty_view(
+            "symbols", "Every size is fixed: no dynamic shapes and no recompiles in this call."
+        )
+    return table_view("symbols", ("symbol", "is", ">here", "range", "asked for at"), rows)
