@@ -8,6 +8,7 @@ that a fresh process costs milliseconds.
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.forkserver as forkserver
 import os
 import signal
 import time
@@ -58,9 +59,16 @@ _MOST_WAIT = 1.0
 
 
 def server(preload: str) -> Any:
-    """The way to start processes, with the module `preload` imported beforehand."""
+    """The way to start processes, with the module `preload` imported beforehand.
+
+    A process has one server: a server that has imported another module ends, for what that module
+    has set would hold in the new processes too.
+    """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([preload])
+    running = forkserver._forkserver  # type: ignore[attr-defined]
+    if running._preload_modules != [preload]:
+        running._stop()
+        context.set_forkserver_preload([preload])
     return context
 
 

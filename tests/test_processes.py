@@ -76,3 +76,14 @@ def test_no_task_begins_after_the_clock_has_stopped() -> None:
         return task, [task + 1]
 
     assert list(in_parallel(do, [0], 1, clock)) == [0]
+
+
+def asked_cache(send: Send) -> None:
+    import torch._functorch.config
+
+    send(torch._functorch.config.enable_autograd_cache)
+
+
+def test_what_another_module_has_set_does_not_hold() -> None:
+    assert heard(server("tests.fuzz.check"), asked_cache) == [False]
+    assert heard(server("tests.processes"), asked_cache) == [True]

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,6 @@ def _perform(send: Any, setting: Setting, job: Callable[..., Any], arguments: An
     send(judged(job, *arguments))
 
 
-@cache
 def server_context() -> Any:
     """The way to start processes that begin warm."""
     return server("tests.faults.warm")
