@@ -35,6 +35,7 @@ from inductor_lab.options import Options
 from inductor_lab.overrides import changed_at_run_time
 from inductor_lab.records import CompiledGraph, CompiledPart
 from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.rewrite.masks import simplify_masks
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.executable import build_executable
@@ -93,9 +94,12 @@ class GraphCompiler:
         if self.options.mode != "default" and not any(map(_is_on_gpu, inputs)):
             tell_of_mode(self.options.mode)
         if self.keep:
-            self.captured = self._phase("captured", lambda: fx_graph(module, name))
+            as_it_was = torch_api.copy_of(module)
+            self.captured = self._phase("captured", lambda: fx_graph(as_it_was, name))
             self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
             self.inputs = tuple(_kept(given) for given in inputs)
+        if "masks" not in self.options.rewrites_off:
+            simplify_masks(module)
         self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
         return torch_aot.aot_autograd(
             module,

@@ -38,7 +38,7 @@ LIMIT = 120.0
 PLAIN = Options(
     cache=False,
     fusion=FusionOptions(enabled=False),
-    rewrites_off=tuple(PASSES),
+    rewrites_off=(*PASSES, "masks"),
     pack_weights=False,
     matmul="aten",
 )

@@ -82,7 +82,7 @@ def rewrite(
 
 
 def _switched_off(options: Options) -> frozenset[str]:
-    known = [*PASSES, *RULES, "batch_norm", "channels_last"]
+    known = [*PASSES, *RULES, "batch_norm", "channels_last", "masks"]
     for name in options.rewrites_off:
         if name not in known:
             raise BadOption("rewrites_off", name, f"names of {', '.join(known)}")

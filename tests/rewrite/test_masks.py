@@ -1,0 +1,124 @@
+"""Masks of attention that allow all, or what is causal, are no masks; the numbers stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import inductor_lab as lab
+from inductor_lab.rewrite.masks import ATTENTION, simplify_masks
+from inductor_lab.torch_api import fake_mode
+
+N, H, ROWS, D = 2, 3, 12, 8
+Mask = Callable[[torch.Tensor], torch.Tensor]
+
+
+def bidirectional(x: torch.Tensor) -> torch.Tensor:
+    """As transformers makes it for BERT."""
+    places = torch.arange(x.shape[-2], device=x.device) + 0
+    allowed = places[None, None, :, None] >= 0
+    return allowed.expand(x.shape[0], -1, x.shape[-2], x.shape[-2])
+
+
+def causal(x: torch.Tensor) -> torch.Tensor:
+    places = torch.arange(x.shape[-2], device=x.device)
+    return (places[None, :] <= places[:, None])[None, None].expand(x.shape[0], 1, -1, -1)
+
+
+def added(x: torch.Tensor) -> torch.Tensor:
+    nothing = torch.zeros(x.shape[-2], x.shape[-2], device=x.device)
+    return torch.where(bidirectional(x), nothing, -torch.inf)
+
+
+def window(x: torch.Tensor) -> torch.Tensor:
+    places = torch.arange(x.shape[-2], device=x.device)
+    return (places[None, :] - places[:, None]).abs() < 4
+
+
+def rows_alone(x: torch.Tensor) -> torch.Tensor:
+    """Of the data, and with gaps in its last dimension."""
+    return (x[0, 0, :, :1] > -9).expand(x.shape[-2], x.shape[-2])
+
+
+def attend(mask: Mask) -> Callable[[torch.Tensor], torch.Tensor]:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(x, x * 0.5, x + 1, attn_mask=mask(x))
+
+    return function
+
+
+def changed(mask: Mask, device: str = "cpu") -> tuple[Any, Any]:
+    """The mask and `is_causal` of the only call, after.
+
+    "meta" stands for a GPU: fake tensors of one need a torch that is built for it.
+    """
+    modules: list[torch.fx.GraphModule] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        modules.append(module)
+        simplify_masks(module)
+        return module.forward
+
+    torch.compiler.reset()
+    with fake_mode():
+        x = torch.empty(N, H, ROWS, D, device=device)
+        torch.compile(attend(mask), backend=backend, fullgraph=True)(x)
+    (call,) = modules[0].graph.find_nodes(op="call_function", target=ATTENTION)
+    return call.kwargs.get("attn_mask"), call.kwargs.get("is_causal", False)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_mask_that_allows_all_is_none(device: str) -> None:
+    assert changed(bidirectional, device) == (None, False)
+    assert changed(causal, device) == (None, True)
+
+
+def test_what_is_added_may_be_nothing() -> None:
+    assert changed(added) == (None, False)
+
+
+def test_other_masks_stay() -> None:
+    mask, is_causal = changed(window)
+    assert mask is not None and is_causal is False
+    mask, is_causal = changed(rows_alone)
+    assert mask.target == "expand" and is_causal is False
+
+
+def test_a_gpu_gets_masks_without_gaps() -> None:
+    mask, _ = changed(rows_alone, "meta")
+    assert mask.target == "contiguous"
+    assert mask.meta["example_value"].stride() == (ROWS, 1)
+
+
+def test_a_mask_that_is_written_to_stays() -> None:
+    def half(x: torch.Tensor) -> torch.Tensor:
+        mask = torch.ones(ROWS, ROWS, dtype=torch.bool, device=x.device)
+        mask.view(-1)[:5] = False
+        return mask
+
+    assert changed(half)[0] is not None
+    x = torch.randn(N, H, ROWS, D)
+    torch.testing.assert_close(lab.compile(attend(half))(x), attend(half)(x))
+
+
+@pytest.mark.parametrize("mask", [bidirectional, causal, added, window])
+def test_numbers_and_gradients_stay(mask: Mask) -> None:
+    x = torch.randn(N, H, ROWS, D, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    expected, found = attend(mask)(x), lab.compile(attend(mask))(y)
+    torch.testing.assert_close(found, expected)
+    (wanted,) = torch.autograd.grad(expected.square().sum(), x)
+    torch.testing.assert_close(torch.autograd.grad(found.square().sum(), y), (wanted,))
+
+
+def test_the_captured_graph_is_shown_as_it_was() -> None:
+    c = lab.inspect(attend(bidirectional), torch.randn(N, H, ROWS, D))
+    assert "attn_mask = mask" in str(c.capture.graphs[0]).replace("attn_mask=", "attn_mask = ")
+    off = lab.inspect(
+        attend(bidirectional), torch.randn(N, H, ROWS, D), options={"rewrites_off": ("masks",)}
+    )
+    assert len(off.graphs[0].forward.graph.nodes) > len(c.graphs[0].forward.graph.nodes)
