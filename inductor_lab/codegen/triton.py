@@ -148,9 +148,6 @@ class Printer(Accumulations):
         if row.masked:
             self._frame(f"{row.prefix}mask = {name} < {self.text.size(row.extent).text}")
 
-    def _index_dtype(self) -> str:
-        return "INDEX" if self.index_type == "INDEX" else f"tl.{self.index_type}"
-
     # ---- memory ------------------------------------------------------------------------------
 
     def _load(self, load: Load) -> Value:

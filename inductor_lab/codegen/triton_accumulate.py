@@ -8,8 +8,6 @@ acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
 
 from __future__ import annotations
 
-import torch
-
 from inductor_lab.codegen.tree import Accumulate, Init, Loop
 from inductor_lab.codegen.triton_blocks import Row
 from inductor_lab.codegen.triton_lines import Lines
@@ -38,8 +36,8 @@ class Accumulations(Lines):
         dtype = TRITON_TYPES[init.dtype]
         self._line(f"{name}_block = tl.full({shape}, {start}, tl.{dtype})")
         if init.kind in ("argmax", "argmin"):
-            last = torch.iinfo(torch.int64).max
-            self._line(f"{name}_at = tl.full({shape}, {last}, tl.int64)")
+            # where nothing is better than the neutral value, all are it: the first is the extreme
+            self._line(f"{name}_at = tl.full({shape}, 0, {self._index_dtype()})")
 
     def _accumulate(self, stmt: Accumulate) -> None:
         if stmt.kind == "bisect":
@@ -67,19 +65,19 @@ class Accumulations(Lines):
         assert stmt.position is not None
         init = self.inits[stmt.name]
         block = self._neutralized(init, value, row)
-        at = self._positions(stmt.position, row)
+        at = self._positions(stmt.position, row, self._index_dtype())
         name = stmt.name
         if name in self.blocks_kept:
-            better = "later_max" if stmt.kind == "argmax" else "later_min"
+            better = "next_max" if stmt.kind == "argmax" else "next_min"
             pair = f"{name}_block, {name}_at"
             self._line(f"{pair} = lab.{better}({pair}, {block}, {at})")
         else:
             self._finish(name, block, at)
 
-    def _positions(self, position: Index, row: Row) -> str:
-        """The whole block of positions."""
+    def _positions(self, position: Index, row: Row, dtype: str = "tl.int64") -> str:
+        """The whole block of positions; as narrow as indices are, they cost half."""
         place = self.text.index(position).text
-        return f"tl.broadcast_to(tl.cast({place}, tl.int64), [XBLOCK, {row.block_name}])"
+        return f"tl.broadcast_to(tl.cast({place}, {dtype}), [XBLOCK, {row.block_name}])"
 
     def _start_scan(self, name: str) -> None:
         """What comes before the first block: the neutral value, and for a position where it is."""

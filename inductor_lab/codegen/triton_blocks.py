@@ -48,7 +48,7 @@ ROLLED_ROW = 2048
 """RBLOCK of a long contiguous row."""
 
 ROLLED_LONE_ROW = 8192
-FEW_ROWS = 256
+FEW_ROWS = 512
 """Where fewer rows than this leave most of the GPU idle, each of them is read in larger blocks."""
 
 COLUMNS = ((1 << 12, 64, 32), (0, 16, 128))
@@ -61,6 +61,10 @@ MOST_WARPS = 16
 
 TILE = 32
 """Both sides of a tile: a full line of 128 bytes of float32 either way."""
+
+LARGE_TILE, LARGE_TILE_WARPS = 64, 8
+MANY_TILES = 1024
+"""Where there are so many large tiles, each of them takes the place of four."""
 
 MOST_TILES = 65_535
 """Length of the second dimension of a grid."""
@@ -187,8 +191,16 @@ def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
         return None
     last = across[0]
     points = (*(axis for axis in outer if axis not in (row, last)), last)
-    rows = {row.size: Row("y", row.size, TILE, Cover.TILED)}
-    return Blocks(points, body, TILE, rows, TILE * TILE // ELEMENTS_PER_WARP, row)
+    side, warps = _side_of_tile(hint(last.size), hint(product(axis.size for axis in outer)))
+    rows = {row.size: Row("y", row.size, min(side, power_of_2(row.size)), Cover.TILED)}
+    return Blocks(points, body, side, rows, warps, row)
+
+
+def _side_of_tile(length: int, points: int) -> tuple[int, int]:
+    """The side of a tile along a loop of `length`, and the warps that compute one."""
+    if length >= LARGE_TILE and points >= MANY_TILES * LARGE_TILE**2:
+        return LARGE_TILE, LARGE_TILE_WARPS
+    return TILE, TILE * TILE // ELEMENTS_PER_WARP
 
 
 def _blocks_of_rows(outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: list[Size]) -> Blocks:

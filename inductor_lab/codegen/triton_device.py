@@ -67,6 +67,20 @@ def later_min(value_a, at_a, value_b, at_b):
 
 
 @triton.jit
+def next_max(value_a, at_a, value_b, at_b):
+    """The larger of two (value, position) pairs, where `b` comes after `a`; NaN beats all."""
+    take_b = _beats(value_b, value_a, value_b > value_a)
+    return tl.where(take_b, value_b, value_a), tl.where(take_b, at_b, at_a)
+
+
+@triton.jit
+def next_min(value_a, at_a, value_b, at_b):
+    """The smaller of two (value, position) pairs, where `b` comes after `a`; NaN beats all."""
+    take_b = _beats(value_b, value_a, value_b < value_a)
+    return tl.where(take_b, value_b, value_a), tl.where(take_b, at_b, at_a)
+
+
+@triton.jit
 def latest_max(value_a, at_a, value_b, at_b):
     """Of two (value, position) pairs the larger; NaN beats all, the later position breaks ties."""
     last = _ties(value_a, value_b) & (at_b >= at_a)
@@ -152,14 +166,14 @@ def row_all(block):
 def row_argmax(block, at):
     """Position (from `at`) of the first largest element of each row; NaN wins."""
     _, found = tl.reduce((block, at), 1, later_max, keep_dims=True)
-    return found
+    return found.to(tl.int64)
 
 
 @triton.jit
 def row_argmin(block, at):
     """Position (from `at`) of the first smallest element of each row; NaN wins."""
     _, found = tl.reduce((block, at), 1, later_min, keep_dims=True)
-    return found
+    return found.to(tl.int64)
 
 
 # ---- scans of the rows of a block: the values, and what comes before the next block -------------

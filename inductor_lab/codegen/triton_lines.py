@@ -52,6 +52,9 @@ class Lines:
     def _statements(self, body: tuple[Stmt, ...]) -> None:
         raise NotImplementedError
 
+    def _index_dtype(self) -> str:
+        return "INDEX" if self.index_type == "INDEX" else f"tl.{self.index_type}"
+
     def _frame(self, text: str) -> None:
         """A line that computes nothing of the user's."""
         self._frame_at(self.indent, text)

@@ -42,8 +42,12 @@ PART = 8192
 ALIGNED = ((PART, 1024), (128, 16), (0, 1))
 """(parts at least so long, start at multiples of this): whole blocks, or whole cache lines."""
 
-NEIGHBOURS = 16
-"""Columns that one program reduces together where columns are neighbours in memory."""
+NEIGHBOURS = 64
+"""Columns that one program reduces together where columns are neighbours in memory: two lines of
+float32."""
+
+ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS, PART_OF_COLUMNS = 256, 1024, 4 * PART
+"""As above, for programs that reduce columns: eight of them run on a multiprocessor."""
 
 UNKNOWN = 1 << 20
 """What a symbolic size is taken for."""
@@ -82,13 +86,17 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
     """How to cut a reduction; None if it has rows enough or is short."""
     if nest.kind == "bisect":
         return None
-    lanes = NEIGHBOURS if _favours_columns(nest, buffers) else 1
+    columns = _favours_columns(nest, buffers)
+    lanes = NEIGHBOURS if columns else 1
     points = prod(hint(axis.size, UNKNOWN) for axis in nest.axes)
     length = prod(hint(axis.size, UNKNOWN) for axis in nest.reduce_axes)
     programs = max(points // lanes, 1)
-    if programs >= ENOUGH_PROGRAMS:
+    enough, aim, part = ENOUGH_PROGRAMS, PROGRAMS, PART
+    if columns:
+        enough, aim, part = ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS, PART_OF_COLUMNS
+    if programs >= enough:
         return None
-    wanted = min(PROGRAMS // programs, length * min(points, lanes) // PART)
+    wanted = min(aim // programs, length * min(points, lanes) // part)
     # places are counted row by row, so for a position the parts have to be whole runs of rows
     axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
     sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}

@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 import triton.language as tl
+from triton.runtime import driver
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton_module import compile_options, jit_function
@@ -32,30 +33,63 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
     """
     if interpret is None:
         interpret = kernel.device.startswith("cpu")
-    if interpret:
-        function: Any = Interpreted(kernel)
-        options: dict[str, Any] = {}
-    else:
-        function = jit_function(kernel)
-        options = compile_options(kernel)
-    fixed = _launch(kernel, {}, interpret) if _is_fixed(kernel) else None
-    if fixed is not None and 0 in fixed[0]:
-        return lambda *arguments: None
-    if fixed is not None:
-        grid, constants = fixed
-        launch = function[grid]
+    return _interpreted(kernel) if interpret else _on_device(kernel, Launcher(kernel))
 
-        def run(*arguments: Any) -> None:
-            launch(*arguments, **constants, **options)
 
-    else:
+def _interpreted(kernel: Kernel) -> Callable[..., None]:
+    function = Interpreted(kernel)
+    fixed = _launch(kernel, {}, True) if _is_fixed(kernel) else None
 
-        def run(*arguments: Any) -> None:
-            grid, constants = _launch(kernel, _symbols(kernel, arguments), interpret)
-            if 0 not in grid:
-                function[grid](*arguments, **constants, **options)
+    def run(*arguments: Any) -> None:
+        grid, constants = fixed or _launch(kernel, _symbols(kernel, arguments), True)
+        if 0 not in grid:
+            function[grid](*arguments, **constants)
 
-    return run if interpret else _on_device(kernel, run)
+    return run
+
+
+ALIGNED = 16
+"""Bytes: what a pointer is divisible by where Triton loads four float32 at once."""
+
+MOST_PREPARED = 64
+"""Sizes for which a kernel with symbolic ones keeps its launch."""
+
+
+class Launcher:
+    """Launches a kernel on the current stream of the current device.
+
+    For each call Triton works out anew which variant of a kernel the arguments need, which takes
+    longer than a small kernel runs.  A variant depends on the device, the numbers, and whether
+    pointers are aligned, so the compiled kernel of a launch is kept, by device and numbers, and
+    serves every later one whose pointers are aligned; the others go through Triton.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.function: Any = jit_function(kernel)
+        self.options = compile_options(kernel)
+        self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
+        places = range(len(kernel.parameters))
+        self.numbers = [n for n in places if kernel.parameters[n].symbol is not None]
+        self.pointers = [n for n in places if kernel.parameters[n].symbol is None]
+        self.prepared: dict[tuple[Any, ...], tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+
+    def __call__(self, *arguments: Any) -> None:
+        device = driver.active.get_current_device()
+        key = (device, *[arguments[n] for n in self.numbers])
+        found = self.prepared.get(key)
+        aligned = not any(arguments[n].data_ptr() % ALIGNED for n in self.pointers)
+        if found is not None and aligned:
+            launch, constants = found
+            launch(*arguments, *constants, stream=driver.active.get_current_stream(device))
+            return
+        grid, named = self.fixed or _launch(self.kernel, _symbols(self.kernel, arguments), False)
+        if 0 in grid:
+            return
+        compiled = self.function[grid](*arguments, **named, **self.options)
+        if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
+            whole = (*grid, 1, 1)[:3]
+            self.prepared[key] = compiled[whole], tuple(named.values())
 
 
 def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:

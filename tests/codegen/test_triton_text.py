@@ -13,6 +13,7 @@ from inductor_lab.ir.expr import Const, Load, Op
 from inductor_lab.ir.index import Axis, Index, Size
 from inductor_lab.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
 from inductor_lab.schedule.result import Cost, Group
+from inductor_lab.torch_api import fake_mode
 from tests.codegen.triton_programs import kernels_of
 
 F32 = torch.float32
@@ -102,6 +103,22 @@ def test_a_transposed_read_makes_tiles() -> None:
     assert kernel.launch["constants"] == {"XBLOCK": 32, "YBLOCK": 32}
     assert (kernel.launch["xnumel"], kernel.launch["ynumel"]) == (50, 70)
     assert "tl.load(in1 + (xindex + 50 * yindex), xmask & ymask)" in str(kernel)
+    with fake_mode():
+        large = torch.empty(4096, 2048), torch.empty(2048, 4096)
+        (kernel,) = kernels_of(lambda a, b: a + b.t(), *large, run=False)
+    assert kernel.launch["constants"] == {"XBLOCK": 64, "YBLOCK": 64}
+
+
+def test_few_columns_are_summed_by_programs_enough() -> None:
+    with fake_mode():
+        first, last = kernels_of(lambda x: x.sum(0), torch.empty(65536, 2048), run=False)
+    assert (first.launch["xnumel"], last.launch["xnumel"]) == (32 * 2048, 2048)
+    assert first.launch["constants"] == {"XBLOCK": 64, "RBLOCK": 32}
+
+
+def test_positions_are_as_narrow_as_indices() -> None:
+    (kernel,) = kernels_of(lambda x: x.argmax(1), torch.randn(3, 5000))
+    assert "lab.next_max" in str(kernel) and "int64" not in str(kernel)
 
 
 def test_every_statement_knows_the_nodes_it_computes() -> None:

@@ -16,6 +16,7 @@ from inductor_lab.options import Options
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.result import Schedule
+from inductor_lab.torch_api import boxed
 from tests.tracing import through_aot
 
 
@@ -25,6 +26,7 @@ class InTriton:
 
     options: Options = field(default_factory=lambda: Options(language="triton"))
     kernels: list[Kernel] = field(default_factory=list)
+    runs: bool = True
     schedules: list[Schedule] = field(default_factory=list)
 
     def compiler(self, name: str) -> Callable[..., Any]:
@@ -34,6 +36,8 @@ class InTriton:
             self.schedules.append(schedule)
             kernels = generate_kernels(schedule, self.options)
             self.kernels.extend(kernels)
+            if not self.runs:
+                return boxed(module.forward)
             host = host_program(schedule, kernels)
             return build_executable(schedule, kernels, host, self.options)
 
@@ -47,8 +51,10 @@ class InTriton:
         return torch.compile(function, backend=self.backend, fullgraph=True, dynamic=dynamic)
 
 
-def kernels_of(function: Callable[..., Any], *args: Any, dynamic: bool = False) -> list[Kernel]:
-    """The kernels that a call makes, after one run of them."""
-    compiled = InTriton()
+def kernels_of(
+    function: Callable[..., Any], *args: Any, dynamic: bool = False, run: bool = True
+) -> list[Kernel]:
+    """The kernels that a call makes, after one run of them; without `run` for fake tensors."""
+    compiled = InTriton(runs=run)
     compiled(function, dynamic)(*args)
     return compiled.kernels

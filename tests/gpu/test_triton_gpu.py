@@ -256,3 +256,15 @@ def _outcome(function: Any, made: list[torch.Tensor], training: bool) -> list[to
     if not training:
         return [result]
     return [result, *torch.autograd.grad(result.sum(), leaves)]
+
+
+def test_prepared_launches_serve_pointers_streams_and_sizes() -> None:
+    compiled = InTriton(Options())(lambda x: x * 2 + 1, dynamic=True)
+    room = torch.randn(5000, device="cuda")
+    stream = torch.cuda.Stream()
+    for start, size in ((0, 4000), (0, 4000), (1, 4000), (0, 999), (3, 999), (0, 4000)):
+        x = room[start : start + size]
+        torch.testing.assert_close(compiled(x), x * 2 + 1)
+        with torch.cuda.stream(stream):
+            torch.testing.assert_close(compiled(x), x * 2 + 1)
+        torch.cuda.synchronize()

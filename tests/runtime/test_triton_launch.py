@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.runtime import triton_launch
 from inductor_lab.runtime.triton_launch import load_kernel
 from tests.codegen.triton_programs import InTriton, kernels_of
 
@@ -61,3 +64,58 @@ def test_interpreted_programs_do_more_at_a_time_and_write_nothing_beyond_the_end
         load_kernel(kernel, interpret=True)(x, room)
         torch.testing.assert_close(room[:size], -x)
         assert (room[size:] == 7.0).all()
+
+
+class StandIn:
+    """Triton's side of a launch, without a GPU: `jit[grid](...)` compiles, `compiled[grid](...)`
+    runs what was compiled."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        def through_triton(*arguments: Any, **named: Any) -> StandIn:
+            self.said.append(("triton", grid, len(arguments)))
+            return self
+
+        def launch(*arguments: Any, stream: int) -> None:
+            self.said.append(("prepared", grid, arguments[1:], stream))
+
+        return launch if len(grid) == 3 else through_triton
+
+
+def launcher(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, StandIn]:
+    active = SimpleNamespace(get_current_device=lambda: 0, get_current_stream=lambda device: 7)
+    monkeypatch.setattr(triton_launch, "driver", SimpleNamespace(active=active))
+    made = triton_launch.Launcher(kernel)
+    made.function = StandIn()
+    return made, made.function
+
+
+def test_a_launch_is_prepared_once_and_serves_aligned_pointers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.randn(1000)
+    (kernel,) = kernels_of(torch.neg, x)
+    launch, stand_in = launcher(kernel, monkeypatch)
+    room = torch.empty(1004)
+    aligned, odd = room[:1000], room[1:1001]
+    launch(x, odd)
+    launch(x, aligned)
+    launch(x, aligned)
+    launch(x, odd)
+    first, *_, last = stand_in.said
+    assert [said[0] for said in stand_in.said] == ["triton", "triton", "prepared", "triton"]
+    block = kernel.launch["constants"]["XBLOCK"]
+    assert first == last == ("triton", (-(-1000 // block),), 2)
+    assert stand_in.said[2] == ("prepared", (-(-1000 // block), 1, 1), (aligned, block), 7)
+
+
+def test_a_launch_with_numbers_is_prepared_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
+    launch, stand_in = launcher(kernel, monkeypatch)
+    x, y = torch.randn(2000), torch.empty(2000)
+    for size in (1000, 1500, 1000, 1500, 0):
+        launch(x, y, size)
+    assert [said[0] for said in stand_in.said] == ["triton", "triton", "prepared", "prepared"]
+    assert len({said[1] for said in stand_in.said[2:]}) == 2
