@@ -10,6 +10,7 @@
 #              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu
 # make gpu     on a machine with a GPU, in ten minutes: all checks of GPU code, then ours, eager and stock
 #              TorchInductor; GPU="--parts times softmax": options of benchmarks/gpu.py (reports/gpu)
+# make dist    the sdist and the wheel, in dist/ (`make test` installs and tests a wheel of its own)
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -31,7 +32,7 @@ FAULTS ?=
 BENCH ?=
 GPU ?=
 
-.PHONY: demo test bench gpu opinfo fuzz faults lint clean install
+.PHONY: demo test bench gpu opinfo fuzz faults dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -53,6 +54,9 @@ fuzz: $(INSTALLED)
 
 faults: $(INSTALLED)
 	$(BIN)/python -m tests.faults.run $(FAULTS)
+
+dist: $(INSTALLED)
+	$(BIN)/python -m tests.wheel.build dist
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -76,5 +80,5 @@ endif
 	touch $@
 
 clean:
-	rm -rf build .pytest_cache .mypy_cache .ruff_cache *.egg-info reports
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache *.egg-info reports
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,42 +1,31 @@
-"""The command `inductor-lab`: demo, explain, blame, minify, trace, doctor, cache."""
+"""The command `inductor-lab`: demo, explain, blame, minify, trace, notebooks, doctor, cache."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.table import Table
+from typing import Any
 
 from inductor_lab import __version__
+from inductor_lab.bench.progress import StatusLine
 from inductor_lab.display import bytes_text
 from inductor_lab.errors import BadArguments, LabError
 from inductor_lab.observer import Observer
 from inductor_lab.options import Options
 from inductor_lab.user_file import load_function, place_in
 
-UNLIMITED = 1_000_000
-"""Columns of an output that is no terminal."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 fine, 1 a check failed, 2 bad input)."""
     given = _parser().parse_args(arguments)
     try:
-        return int(given.run(given, _console(sys.stdout)))
+        return int(given.run(given))
     except KeyboardInterrupt:
         return _refused("interrupted", 130)
     except BrokenPipeError:  # whoever read the output has read enough
@@ -53,13 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refused(message: str, code: int = 2) -> int:
-    _console(sys.stderr).print(message, style="red", markup=False, highlight=False)
+    red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    print(f"{red}{message}{plain}", file=sys.stderr)
     return code
-
-
-def _console(stream: IO[str]) -> Console:
-    """Lines stay whole where no terminal limits them: what goes to a file can be compiled."""
-    return Console(file=stream, soft_wrap=True, width=None if stream.isatty() else UNLIMITED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("-o", "--output", type=Path, default=Path("trace.html"))
     trace.set_defaults(run=_trace)
 
+    notebooks = commands.add_parser("notebooks", help="copy the notebooks, to be run and changed")
+    notebooks.add_argument("folder", type=Path, nargs="?", default=Path("notebooks"))
+    notebooks.set_defaults(run=_notebooks)
+
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
     doctor.set_defaults(run=_doctor)
 
@@ -110,27 +99,22 @@ def _parser() -> argparse.ArgumentParser:
 class PhaseProgress(Observer):
     """Shows the running phase with its elapsed time; silent where the output is no terminal."""
 
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
+    def __init__(self, title: str) -> None:
+        self._line = StatusLine(sys.stdout)
         self._title = title
-        self._task = progress.add_task(title, total=None)
+        self._line.tell(title)
 
     def entered(self, phase: str) -> None:
-        self._progress.update(self._task, description=f"{self._title}: {phase}")
+        self._line.tell(f"{self._title}: {phase}")
 
     def left(self, phase: str, result: Any) -> None:
-        self._progress.update(self._task, description=f"{self._title}: {phase} done")
+        self._line.tell(f"{self._title}: {phase} done")
 
     def close(self) -> None:
-        self._progress.remove_task(self._task)
+        self._line.close()
 
 
-def _progress(console: Console) -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _demo(given: argparse.Namespace, console: Console) -> int:
+def _demo(given: argparse.Namespace) -> int:
     from inductor_lab.demo.programs import PROGRAMS
     from inductor_lab.demo.run import run_program
 
@@ -141,41 +125,38 @@ def _demo(given: argparse.Namespace, console: Console) -> int:
     chosen = [p for p in PROGRAMS if not given.names or p.name in given.names]
     failed = []
     started = time.perf_counter()
-    with _progress(console) as progress:
-        for program in chosen:
-            observer = PhaseProgress(progress, program.title)
+    for program in chosen:
+        with closing(PhaseProgress(program.title)) as observer:
             outcome = run_program(program, given.reports, observer)
-            observer.close()
-            console.print(_outcome_table(outcome))
-            if not outcome.passed:
-                failed.append(program.name)
+        print(_outcome_table(outcome))
+        if not outcome.passed:
+            failed.append(program.name)
     took = time.perf_counter() - started
     agree = f"{len(chosen) - len(failed)} of {len(chosen)} programs agree with eager"
-    console.print(f"{agree}, {took:.0f} s; reports in {given.reports}/")
+    print(f"{agree}, {took:.0f} s; reports in {given.reports}/")
     return 1 if failed else 0
 
 
-def _outcome_table(outcome: Any) -> Table:
+def _outcome_table(outcome: Any) -> str:
     c = outcome.compilation
-    table = Table(title=outcome.program.title, title_justify="left", show_header=False)
-    table.add_column(style="dim")
-    table.add_column(justify="right")
     kinds = f"{sum(g.backward is not None for g in c.graphs)} with gradient"
-    table.add_row("graphs", f"{len(c.graphs)} ({kinds}), {len(c.capture.breaks)} breaks")
-    table.add_row("kernels", c.kernels_text)
-    table.add_row("memory passes", f"one kernel per op {c.before.passes} → {c.after.passes} fused")
-    table.add_row("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})")
-    table.add_row("code", f"{c.coverage.headline}, {c.coverage.calls} extern calls")
-    table.add_row("compile seconds", _phase_text(c.seconds))
-    table.add_row("eager", f"{outcome.eager_ms:.3f} ms")
     ratio = outcome.eager_ms / outcome.compiled_ms
-    table.add_row("compiled", f"{outcome.compiled_ms:.3f} ms ({ratio:.2f}x)")
     verdict = "agrees" if outcome.passed else "DIFFERS"
     note = f", {outcome.note}" if outcome.note else ""
-    table.add_row("largest error", f"{outcome.error:.1e} ({verdict}){note}")
+    rows = [
+        ("graphs", f"{len(c.graphs)} ({kinds}), {len(c.capture.breaks)} breaks"),
+        ("kernels", c.kernels_text),
+        ("memory passes", f"one kernel per op {c.before.passes} → {c.after.passes} fused"),
+        ("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})"),
+        ("code", f"{c.coverage.headline}, {c.coverage.calls} extern calls"),
+        ("compile seconds", _phase_text(c.seconds)),
+        ("eager", f"{outcome.eager_ms:.3f} ms"),
+        ("compiled", f"{outcome.compiled_ms:.3f} ms ({ratio:.2f}x)"),
+        ("largest error", f"{outcome.error:.1e} ({verdict}){note}"),
+    ]
     if outcome.report:
-        table.add_row("report", str(outcome.report))
-    return table
+        rows.append(("report", str(outcome.report)))
+    return "\n".join([f"\n{outcome.program.title}", *(f"  {name:16}{text}" for name, text in rows)])
 
 
 def _phase_text(seconds: dict[str, float]) -> str:
@@ -191,86 +172,83 @@ def _phase_text(seconds: dict[str, float]) -> str:
     return f"{seconds['total']:.2f} = " + " + ".join(parts)
 
 
-def _explain(given: argparse.Namespace, console: Console) -> int:
+def _explain(given: argparse.Namespace) -> int:
     from inductor_lab import inspect
 
     Options(target=given.ladder)  # known before anything is compiled
     fn, args = load_function(given.function, given.args)
-    with _progress(console) as progress:
-        observer = PhaseProgress(progress, given.function)
+    with closing(PhaseProgress(given.function)) as observer:
         compilation = inspect(fn, *args, target=given.target, observer=observer)
-        observer.close()
-    console.print(str(compilation), markup=False, highlight=False)
+    print(str(compilation))
     for part in compilation.parts:
         for kernel in part.kernels:
-            console.print(str(kernel), markup=False, highlight=False)
+            print(str(kernel))
     if given.report:
         path = compilation.report(given.report, ladder=given.ladder, assembly=given.assembly)
-        console.print(f"report: {path}")
+        print(f"report: {path}")
     return 0
 
 
-def _blame(given: argparse.Namespace, console: Console) -> int:
+def _blame(given: argparse.Namespace) -> int:
     from inductor_lab import blame
 
     fn, args = load_function(given.function, given.args)
     found = blame(fn, *args, limit=given.limit)
-    console.print(str(found), markup=False, highlight=False)
+    print(str(found))
     return 0 if found.right else 1
 
 
-def _minify(given: argparse.Namespace, console: Console) -> int:
+def _minify(given: argparse.Namespace) -> int:
     from inductor_lab import minify
 
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False)
-
     fn, args = load_function(given.function, given.args)
-    found = minify(fn, *args, limit=given.limit, folder=given.folder, tell=say)
-    say(found.script)
-    say(f"written to {found.folder}/")
+    found = minify(fn, *args, limit=given.limit, folder=given.folder, tell=print)
+    print(found.script)
+    print(f"written to {found.folder}/")
     return 1
 
 
-def _trace(given: argparse.Namespace, console: Console) -> int:
+def _trace(given: argparse.Namespace) -> int:
     from inductor_lab.stock.trace_log import read_trace
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        reading, writing = bars.add_task("reading"), bars.add_task("writing", start=False)
-        log = read_trace(given.log, lambda done, of: bars.update(reading, completed=done, total=of))
-        bars.start_task(writing)
-        path = log.report(
-            given.output, lambda done, of: bars.update(writing, completed=done, total=of)
-        )
-    console.print(str(log), markup=False, highlight=False)
-    console.print(f"report: {path}")
+    with closing(StatusLine(sys.stdout)) as line:
+        log = read_trace(given.log, lambda done, of: line.tell("reading", done / max(of, 1)))
+        path = log.report(given.output, lambda done, of: line.tell("writing", done / max(of, 1)))
+    print(log)
+    print(f"report: {path}")
     return 0
 
 
-def _doctor(given: argparse.Namespace, console: Console) -> int:
+def _notebooks(given: argparse.Namespace) -> int:
+    package = Path(__file__).parent
+    ours = next(filter(Path.is_dir, (package / "notebooks", package.parent / "notebooks")))
+    if given.folder.exists():
+        raise BadArguments(f"{given.folder} is there already", todo="give another folder")
+    shutil.copytree(ours, given.folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    print(f"jupyter lab {given.folder}")
+    return 0
+
+
+def _doctor(given: argparse.Namespace) -> int:
     from inductor_lab.doctor import report
 
     doctor = report()
-    console.print(str(doctor), markup=False, highlight=False)
+    print(str(doctor))
     return 0 if doctor.healthy else 1
 
 
-def _cache(given: argparse.Namespace, console: Console) -> int:
+def _cache(given: argparse.Namespace) -> int:
     from inductor_lab.runtime import prune
     from inductor_lab.runtime.cache import open_cache, own_version
 
     root, version = open_cache().root, own_version()
     if given.clear:
-        console.print(f"deleted {bytes_text(prune.clear(root, version))}")
+        print(f"deleted {bytes_text(prune.clear(root, version))}")
         return 0
-    table = Table(title=str(root), title_justify="left", box=None)
-    for heading, side in (("kept on disk", "left"), ("entries", "right"), ("size", "right")):
-        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    print(f"{root}\n{'kept on disk':30}{'entries':>9}{'size':>10}")
     for kind in prune.kinds(root, version):
-        table.add_row(kind.name, str(len(kind.paths)), bytes_text(kind.nbytes))
-    console.print(table)
+        print(f"{kind.name:30}{len(kind.paths):9}{bytes_text(kind.nbytes):>10}")
     limit = bytes_text(prune.limit_in(os.environ))
-    console.print(f"at most {limit}, then what was used longest ago goes ({prune.LIMIT_VARIABLE})")
-    console.print("--clear deletes all of it")
+    print(f"at most {limit}, then what was used longest ago goes ({prune.LIMIT_VARIABLE})")
+    print("--clear deletes all of it")
     return 0

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from inductor_lab.errors import CannotWrite
+from inductor_lab.errors import CannotWrite, MissingPackage
 
 _PAINTERS: list[str] = []
 
@@ -25,7 +25,11 @@ def drawn_by(package: str) -> None:
 
 def _draw(name: str, *args: Any) -> Any:
     assert _PAINTERS, "nobody said what draws"
-    return importlib.import_module(_PAINTERS[0]).drawing(name)(*args)
+    try:
+        drawing = importlib.import_module(_PAINTERS[0]).drawing(name)
+    except ModuleNotFoundError as error:
+        raise MissingPackage(error.name or str(error)) from None
+    return drawing(*args)
 
 
 def bytes_text(count: Any) -> str:

@@ -38,6 +38,12 @@ EXPORT int probe(void) {
 }
 """
 
+NO_TRITON = "pip install 'inductor-lab[triton]' (Linux): Triton code and GPUs"
+EXTRAS = {
+    "notebook": ("ipython", "jupyterlab", "ipywidgets", "anywidget", "graphviz", "pydot", "rich"),
+    "models": ("transformers",),
+}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -91,7 +97,7 @@ def _rows() -> Iterator[Row]:
     yield Row("system", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Row("inductor_lab", _version("inductor_lab"))
     yield Row("torch", torch.__version__, needed=True)
-    yield Row("triton", _version("triton"), todo="pip install triton (Linux): Triton code and GPUs")
+    yield Row("triton", _version("triton"), todo=NO_TRITON)
     yield _compiler()
     yield _probe()
     yield Row("OpenMP", ", ".join(map(str, loaded_runtimes())))
@@ -104,8 +110,9 @@ def _rows() -> Iterator[Row]:
     folder = torch_aot.cache_folder()
     problem = distrust(Path(folder)) if folder else "no folder can be made"
     yield Row("compiled graphs", "" if problem else folder, todo=f"not kept on disk: {problem}")
-    for package in ("ipython", "jupyterlab", "ipywidgets", "anywidget", "transformers"):
-        yield Row(package, _version(package), todo=f"pip install {package}")
+    for extra, packages in EXTRAS.items():
+        for package in packages:
+            yield Row(package, _version(package), todo=f"pip install 'inductor-lab[{extra}]'")
 
 
 def _compiler() -> Row:

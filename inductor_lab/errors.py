@@ -45,6 +45,13 @@ class NoCompiler(LabError):
     """No C++ compiler was found on this machine."""
 
 
+class MissingPackage(LabError, ImportError):
+    """A library that the compiler itself does not need, and what was asked for does."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"{package} is missing", todo="pip install 'inductor-lab[notebook]'")
+
+
 class CompileFailed(LabError):
     """The C++ or Triton compiler refused generated code."""
 

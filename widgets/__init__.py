@@ -19,14 +19,14 @@ _HOMES = {
     "report": "report.write_report",
     "trace_report": "trace.write_trace_report",
     "widget": "live.Explorer.of",
-    "mime_bundle": "live.mime_bundle",
-    "close_explorers": "live.close_all",
+    "mime_bundle": "home.mime_bundle",
+    "close_explorers": "home.close_explorers",
     "annotated": "annotate.Annotated",
     "benchmark_svg": "bench.svg",
     "benchmark_page": "bench.write_page",
-    "live_benchmark": "bench.live",
-    "live_steps": "debug.live_steps",
-    "steps_bundle": "debug.steps_bundle",
+    "live_benchmark": "home.live_benchmark",
+    "live_steps": "debug_live.live_steps",
+    "steps_bundle": "home.steps_bundle",
 }
 
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
-
-import anywidget
-import traitlets
 
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.minify.run import Minified
 from inductor_lab.debug.result import Blame, ValueRow
 from inductor_lab.debug.steps import BufferState, Steps
 from inductor_lab.display import bytes_text
-from inductor_lab.widgets.live import in_kernel
 from inductor_lab.widgets.markup import Tree, element, table, written
-from inductor_lab.widgets.page import bench_style, debug_style, steps_widget_script
+from inductor_lab.widgets.page import bench_style, debug_style
 
 Debugged = Blame | Backends | Minified | Steps
 GOOD = ("right", "rounding", "agrees", "equal", "unknown", "")
@@ -175,37 +170,3 @@ def _buffer(state: BufferState) -> tuple[str, ...]:
     kind = f"{state.dtype}[{shape}]"
     return (state.name, kind, bytes_text(state.nbytes), low, high, *strange, state.bars,
             ", ".join(state.first))  # fmt: skip
-
-
-class LiveSteps(anywidget.AnyWidget):
-    """A call that is stepped through, with buttons."""
-
-    _esm = steps_widget_script()
-    _css = bench_style() + debug_style()
-    tree = traitlets.List().tag(sync=True)
-
-    def __init__(self, steps: Steps, **traits: Any) -> None:
-        self._steps = steps
-        super().__init__(tree=tree(steps, live=True), **traits)
-        self.on_msg(self._asked)
-
-    def _asked(self, _widget: Any, request: Any, _buffers: Any) -> None:
-        """A button was pressed: one line, to the next kernel, or to the end."""
-        word = request.get("do")
-        for step in self._steps:
-            if word == "next" or (word == "kernel" and step.kernel):
-                break
-        self.tree = tree(self._steps, live=True)
-
-
-def live_steps(steps: Steps) -> LiveSteps:
-    """The widget of a call that is stepped through."""
-    return LiveSteps(steps)
-
-
-def steps_bundle(steps: Steps) -> dict[str, Any] | None:
-    """The widget where a Jupyter kernel runs, with what stands in a saved notebook."""
-    if not in_kernel():
-        return None
-    view: tuple[dict[str, Any], Any] = live_steps(steps)._repr_mimebundle_()
-    return {**view[0], "text/plain": str(steps), "text/html": html(steps)}

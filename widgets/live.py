@@ -13,7 +13,6 @@ edits}`; Python answers `{id, verdict, panes}`, `{id, title, panes}`, `{id, verd
 from __future__ import annotations
 
 import secrets
-import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -65,7 +64,6 @@ class Connection(anywidget.AnyWidget):
             answer = {"error": f"{type(error).__name__}: {error}"}
         self.send({"id": request.get("id"), **answer})
 
-
     def _made(self, request: Any) -> dict[str, Any]:
         if request.get("show") == "ladder":
             target = request["target"]
@@ -103,39 +101,15 @@ def what_if(compilation: Compilation, changes: Any, links: Links) -> dict[str, A
     return {"verdict": verdict(comparison), "panes": comparison_panes(comparison, links)}
 
 
-def close_all() -> None:
-    """Close every connection: their explorers stay, with nobody to ask."""
-    while Connection._open:
-        Connection._open.popleft().close()
-
-
-def connect(compilation: Compilation, links: Links) -> Connection | None:
-    """A connection for an explorer in HTML; None where nobody could ask or answer."""
-    if compilation.call is None or not in_kernel() or wants_view():
-        return None
-    return Connection(compilation, links)
-
-
-def mime_bundle(compilation: Compilation) -> dict[str, Any] | None:
-    """For homes where HTML cannot reach the kernel: the widget, and inert HTML to be saved."""
-    if compilation.call is None or not in_kernel() or not wants_view():
-        return None
+def bundle(compilation: Compilation) -> dict[str, Any]:
+    """The widget and, beside it, inert HTML to be saved."""
     widget = Explorer.of(compilation)
     view: tuple[dict[str, Any], Any] = widget._repr_mimebundle_()
     html = f"<style>{STYLE}</style>{plain_document(widget.document, static_pictures(compilation))}"
     return {**view[0], "text/plain": repr(compilation), "text/html": html}
 
 
-def in_kernel() -> bool:
-    """Is this a Jupyter kernel (not a terminal, not a script)?"""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return getattr(shell, "kernel", None) is not None
-
-
-def wants_view() -> bool:
-    """Does this notebook keep HTML outputs apart from widgets?"""
-    if "google.colab" in sys.modules:
-        return True
-    shell = sys.modules["IPython"].get_ipython()
-    return "__vsc_ipynb_file__" in shell.user_ns
+def close_all() -> None:
+    """Close every connection: their explorers stay, with nobody to ask."""
+    while Connection._open:
+        Connection._open.popleft().close()

@@ -24,7 +24,7 @@ from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.what_if import Comparison
 from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.compare import comparison_panes, verdict
-from inductor_lab.widgets.live import connect
+from inductor_lab.widgets.home import connect
 from inductor_lab.widgets.markup import written
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import json_for_html, script, style

@@ -39,7 +39,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     except ImportError as missing:
         raise UnknownTarget(
             f"the target {target!r} needs Triton, which is not installed",
-            todo="pip install triton (there are wheels for Linux only)",
+            todo="pip install 'inductor-lab[triton]' (there are wheels for Linux only)",
         ) from missing
     from inductor_lab.codegen.triton_module import compile_options
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 
 from inductor_lab.codegen.kernel import Code, Kernel, Line
 from inductor_lab.codegen.ladder import triton_form
-from inductor_lab.codegen.triton_module import HEADER
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 
 TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
@@ -38,6 +37,8 @@ def ladder_code(kernel: Kernel, target: str) -> dict[str, Code]:
     Raises UnknownTarget and CompileFailed, as `Kernel.ladder` does.
     """
     rungs = kernel.ladder(target)
+    from inductor_lab.codegen.triton_module import HEADER  # Triton is not on every platform
+
     written = triton_form(kernel, target).code
     by_line = {
         number: line.origins for number, line in enumerate(written.lines, HEADER.count("\n") + 1)

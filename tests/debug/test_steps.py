@@ -14,7 +14,8 @@ import inductor_lab as lab
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.steps import BufferState
 from inductor_lab.errors import NotRunnable
-from inductor_lab.widgets.debug import LiveSteps, html
+from inductor_lab.widgets.debug import html
+from inductor_lab.widgets.debug_live import LiveSteps
 
 EVIL = "<img src=x onerror=alert(1)>"
 

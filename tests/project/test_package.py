@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
 import tomllib
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, requires
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ def test_all_packages_are_listed() -> None:
     names = {".".join(folder.relative_to(ROOT).parts) for folder in inside}
     widgets = {path.parent for path in (ROOT / "widgets").rglob("__init__.py")}
     names |= {".".join(("inductor_lab", *f.relative_to(ROOT).parts)) for f in widgets}
+    names.add("inductor_lab.notebooks")  # data alone
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
 
 
@@ -49,9 +51,36 @@ def test_constraints_pin_what_we_depend_on() -> None:
     assert names - pinned == set()
 
 
+def test_the_backend_needs_four_libraries() -> None:
+    """And what torch itself brings: networkx, for the cut of the joint graph."""
+    names = {name_in(requirement) for requirement in PROJECT["project"]["dependencies"]}
+    assert names == {"torch", "numpy", "platformdirs", "sympy"}
+    assert "networkx" in {name_in(requirement) for requirement in requires("torch") or ()}
+
+
+def test_conda_takes_what_pip_takes() -> None:
+    """environment.yml leaves versions to constraints.txt, and Python's to pyproject.toml."""
+    text = (ROOT / "environment.yml").read_text()
+    parts = re.findall(r"^ +- (?!pip:)(.+)$", text, re.MULTILINE)
+    assert parts[0] == "conda-forge" and f"name: {PROJECT['project']['name']}" in text
+    (python,) = (part.removeprefix("python") for part in parts if part.startswith("python"))
+    lowest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert version_of(python) >= version_of(lowest)
+    options = [part for part in parts if part.startswith("-")]
+    assert options == ["-c constraints.txt", "-e .[test]"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert "inductor_lab[models,notebook]" in extras["test"]
+    assert not {part for part in parts if name_in(part) in {"torch", "numpy", "triton"}}
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """`=3.11` → (3, 11)."""
+    return tuple(map(int, text.strip("=<>").split(".")))
+
+
 def name_in(requirement: str) -> str:
     """`triton>=3.6 ; ...` → `triton`."""
-    for stop in "<>=;[ ":
+    for stop in "<>=;![ ":
         requirement = requirement.split(stop)[0]
     return requirement.lower()
 

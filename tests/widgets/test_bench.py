@@ -22,7 +22,8 @@ from inductor_lab.bench.result import (
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings
 from inductor_lab.errors import CannotWrite, UnknownName
-from inductor_lab.widgets.bench import html, running, tree
+from inductor_lab.widgets.bench import html, tree
+from inductor_lab.widgets.bench_live import running
 from inductor_lab.widgets.markup import element, written
 from inductor_lab.widgets.scales import Scale, log_scale
 

@@ -1,0 +1,102 @@
+"""What people install: the wheel has every file, needs only what it asks for, and works far from
+the checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.wheel.build import PARTS, ROOT, build, copied
+from tests.wheel.environment import make
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="environments are made of links"),
+]
+
+FOLDERS = {"inductor_lab": "inductor_lab", "widgets": "inductor_lab/widgets",
+           "notebooks": "inductor_lab/notebooks"}  # fmt: skip
+
+ALONE = """
+import importlib.util
+import torch
+import inductor_lab as lab
+
+for name in ("anywidget", "IPython", "rich", "graphviz", "pydot", "triton", "transformers",
+             "pytest"):
+    assert importlib.util.find_spec(name) is None, name
+assert "site-packages" in lab.__file__, lab.__file__
+
+def f(x):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+x = torch.randn(1000, requires_grad=True)
+y = torch.compile(f, backend="inductor_lab")(x)
+y.sum().backward()
+assert torch.allclose(y, torch.ones(1000)) and x.grad.abs().max() < 1e-5
+c = lab.inspect(f, x)
+print(c)
+print(c.graphs[0].forward.kernels[0])
+print(c.report("report.html"), len(c._repr_html_()))
+try:
+    c.graphs[0].forward.kernels[0].ladder("cuda:90")
+except lab.LabError as error:
+    print("said:", error)
+try:
+    c.graphs[0].forward.schedule.to_dot()
+except ImportError as error:
+    print("said:", error)
+"""
+
+SMOKE = ("tests/end_to_end/test_entry_points.py", "tests/end_to_end/test_golden.py",
+         "tests/widgets/test_report.py")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> tuple[Path, Path]:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_every_file_is_inside(built: tuple[Path, Path]) -> None:
+    sdist, wheel = built
+    listed = subprocess.run(["git", "ls-files", *PARTS], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git here, which knows the files")
+    tracked = {line for line in listed.stdout.splitlines() if (ROOT / line).exists()}
+    with tarfile.open(sdist) as held:
+        packed = {name.partition("/")[2] for name in held.getnames()}
+    assert tracked - packed == set()
+    names = set(ZipFile(wheel).namelist())
+    wanted = {f"{FOLDERS[top]}{name.removeprefix(top)}" for name in tracked
+              if (top := name.partition("/")[0]) in FOLDERS}  # fmt: skip
+    assert {name for name in wanted - names if not name.endswith(".md")} == set()
+    assert not any(name.startswith(("tests/", "widgets/", "notebooks/")) for name in names)
+    assert {Path(name).suffix for name in wanted} >= {".h", ".js", ".css", ".ipynb", ".typed"}
+
+
+def test_the_backend_needs_only_what_it_asks_for(built: tuple[Path, Path], tmp_path: Path) -> None:
+    here = make(tmp_path, built[1])
+    (here.folder / "program.py").write_text(ALONE)
+    said = here.run("python", "program.py")
+    assert 'extern "C"' in said and "report.html" in said
+    assert "graphviz is missing" in said and "pip install 'inductor-lab[notebook]'" in said
+    assert "pip install 'inductor-lab[triton]'" in said
+    assert "1 of 1" in here.run("inductor-lab", "demo", "add_mul", "--reports", "reports")
+    assert "inductor-lab[notebook]" in here.run("inductor-lab", "doctor")
+    here.run("inductor-lab", "notebooks", "mine")
+    assert list((here.folder / "mine").rglob("*.ipynb"))
+
+
+def test_tests_pass_far_from_the_checkout(built: tuple[Path, Path], tmp_path: Path) -> None:
+    here = make(tmp_path, built[1], ["test"])
+    copied(here.folder)
+    for name in ("inductor_lab", "widgets"):
+        shutil.rmtree(here.folder / name)
+    said = here.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE)
+    assert " passed" in said and "failed" not in said
