@@ -19,9 +19,11 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int, product
+from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, Facts
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.lower.split import in_triton
+from inductor_lab.lower.tensor import TensorValue, axes_of, identity
 
 aten = torch.ops.aten
 LOW_PRECISION = (torch.float16, torch.bfloat16)
@@ -160,8 +162,8 @@ def var(
     """Mean of the squared differences from the mean, in two passes over the data."""
     space = space_of(x, dims, keepdim)
     spread = build.result
-    center = _mean(build, x, space, spread.having(accumulator(x.dtype)))
-    return _var(build, x, space, center, correction, spread)
+    _, squares = _moments(build, x, space, spread.having(accumulator(x.dtype)))
+    return _spread(build, squares, space, correction, spread)
 
 
 @lowers(aten.var_mean.correction)
@@ -175,28 +177,83 @@ def var_mean(
     """The variance and the mean it is taken around."""
     space = space_of(x, dims, keepdim)
     spread, middle = build.results
-    center = _mean(build, x, space, middle.having(accumulator(x.dtype)))
+    center, squares = _moments(build, x, space, middle.having(accumulator(x.dtype)))
     rounded = build.rounded(center, middle)
-    return _var(build, x, space, center, correction, spread), rounded
+    return _spread(build, squares, space, correction, spread), rounded
 
 
-def _var(
-    build: Builder,
-    x: TensorValue,
-    space: Space,
-    center: TensorValue,
-    correction: Any,
-    facts: Facts,
+def _moments(
+    build: Builder, x: TensorValue, space: Space, facts: Facts
+) -> tuple[TensorValue, TensorValue]:
+    """The mean, and the sum of squared differences from it."""
+    inner = _parts_of_moments(space) if in_triton(x.device, build.options) else ()
+    if inner:
+        return _moments_of_parts(build, x, space, facts, inner)
+    center = _mean(build, x, space, facts)
+    return center, _squares(build, x, space, center, facts)
+
+
+def _squares(
+    build: Builder, x: TensorValue, space: Space, center: TensorValue, facts: Facts
 ) -> TensorValue:
-    wide = center.dtype
-    value = build.convert(build.load(x, space.at), wide)
+    value = build.convert(build.load(x, space.at), facts.dtype)
     away = build.op("sub", value, build.load(center, identity(space.shape)))
-    squares = reduce_to(build, "sum", build.op("square", away), space, facts.having(wide))
+    return reduce_to(build, "sum", build.op("square", away), space, facts)
+
+
+LONGEST_PART, FEWEST_PARTS = 4096, 8
+"""A part that one Triton block holds is read once for its mean and its squares."""
+
+
+def _parts_of_moments(space: Space) -> tuple[Axis, ...]:
+    """The inner axes that make a part; none where parts are no better than the whole."""
+    sizes = [axis.size for axis in space.reduce_axes]
+    for start in range(1, len(sizes)):
+        parts, length = product(sizes[:start]), product(sizes[start:])
+        if not (isinstance(parts, int) and isinstance(length, int)):
+            return ()
+        if length <= LONGEST_PART:
+            whole = parts * length > LONGEST_PART and parts >= FEWEST_PARTS
+            return space.reduce_axes[start:] if whole else ()
+    return ()
+
+
+def _moments_of_parts(
+    build: Builder, x: TensorValue, space: Space, facts: Facts, inner: tuple[Axis, ...]
+) -> tuple[TensorValue, TensorValue]:
+    """Moments of parts of equal length n, put together; a GPU reads the data once.
+
+        center = mean of the parts' means
+        squares = sum of the parts' squares + n * (its mean - center)²
+
+    Chan, Golub and LeVeque: Updating formulae and a pairwise algorithm for computing sample
+    variances (1979).
+    """
+    outer = space.reduce_axes[: -len(inner)]
+    count = len(outer)
+    shape = (*(axis.size for axis in outer), *space.shape)
+    own, within = identity(shape), identity(space.shape)
+    moved = dict(zip((*outer, *axes_of(space.shape)), own, strict=True))
+    at = tuple(index.substitute(moved) for index in space.at)
+    part = Space(at, inner, shape, product(axis.size for axis in inner))
+    of_parts = Facts(shape, Layout.contiguous(shape).stride, facts.dtype, facts.device)
+    means = _mean(build, x, part, of_parts)
+    squares = _squares(build, x, part, means, of_parts)
+    over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[:count]))
+    center = _mean(build, means, over, facts)
+    away = build.op("sub", build.load(means, over.at), build.load(center, within))
+    shift = build.op("mul", build.op("square", away), build.const(part.count, facts.dtype))
+    total = build.op("add", build.load(squares, over.at), shift)
+    return center, reduce_to(build, "sum", total, over, facts)
+
+
+def _spread(
+    build: Builder, squares: TensorValue, space: Space, correction: Any, facts: Facts
+) -> TensorValue:
     total = build.load(squares, identity(facts.shape))
     correction = 1 if correction is None else correction
-    return build.pointwise(
-        build.op("truediv", total, _degrees_of_freedom(build, space, correction, wide)), facts
-    )
+    degrees = _degrees_of_freedom(build, space, correction, squares.dtype)
+    return build.pointwise(build.op("truediv", total, degrees), facts)
 
 
 def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:

@@ -68,7 +68,7 @@ def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
     splitter = _Splitter(program.buffers)
     for step in program.steps:
         cut = None
-        if isinstance(step, Reduction) and _in_triton(program.buffers[step.buffer], options):
+        if isinstance(step, Reduction) and in_triton(program.buffers[step.buffer].device, options):
             cut = cut_of(step, program.buffers)
         if cut is None:
             splitter.steps.append(step)
@@ -78,8 +78,9 @@ def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
     return replace(program, buffers=splitter.buffers, steps=tuple(splitter.steps))
 
 
-def _in_triton(buffer: Buffer, options: Options) -> bool:
-    return options.target is not None or options.language == "triton" or buffer.device != "cpu"
+def in_triton(device: str, options: Options) -> bool:
+    """Will what is computed there be a Triton kernel?"""
+    return options.target is not None or options.language == "triton" or device != "cpu"
 
 
 def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:

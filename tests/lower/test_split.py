@@ -110,3 +110,39 @@ def test_a_sum_of_unknown_length() -> None:
     for size in (7, 5000, 700_001):
         x = floats(size)
         same(compiled(x), (x.double().sum().float(), x.argmax()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_moments_of_parts(dtype: torch.dtype, keepdim: bool) -> None:
+    x = (floats(9, 3, 40, 50) + 100 * torch.arange(3)[:, None, None]).to(dtype)
+
+    def moments(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.var_mean(x, (0, 2, 3), correction=2, keepdim=keepdim)
+
+    c = lab.inspect(moments, x, options={"language": "triton"})
+    part = c.graphs[0].forward
+    verify(part.loops)
+    assert str(part.loops).count("r0<2000") + str(part.loops).count("r2<50") >= 2
+    for found, expected in zip(c.result, moments(x.double()), strict=True):
+        rtol = 2e-3 if dtype is torch.float16 else 2e-6
+        assert_close(found.double(), expected, rtol=rtol, atol=1e-4 if rtol > 1e-3 else 1e-7)
+    for stage in (part.loops, part.schedule):
+        for found, expected in zip(stage.run(x), c.result, strict=True):
+            assert_close(found, expected)
+
+
+def test_a_batch_norm_reads_its_input_twice_on_a_gpu() -> None:
+    x = floats(8, 4, 40, 64)
+
+    def normalized(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.batch_norm(x, None, None, training=True).relu()
+
+    c = lab.inspect(normalized, x, target="cuda:90")
+    part = c.graphs[0].forward
+    reading = [
+        kernel for kernel in part.kernels
+        if any(parameter.buffer in part.loops.inputs for parameter in kernel.parameters)
+    ]
+    assert len(part.kernels) == 3 and len(reading) == 2
+    assert str(reading[0]).count("tl.load") == 1 and "for " not in str(reading[0])

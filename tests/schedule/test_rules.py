@@ -19,11 +19,12 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Pointwise,
 )
+from inductor_lab.lower.retarget import retarget
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.schedule.rules import LEGALITY, PROFIT
-from tests.schedule.programs import planned, reasons
+from tests.schedule.programs import planned, reasons, traced
 
 
 def floats(*size: int) -> torch.Tensor:
@@ -86,6 +87,10 @@ def total(x: torch.Tensor) -> torch.Tensor:
     return x / x.sum()
 
 
+def centered(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return y - x.sum(1, keepdim=True)
+
+
 def both_sums(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return x.sum(1), x.amax(1)
 
@@ -143,6 +148,15 @@ class Example:
         return cached_schedule(self.function, self.sizes)
 
 
+@dataclass(frozen=True)
+class OnGpu(Example):
+    """The same, planned for a GPU."""
+
+    def schedule(self) -> Schedule:
+        program = traced(self.function, *(floats(*size) for size in self.sizes))
+        return schedule_program(retarget(program), FusionOptions())
+
+
 def pool_of_relu(x):
     return torch.nn.functional.max_pool2d(torch.relu(x), 3, 2, 1)
 
@@ -184,6 +198,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "parallelism": (
         Example(total, ((8, 8),), "buf0", "buf1"),
         Example(total, ((1024, 1024),), "buf0", "buf1"),
+    ),
+    "fills_the_gpu": (
+        OnGpu(centered, ((1000, 8), (1000, 8)), "buf0", "buf1"),
+        OnGpu(centered, ((1000, 8), (1000, 4096)), "buf0", "buf1"),
     ),
     "memory_walk": (
         Example(rows, SQUARE, "buf0", "buf1"),
