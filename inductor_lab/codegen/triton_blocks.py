@@ -66,6 +66,10 @@ LARGE_TILE, LARGE_TILE_WARPS = 64, 8
 MANY_TILES = 1024
 """Where there are so many large tiles, each of them takes the place of four."""
 
+WIDE_TILE, MOST_IDLE = 1024, 0.125
+"""Elements of a tile that has no transposed access, as long a piece of a row as may be; the part of
+its lanes that may lie beyond the end of the row."""
+
 MOST_TILES = 65_535
 """Length of the second dimension of a grid."""
 
@@ -176,24 +180,37 @@ def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
     """A tile of two loops, where buffers differ in the loop along which they are contiguous.
 
     The loop along which the stores are contiguous becomes the row, the other one the last of the
-    points, so that every access has neighbours in memory within the tile.
+    points, so that every access has neighbours in memory within the tile.  What is read along the
+    other one alone (a bias of each channel) is read once for a long piece of the row.
     """
     places = [s.index for s in walk(body) if isinstance(s, Store)]
     if not all(index.is_affine for index in places):
         return None
     stores = {unit_axis(index, outer): None for index in places}
-    units = {unit_axis(index, outer): None for index in flat_indices(body)}
-    across = [a for a in units if a is not None and a not in stores and hint(a.size) >= TILE]
+    read = [(unit_axis(index, outer), index) for index in flat_indices(body)]
+    across = [a for a, _ in read if a is not None and a not in stores and hint(a.size) >= TILE]
     row = next((a for a in stores if a is not None), None)
     if row is None or not across or not isinstance(row.size, int):
         return None
     if not TILE <= row.size <= TILE * MOST_TILES:
         return None
-    last = across[0]
+    transposed = [a for a, index in read if a in across and row in index.axes()]
+    last = (transposed or across)[0]
     points = (*(axis for axis in outer if axis not in (row, last)), last)
-    side, warps = _side_of_tile(hint(last.size), hint(product(axis.size for axis in outer)))
-    rows = {row.size: Row("y", row.size, min(side, power_of_2(row.size)), Cover.TILED)}
-    return Blocks(points, body, side, rows, warps, row)
+    if transposed:
+        side, warps = _side_of_tile(hint(last.size), hint(product(axis.size for axis in outer)))
+        sides = side, min(side, power_of_2(row.size))
+    else:
+        piece = _piece_of_row(row.size)
+        sides, warps = (WIDE_TILE // piece, piece), WIDE_TILE // ELEMENTS_PER_WARP
+    rows = {row.size: Row("y", row.size, sides[1], Cover.TILED)}
+    return Blocks(points, body, sides[0], rows, warps, row)
+
+
+def _piece_of_row(length: int) -> int:
+    """The longest piece with few idle lanes."""
+    pieces = (WIDE_TILE >> step for step in range((WIDE_TILE // TILE).bit_length()))
+    return next((n for n in pieces if -length % n <= MOST_IDLE * length), TILE)
 
 
 def _side_of_tile(length: int, points: int) -> tuple[int, int]:

@@ -65,6 +65,7 @@ from inductor_lab.lower.extern import (
 )
 from inductor_lab.lower.leftover import needed, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
+from inductor_lab.lower.softmax import softmax_from_parts
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
@@ -126,7 +127,7 @@ def lower_graph(
     for what cannot be lowered at all (operators that write to their arguments).
     """
     program = _Walk(module, Builder(name, options), registry, writes, trained).run()
-    return split_reductions(program, options)
+    return split_reductions(softmax_from_parts(program, options), options)
 
 
 class _Walk:

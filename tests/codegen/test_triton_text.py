@@ -109,6 +109,14 @@ def test_a_transposed_read_makes_tiles() -> None:
     assert kernel.launch["constants"] == {"XBLOCK": 64, "YBLOCK": 64}
 
 
+@pytest.mark.parametrize(("length", "sides"), [(4096, (1, 1024)), (3136, (4, 256)), (70, (32, 32))])
+def test_what_all_of_a_row_share_is_read_once(length: int, sides: tuple[int, int]) -> None:
+    x, b = torch.randn(40, length), torch.randn(40)
+    (kernel,) = kernels_of(lambda x, b: x + b[:, None], x, b)
+    assert tuple(kernel.launch["constants"].values()) == sides
+    assert "tl.load(in0 + xindex" in str(kernel)
+
+
 def test_few_columns_are_summed_by_programs_enough() -> None:
     with fake_mode():
         first, last = kernels_of(lambda x: x.sum(0), torch.empty(65536, 2048), run=False)
