@@ -15,6 +15,7 @@ import { timelineView } from "./time.js";
 import { followTheme, toggleTheme } from "./theme.js";
 import { Trail } from "./trail.js";
 import { WhatIf } from "./whatif.js";
+import { Words } from "./words.js";
 
 const DRAW = {
   text: textView,
@@ -49,7 +50,8 @@ class Explorer {
     this.doc = doc;
     this.links = new Links(doc.links);
     this.selection = new Selection(this.links);
-    this.context = { links: this.links, selection: this.selection, whatIf: null };
+    this.words = new Words(root, doc.words);
+    this.context = { links: this.links, selection: this.selection, words: this.words, whatIf: null };
     this.orderPanes();
     this.chosen = new Map();
     this.slots = [];
@@ -108,10 +110,10 @@ class Explorer {
   }
 
   header() {
-    const facts = this.doc.facts.map((fact) => html("button", {
+    const facts = this.doc.facts.map((fact) => this.words.explain(html("button", {
       type: "button", class: `lab-fact ${fact.mark}`, title: `show ${fact.pane}`,
       onclick: () => this.show(fact.pane, true),
-    }, html("b", {}, fact.value), ` ${fact.label}`));
+    }, html("b", {}, fact.value), ` ${fact.label}`), fact.label, "fact"));
     this.search = html("input", {
       type: "search", placeholder: "search  /", "aria-label": "search in all panes",
       oninput: () => this.find(this.search.value),
@@ -154,7 +156,7 @@ class Explorer {
     html("span", { class: "lab-rail-count" }, pane.count),
     html("span", { class: "lab-rail-time" }, seconds(pane.seconds)));
     this.railButtons.set(id, button);
-    return button;
+    return this.words.explain(button, pane.title);
   }
 
   /** One more pane beside the others, or the last one changed when there are enough. */
@@ -216,6 +218,9 @@ class Explorer {
     slot.element.dataset.pane = id;
     const body = html("div", { class: "lab-body" },
       pane.note ? html("p", { class: "lab-note" }, pane.note) : null, slot.view.element);
+    for (const head of body.querySelectorAll("th")) {
+      this.words.explain(head, head.textContent, pane.title);
+    }
     refill(slot.element, this.paneHead(slot, pane, chosen), body);
     if (slot.view.fit) slot.view.fit();
     this.markRail();
@@ -227,14 +232,14 @@ class Explorer {
       "aria-label": "what this pane shows", onchange: () => this.fill(slot, choose.value),
     }, this.order.map((id) => html("option", { value: id, selected: id === slot.id },
       this.title(id))));
-    const tabs = pane.views.map((view, i) => html("button", {
+    const tabs = pane.views.map((view, i) => this.words.explain(html("button", {
       type: "button", role: "tab", "aria-selected": String(i === chosen),
       onclick: () => {
         this.chosen.set(slot.id, i);
         this.fill(slot, slot.id);
         slot.view.element.focus({ preventScroll: true });
       },
-    }, view.name));
+    }, view.name), view.name, pane.title));
     const copy = html("button", {
       type: "button", title: "copy the text of this pane", "aria-label": "copy",
       onclick: async () => {

@@ -74,9 +74,9 @@ class GraphView {
       "data-name": name,
       "data-hue": cue ? cue.hue : null,
       tabindex: -1,
-      role: frame ? "button" : null,
+      role: frame ? "button" : "img",
       "aria-expanded": frame ? String(isOpen) : null,
-      "aria-label": sub ? `${label}, ${sub}` : label,
+      "aria-label": frame && !isOpen ? null : [label, sub].filter(Boolean).join(", "),
     },
     svg("title", {}, tip),
     svg("rect", { x, y, width, height, rx: role === "input" ? 13 : 4 }),
@@ -157,6 +157,7 @@ class GraphView {
     this.current = name;
     const node = this.nodes.get(name);
     node.group.classList.add("current");
+    node.group.focus({ preventScroll: true });
     this.show(node);
     this.context.selection.preview(this.placement.isOpen(name) ? [] : node.things);
   }
@@ -181,7 +182,9 @@ class GraphView {
   }
 
   redraw() {
+    const held = this.drawing.contains(document.activeElement);
     this.draw();
+    if (held) this.nodes.get(this.current)?.group.focus({ preventScroll: true });
     this.context.selection.tell(true);
   }
 

@@ -2,6 +2,7 @@
 
 import { html, refill, svg } from "./dom.js";
 import { exportButtons } from "./export.js";
+import { roving } from "./roving.js";
 import { Shows } from "./selection.js";
 import { tableView } from "./table.js";
 
@@ -20,11 +21,14 @@ export function lanesView(view, context) {
   const width = LEFT + (view.steps.length + 1) * step + 240;
   const top = CURVE + 26;
   const height = top + view.lanes.length * LANE + 8;
-  const drawing = svg("svg", { width, height, role: "img", "aria-label": `${view.name}: ${view.note}` });
-  const element = html("div", { class: "lab-lanes", tabindex: 0 },
+  const drawing = svg("svg", {
+    width, height, role: "group", "aria-label": `${view.name}: ${view.note}`,
+  });
+  const element = html("div", { class: "lab-lanes", tabindex: 0, role: "group", "aria-label": view.name },
     html("p", { class: "lab-note" }, `${view.note} `,
       exportButtons(`memory ${view.name}`, () => ({ element: drawing, width, height }))), drawing);
   const shows = new Shows(element);
+  const bars = [];
   drawing.append(...liveCurve(view, step));
   const every = Math.ceil(24 / step);
   view.steps.forEach((name, i) => {
@@ -42,21 +46,25 @@ export function lanesView(view, context) {
       const x = LEFT + bar.first * step;
       const length = Math.max((end - bar.first + 1) * step - 2, 3);
       right = Math.max(right, x + length);
+      const said = [`${bar.name}: ${lane.size}, steps ${bar.first} to ${bar.last}`, bar.note]
+        .filter(Boolean).join("\n");
       const drawn = svg("g", {
         class: `lab-lane linked${n % 2 ? " odd" : ""}`, "data-buffer": bar.name,
+        role: "button", "aria-label": said,
         onmouseenter: () => context.selection.preview(bar.things),
         onmouseleave: () => context.selection.preview([]),
         onclick: () => context.selection.pin(bar.things),
       },
-      svg("title", {}, [`${bar.name}: ${lane.size}, steps ${bar.first} to ${bar.last}`, bar.note]
-        .filter(Boolean).join("\n")),
+      svg("title", {}, said),
       svg("rect", { x, y, width: length, height: LANE - 5, rx: 3 }));
       shows.add(drawn, bar.things);
+      bars.push({ element: drawn, things: bar.things });
       drawing.append(drawn);
     });
     const takers = lane.bars.length > 1 ? `, then ${lane.bars.slice(1).map((b) => b.name).join(", ")}` : "";
     drawing.append(svg("text", { x: right + 6, y: y + 13, class: "sub" }, `${lane.size}${takers}`));
   });
+  roving(element, bars, context.selection);
   return {
     element,
     light: (lit) => shows.light(lit),

@@ -4,6 +4,7 @@ title, subtitle   of the header, with `facts`: the numbers people quote, each wi
 groups            the rail: titled lists of pane ids, in the order of the way
 panes             id → {title, count, seconds, problem, views}
 open              the panes that are shown first
+words             what headings and rules mean (see `words.py`)
 switches          what a live explorer offers to change (see `compare.py`)
 links             what came from what (see `links.py`)
 """
@@ -27,6 +28,7 @@ from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.time import seconds_text, time_pane
 from inductor_lab.widgets.user_side import source_view, user_panes
 from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
+from inductor_lab.widgets.words import words
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -105,6 +107,7 @@ def _document(
         "panes": panes,
         "open": [name for name in _first_look(compilation) if name in panes],
         "switches": list(offered),
+        "words": words(),
         "links": links.data(),
     }
 

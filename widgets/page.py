@@ -16,6 +16,8 @@ MODULES = (
     "theme",
     "links",
     "selection",
+    "words",
+    "roving",
     "export",
     "text",
     "table",

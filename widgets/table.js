@@ -1,18 +1,22 @@
 // Tables, empty states and bars.
 
 import { html } from "./dom.js";
+import { roving } from "./roving.js";
 import { Shows } from "./selection.js";
 
 const SIGNS = { ok: "✓", no: "✗", warn: "!" };
 
 /** A table whose rows may be opened for more. */
 export function tableView(view, context) {
-  const element = html("div", { class: "lab-table", tabindex: 0 });
+  const element = html("div", {
+    class: "lab-table", tabindex: 0, role: "group", "aria-label": `${view.name}, rows`,
+  });
   const shows = new Shows(element);
   const rows = [];
   const body = html("tbody", {});
   view.rows.forEach((row) => body.append(...tableRow(view, row, rows, shows, context)));
   const heads = view.columns.map((c) => html("th", { scope: "col", class: align(c) }, bare(c)));
+  roving(element, rows, context.selection);
   if (view.note) element.append(html("p", { class: "lab-note" }, view.note));
   element.append(html("table", {}, html("thead", {}, html("tr", {}, heads)), body));
   return {
@@ -44,7 +48,7 @@ function tableRow(view, row, rows, shows, context) {
     },
   }, cells);
   shows.add(element, row.things);
-  rows.push({ element, text: row.cells.join("\t") });
+  rows.push({ element, text: row.cells.join("\t"), things: row.things });
   if (!row.more.length) return [element];
   const more = html("tr", { class: "lab-more", hidden: true });
   const button = html("button", {
@@ -53,7 +57,7 @@ function tableRow(view, row, rows, shows, context) {
       more.hidden = !more.hidden;
       if (!more.childElementCount) {
         more.append(html("td", { colspan: view.columns.length },
-          html("table", {}, row.more.map(moreRow))));
+          html("table", {}, row.more.map((cells) => moreRow(cells, context)))));
       }
       button.setAttribute("aria-expanded", String(!more.hidden));
       button.textContent = more.hidden ? "▸" : "▾";
@@ -73,11 +77,12 @@ function pairButton({ choice, names }, context) {
   }, choice);
 }
 
-function moreRow(cells) {
+function moreRow(cells, { words }) {
   const last = cells[cells.length - 1];
   const isVerdict = cells.length > 3 && last in SIGNS;
   const shown = isVerdict ? cells.slice(0, -1) : cells;
   const row = html("tr", {}, shown.map((cell) => html("td", {}, cell)));
+  words.explain(row.firstElementChild, cells[0]);
   if (isVerdict) row.prepend(html("td", { class: `lab-sign ${last}` }, SIGNS[last]));
   return row;
 }

@@ -56,8 +56,8 @@ function lineElement([text, things = [], mark = ""], number, id, shows, lines, {
   const cue = links.cue(things);
   const row = html("div", {
     id,
-    role: "option",
-    "aria-selected": "false",
+    role: text.trim() ? "option" : "presentation",
+    "aria-selected": text.trim() ? "false" : null,
     class: ["lab-line", things.length ? "linked" : "", MARKS[mark] || ""].filter(Boolean).join(" "),
     "data-line": lines.length,
     "data-hue": cue ? cue.hue : null,
@@ -74,7 +74,7 @@ function lineElement([text, things = [], mark = ""], number, id, shows, lines, {
 
 function markCurrent(line, is) {
   line?.element.classList.toggle("current", is);
-  line?.element.setAttribute("aria-selected", String(is));
+  if (line?.text.trim()) line.element.setAttribute("aria-selected", String(is));
 }
 
 function listenToLines(element, lines, selection) {

@@ -11,6 +11,7 @@ import inductor_lab as lab
 from inductor_lab.notebook.calls import Explorers
 from inductor_lab.widgets.report import report_html
 from inductor_lab.widgets.show import html
+from inductor_lab.widgets.words import glossary
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:
@@ -157,3 +158,54 @@ def test_a_dead_kernel_is_said_at_once(folder, open_page) -> None:
     page.write_text(f"<!doctype html><script>{code}\nwindow.Line = Line;</script>")
     answers = open_page(page).page.evaluate(DEAD_KERNEL)
     assert len(answers) == 3 and all("run the cell again" in answer for answer in answers)
+
+
+def test_words_are_explained_on_hover_and_on_focus(folder, open_page) -> None:
+    opened = open_page(folder / "one.html")
+    page = opened.page
+    tip = page.locator(".lab-tip:visible")
+    page.locator(".lab-fact", has_text="memory passes").hover()
+    assert glossary()["memory pass"] in tip.inner_text() and "show " in tip.inner_text()
+    page.locator(".lab-trail").hover()
+    assert tip.count() == 0
+    page.locator(".lab-rail button", has_text="schedule").last.click()
+    assert tip.count() == 0, "it would lie over what was opened"
+    page.locator(".lab-pane.focused .lab-tabs button", has_text="kernels").click()
+    head = page.locator(".lab-pane.focused th", has_text="passes")
+    page.locator(".lab-pane.focused .lab-table").focus()
+    for _ in range(12):
+        if head.evaluate("head => head === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    assert tip.inner_text() == glossary()["memory pass"]
+    assert head.get_attribute("aria-description") == tip.inner_text()
+    box, all_of_it = tip.bounding_box(), page.locator(".lab-explorer").bounding_box()
+    assert box["x"] + box["width"] <= all_of_it["x"] + all_of_it["width"]
+    page.keyboard.press("Escape")
+    assert tip.count() == 0
+    assert opened.wrong == []
+
+
+def test_arrows_move_the_focus_through_rows_bars_and_boxes(folder, open_page) -> None:
+    opened = open_page(folder / "one.html")
+    page = opened.page
+    active = "() => document.activeElement.textContent + document.activeElement.ariaLabel"
+    for title, view, key, holds in (
+        ("schedule", "kernels", "ArrowDown", "fused_add_sin"),
+        ("memory", "after planning", "ArrowDown", "steps 0 to"),
+        ("schedule", "graph", "n", "y, f32"),
+    ):
+        page.locator(".lab-rail button", has_text=title).last.click()
+        page.locator(".lab-pane.focused .lab-tabs button", has_text=view).first.click()
+        page.keyboard.press(key)
+        said = page.evaluate(active)
+        assert holds in said, said
+        role = page.evaluate("() => document.activeElement.getAttribute('role') "
+                             "|| document.activeElement.tagName")  # fmt: skip
+        assert role in ("TR", "button", "img"), role
+    page.keyboard.press("Escape")
+    page.locator(".lab-pane.focused .lab-tabs button", has_text="kernels").first.click()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert opened.count(".lab-explorer.has-pin") == 1
+    assert opened.wrong == []

@@ -1,0 +1,84 @@
+"""axe-core finds no serious violation in any view of the explorer, light or dark, wide or narrow.
+
+`axe-core/` is version 4.14.1 of the checker by Deque as published on npm, under MPL-2.0; it is
+a tool of the tests and no part of the package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import inductor_lab as lab
+
+AXE = Path(__file__).parent / "axe-core" / "axe.min.js"
+RUN = """async () => {
+  const found = await axe.run(document, { resultTypes: ["violations"] });
+  return found.violations.filter((v) => ["serious", "critical"].includes(v.impact))
+    .flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.target.join(" ")} | ${n.html.slice(0, 160)} | `
+      + [...n.any, ...n.all, ...n.none].map((c) => c.message).join("; ").slice(0, 200)));
+}"""
+
+
+class Small(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = torch.nn.Linear(16, 32), torch.nn.Linear(32, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.gelu(self.one(x))
+        print("a graph break")
+        return self.two(y).softmax(-1) + x.sum(0)
+
+
+@pytest.fixture(scope="module")
+def page_of_all(tmp_path_factory) -> Path:
+    c = lab.inspect(Small(), torch.randn(8, 16)).measure(0.05)
+    return c.report(tmp_path_factory.mktemp("axe") / "all.html", assembly=True)
+
+
+def violations(opened: Any) -> list[str]:
+    return opened.page.evaluate(RUN)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_no_view_has_a_serious_violation(page_of_all: Path, open_page, dark: bool) -> None:
+    opened = open_page(page_of_all, dark=dark)
+    page = opened.page
+    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+    found = {line: "first look" for line in violations(opened)}
+    page.evaluate("() => { document.querySelectorAll('.lab-pane [aria-label=close]').forEach("
+                  "(b) => b.click()); }")  # fmt: skip
+    seen: set[str] = set()
+    for number in range(page.locator(".lab-rail button").count()):
+        page.locator(".lab-rail button").nth(number).click()
+        for tab in range(max(1, page.locator(".lab-tabs button").count())):
+            if page.locator(".lab-tabs button").count():
+                page.locator(".lab-tabs button").nth(tab).click()
+            name = page.locator(".lab-pane").get_attribute("aria-label").split("· ")[-1]
+            if (key := f"{name} {tab}") in seen:  # the second graph has the same views
+                continue
+            seen.add(key)
+            page.evaluate("() => document.querySelectorAll('.lab-open').forEach((b) => b.click())")
+            found.update((line, key) for line in violations(opened))
+    assert len(seen) > 15
+    wrong = [f"{where}: {line}" for line, where in found.items()]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("state", ["narrow", "help", "pinned", "search"])
+def test_no_state_has_a_serious_violation(page_of_all: Path, open_page, state: str) -> None:
+    opened = open_page(page_of_all, width=800 if state == "narrow" else 1400, dark=state == "help")
+    page = opened.page
+    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+    if state == "help":
+        page.locator(".lab-actions [aria-label=keys]").click()
+    if state == "pinned":
+        page.locator(".lab-line.linked").first.click()
+    if state == "search":
+        page.locator("input[type=search]").fill("linear")
+    wrong = violations(opened)
+    assert not wrong, "\n".join(wrong)
