@@ -68,7 +68,7 @@ def run_trees(
 def _run_group(run: Run, group: Group, tree: Tree) -> None:
     """New memory for what the group stores, the tree, and the results as tensors."""
     buffers = run.program.buffers
-    flat = {name: _storage(t, buffers[name], run.symbols) for name, t in run.env.items()
+    flat = {name: storage_of(t, buffers[name], run.symbols) for name, t in run.env.items()
             if name in buffers and t.layout is torch.strided}  # fmt: skip
     for nest in group.nests:
         if nest.buffer in group.stored:
@@ -76,7 +76,7 @@ def _run_group(run: Run, group: Group, tree: Tree) -> None:
             if isinstance(nest, Scatter):
                 result.copy_(run.env[nest.base])
             run.env[nest.buffer] = result
-            flat[nest.buffer] = _storage(result, buffers[nest.buffer], run.symbols)
+            flat[nest.buffer] = storage_of(result, buffers[nest.buffer], run.symbols)
     run_tree(tree, flat, run.symbols)
 
 
@@ -88,16 +88,25 @@ def _room(buffer: Buffer, symbols: Symbols) -> torch.Tensor:
     return torch.zeros(offset + reach + 1, dtype=buffer.dtype).as_strided(size, stride, offset)
 
 
-def _storage(tensor: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
+def storage_of(tensor: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
     """The memory that flat indices into the buffer count from."""
     start = tensor.storage_offset() - concrete(buffer.layout.offset, symbols)
     room = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1) - start
     return tensor.as_strided((max(room, 0),), (1,), start)
 
 
-def run_tree(tree: Tree, buffers: Mapping[str, torch.Tensor], symbols: Symbols) -> None:
-    """Run the tree on flat buffers, which it writes to."""
-    _Place(ChainMap(dict(buffers)), ChainMap(), ChainMap(), ChainMap(), symbols).body(tree)
+def run_tree(
+    tree: Tree,
+    buffers: Mapping[str, torch.Tensor],
+    symbols: Symbols,
+    turned: Callable[[], None] = lambda: None,
+) -> None:
+    """Run the tree on flat buffers, which it writes to.
+
+    `turned` is called before each turn of a loop whose turns are taken one by one: it may raise.
+    """
+    arrays = ChainMap(dict(buffers))
+    _Place(arrays, ChainMap(), ChainMap(), ChainMap(), symbols, turned).body(tree)
 
 
 class _Place:
@@ -110,10 +119,12 @@ class _Place:
         held: ChainMap[str, Held | None],
         positions: ChainMap[str, Any],
         symbols: Symbols,
+        turned: Callable[[], None],
         masked: bool = False,
     ) -> None:
         self.arrays, self.values, self.held = arrays, values, held
         self.positions, self.symbols, self.masked = positions, symbols, masked
+        self.turned = turned
 
     def inside(self, masked: bool = False) -> _Place:
         return _Place(
@@ -122,6 +133,7 @@ class _Place:
             self.held.new_child(),
             self.positions.new_child(),
             self.symbols,
+            self.turned,
             self.masked or masked,
         )
 
@@ -344,6 +356,7 @@ class _Place:
             inside.body(loop.body)
         else:
             for turn in range(begin, end, loop.step):
+                self.turned()
                 inside = self.inside()
                 inside.positions[loop.axis.name] = turn
                 inside.body(loop.body)

@@ -3,7 +3,7 @@
     eager                        TorchDynamo alone
     aot_eager                    and AOTAutograd
     aot_eager_decomp_partition   and stock's decompositions and partitioner
-    ours, nothing optimized      our compiler without rewrites and fusion
+    ours, nothing optimized      our compiler without rewrites, fusion and passes over loop trees
     ours                         as it is
     stock                        TorchInductor
 
@@ -39,6 +39,7 @@ PLAIN = Options(
     cache=False,
     fusion=FusionOptions(enabled=False),
     rewrites_off=(*PASSES, "masks"),
+    passes_off=("all",),
     pack_weights=False,
     matmul="aten",
 )

@@ -6,6 +6,7 @@
     rewrite      one pass after another
     loops        one nest for each operator
     schedule     groups of nests
+    loop tree    the loops of each kernel, as they are built and after each pass
     kernel       each kernel by itself, on inputs that are right
     host program all together, statement by statement
 

@@ -11,7 +11,8 @@ model__0_forward/fx_graph_readable.py       the ATen graph
                  ir_post_fusion.txt         the schedule
                  fusion.txt                 every decision, with what each rule said
                  output_code.py             kernels and host program, with random inputs; runs too
-                 kernels/                   each kernel by itself
+                 kernels/                   each kernel by itself; a Triton kernel with every rung
+                                            down to its .ptx and .cubin
 captured_0.py, joint_0.py, guards.txt, compilation.lab.json     of the whole call (`c.dump`)
 ```
 """
@@ -28,8 +29,9 @@ from typing import Any
 import torch
 
 from inductor_lab.codegen.cpp import by_name, translation_unit
+from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.display import write_text
-from inductor_lab.errors import CannotWrite
+from inductor_lab.errors import CannotWrite, CompileFailed, UnknownTarget
 from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.pipeline import GraphCompiler
@@ -85,13 +87,16 @@ def dump(compilation: AnyRecord, folder: str | Path) -> Path:
         if graph.joint is not None:
             write_text(root / f"joint_{number}.py", str(graph.joint), "graph")
         for part in graph.parts:
-            dump_part(part, root / f"model__{number}_{part.name}")
+            dump_part(part, root / f"model__{number}_{part.name}", compilation.target)
     save(root / "compilation.lab.json", compilation)
     return root
 
 
-def dump_part(part: CompiledPart, folder: Path) -> Path:
-    """The files of one direction; raises CannotWrite."""
+def dump_part(part: CompiledPart, folder: Path, target: str | None = None) -> Path:
+    """The files of one direction; raises CannotWrite.
+
+    `target` is the machine that it was compiled for without running (`"cuda:90"`); None: this one.
+    """
     _made(folder)
     last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), part.graph)
     decisions = part.schedule.decisions
@@ -110,10 +115,35 @@ def dump_part(part: CompiledPart, folder: Path) -> Path:
     for kernel in part.kernels:
         suffix = "cpp" if kernel.language == "cpp" else "py"
         write_text(kernels / f"{kernel.name}.{suffix}", str(kernel), "kernel")
+        if kernel.language == "triton":
+            _rungs(kernel, kernels, target or _this_gpu())
     constants = {**_attributes(part), **part.loops.constants}
     if constants:
         torch.save(constants, folder / CONSTANTS)
     return folder
+
+
+def _rungs(kernel: Kernel, folder: Path, target: str) -> None:
+    """`name.ttir` ... `name.ptx`, `name.cubin`; where Triton cannot make them, `name.error.txt`."""
+    if not target:
+        return
+    try:
+        rungs = kernel.ladder(target)
+    except (UnknownTarget, CompileFailed) as error:
+        rungs = {"error.txt": str(error)}
+    for rung, made in rungs.items():
+        file = folder / f"{kernel.name}.{rung}"
+        if isinstance(made, str):
+            write_text(file, made, "code")
+        else:
+            file.write_bytes(made)
+
+
+def _this_gpu() -> str:
+    """Triton's name of the GPU here; "" without one, or with one that is not NVIDIA's."""
+    if not torch.cuda.is_available() or torch.version.hip is not None:
+        return ""
+    return "cuda:{}{}".format(*torch.cuda.get_device_capability())
 
 
 def _made(folder: Path) -> Path:
@@ -205,7 +235,7 @@ class DumpingCompiler(GraphCompiler):
         compiled = super().compile_part(module, name)
         run = run_folder()
         number = sum(1 for _ in run.glob("model__*"))
-        dump_part(self.parts[name], run / f"model__{number}_{name}")
+        dump_part(self.parts[name], run / f"model__{number}_{name}", self.options.target)
         return compiled
 
 

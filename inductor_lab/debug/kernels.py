@@ -9,7 +9,7 @@ past the end, and not writing at all, are seen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -103,11 +103,11 @@ def check(schedule: Schedule, kernel: Kernel, function: Any, right: Ran) -> Kern
     varies = any(
         not _same(first[name], other[name]) for other, _ in calls[1:] for name in first
     )
-    judged = _judged(schedule, kernel, first, right)
+    judged = judged_in_group(schedule, kernel.group, first, right)
     alone = True
     if varies:
         for values, _ in calls[1:]:
-            again = _judged(schedule, kernel, values, right)
+            again = judged_in_group(schedule, kernel.group, values, right)
             judged = {n: j if judged[n].right else judged[n] for n, j in again.items()}
         alone = _right_alone(schedule, kernel, function, right)
     return KernelVerdict(0, kernel.name, judged, varies, alone, outside)
@@ -120,7 +120,8 @@ def _right_alone(schedule: Schedule, kernel: Kernel, function: Any, right: Ran) 
         values, _ = _call(schedule, kernel, function, right)
     finally:
         torch.set_num_threads(threads)
-    return all(judged.right for judged in _judged(schedule, kernel, values, right).values())
+    judged = judged_in_group(schedule, kernel.group, values, right)
+    return all(found.right for found in judged.values())
 
 
 def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -182,14 +183,15 @@ class Guarded:
         return all(bool((zone == PATTERN).all()) for zone in zones)
 
 
-def _judged(
-    schedule: Schedule, kernel: Kernel, got: Mapping[str, torch.Tensor], right: Ran
+def judged_in_group(
+    schedule: Schedule, group: Group, got: Mapping[str, torch.Tensor], right: Ran
 ) -> dict[str, Judged]:
-    """Beside the interpreter's; float64 is asked only where bits differ."""
+    """What a group has stored, beside the interpreter's (`right`); float64 is asked only where
+    bits differ."""
     plain = {name: judge(value, right.buffers[name]) for name, value in got.items()}
     if all(judged.kind == "equal" for judged in plain.values()):
         return plain
-    program = of_group(schedule, kernel.group)
+    program = of_group(schedule, group)
     try:
         exact, spread = referee(program, right)
     except (NotWide, RuntimeError, NotImplementedError):
@@ -241,26 +243,43 @@ def _run(wide: LoopProgram, right: Ran, seed: int | None, program: LoopProgram) 
 def culprit(schedule: Schedule, kernel: Kernel, options: Options, whole: Ran) -> str:
     """The buffer of the first nest of a group that is wrong as a kernel of its own; "" if none
     is."""
-    for buffer, verdict in one_by_one(schedule, kernel, options, whole):
+    for buffer, verdict in one_by_one(unfused(schedule, kernel, options).loaded(), whole):
         if verdict is not None and not verdict.right:
             return buffer
     return ""
 
 
-def one_by_one(
-    schedule: Schedule, kernel: Kernel, options: Options, whole: Ran
-) -> Iterator[tuple[str, KernelVerdict | None]]:
-    """Every nest of a group as a kernel of its own: its buffer before it is called, and with its
-    verdict after."""
+@dataclass(frozen=True)
+class Unfused:
+    """A group with every nest as a kernel of its own; `functions` call them, once `loaded`."""
+
+    schedule: Schedule
+    options: Options
+    kernels: tuple[Kernel, ...]
+    functions: Mapping[str, Any] = field(default_factory=dict)
+
+    def loaded(self) -> Unfused:
+        """With the kernels compiled."""
+        host = host_program(self.schedule, self.kernels, self.options)
+        executable = build_executable(self.schedule, self.kernels, host, self.options)
+        return replace(self, functions=executable.call.__globals__)
+
+
+def unfused(schedule: Schedule, kernel: Kernel, options: Options) -> Unfused:
+    """A kernel's group, nest by nest."""
     program = by_itself(schedule, kernel.group)
     apart = schedule_program(program, FusionOptions(enabled=False, combos=False))
     alone = replace(options, cache=False)
-    kernels = generate_kernels(apart, alone)
-    executable = build_executable(apart, kernels, host_program(apart, kernels, alone), alone)
-    for single in kernels:
+    return Unfused(apart, alone, generate_kernels(apart, alone))
+
+
+def one_by_one(group: Unfused, whole: Ran) -> Iterator[tuple[str, KernelVerdict | None]]:
+    """Every nest of a group that is loaded: its buffer before its kernel is called, and with its
+    verdict after."""
+    for single in group.kernels:
         buffer = single.group.nests[-1].buffer
         yield buffer, None
-        yield buffer, check(apart, single, executable.call.__globals__[single.name], whole)
+        yield buffer, check(group.schedule, single, group.functions[single.name], whole)
 
 
 def by_itself(schedule: Schedule, group: Group) -> LoopProgram:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,8 +13,8 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.debug.apart import Ended, Tell, apart
 from inductor_lab.debug.births import births_in
 from inductor_lab.debug.graphs import is_random
-from inductor_lab.debug.host import HostRun
-from inductor_lab.debug.kernels import KernelVerdict, check_kernels, one_by_one
+from inductor_lab.debug.host_check import HostCheck, plainly
+from inductor_lab.debug.kernels import KernelVerdict, check_kernels, one_by_one, unfused
 from inductor_lab.debug.precision import Judged, judge
 from inductor_lab.debug.programs import (
     NotWide,
@@ -33,11 +34,12 @@ from inductor_lab.debug.stages import (
     wrong_buffer,
     wrong_rule,
 )
+from inductor_lab.debug.trees import THOROUGH, TURNS, TooManyTurns, TreeCheck
 from inductor_lab.debug.values import copies, widened
 from inductor_lab.ir.interpret import run_nest
-from inductor_lab.ir.program import BufferView, ExternCall, read_by
+from inductor_lab.ir.program import ExternCall
+from inductor_lab.options import Options
 from inductor_lab.records import CompiledPart
-from inductor_lab.schedule.result import Group
 
 if TYPE_CHECKING:
     from inductor_lab.debug.analysis import Analysis
@@ -55,12 +57,17 @@ class PartCheck:
         nodes = part.graph.module.graph.nodes
         self.random = frozenset(node.name for node in nodes if is_random(node))
         self.kernels: list[KernelVerdict] = []
+        self.interpreted = set[int]()
 
     @property
     def limit(self) -> float:
         """Seconds for code that may hang; few, once it is known that it does."""
         whole, limit = self.analysis.whole, self.analysis.limit
         return min(limit, 5.0) if whole and whole.how == "hung" else limit
+
+    @property
+    def options(self) -> Options:
+        return self.analysis.site.compiler.options
 
     @property
     def graphs(self) -> list[FxGraph]:
@@ -77,7 +84,7 @@ class PartCheck:
             if not any(b.what == born.what for b in self.analysis.births)
         ]  # fmt: skip
         fault, self.rewritten = self._rewrites(run)
-        fault = fault or self._loops() or self._schedule() or self._kernels()
+        fault = fault or self._loops() or self._schedule() or self._trees() or self._kernels()
         self._table()
         return fault or self._host()
 
@@ -195,11 +202,53 @@ class PartCheck:
 
     # ---- code ------------------------------------------------------------------------------------
 
-    def _kernels(self) -> Fault | None:
-        options = self.analysis.site.compiler.options
+    def _trees(self) -> Fault | None:
+        """The trees of each kernel, once for those of one name."""
+        kernels = dict[str, int]()
+        for position, kernel in enumerate(self.part.kernels):
+            kernels.setdefault(kernel.name, position)
+        if not kernels:
+            return None
+        if any(kernel.device != "cpu" for kernel in self.part.kernels):
+            self._row("loop tree", "unknown", "its interpreter runs on the CPU only")
+            return None
+        for position in kernels.values():
+            with suppress(TooManyTurns):
+                fault = self._wrong_tree(position, TURNS)
+                if fault is not None:
+                    return fault
+        says = f"{len(self.interpreted)} kernels agree with their groups"
+        left = len(kernels) - len(self.interpreted)
+        verdict: Verdict = "unknown" if left else "right"
+        too_long = f"; {left} take too many turns to interpret" if left else ""
+        self._row("loop tree", verdict, says + too_long)
+        return None
 
+    def _wrong_tree(self, position: int, turns: int) -> Fault | None:
+        """The first wrong tree of a kernel; raises TooManyTurns."""
+        wrong = self._tree_check.wrong_tree(self.part.kernels[position], turns)
+        self.interpreted.add(position)
+        if wrong is None:
+            return None
+        stage = f"loop tree: {wrong.made_by}"
+        after = "as it was built" if wrong.made_by == "build" else f"after pass {wrong.made_by}"
+        says = f"the tree of {wrong.kernel} {after}: {wrong.says}"
+        if not self.analysis.failed:
+            self._row(stage, "unknown", says)
+            return None
+        self._row(stage, "wrong", says, wrong.judged.ulp if wrong.judged else None)
+        value = wrong.nest or wrong.value
+        return self._fault(
+            "wrong", stage, says, value, self._node(value), position, wrong.judged
+        )
+
+    @cached_property
+    def _tree_check(self) -> TreeCheck:
+        return TreeCheck(self.part.schedule, self.options, self.right, self.loops)
+
+    def _kernels(self) -> Fault | None:
         def work(tell: Tell) -> None:
-            for said in check_kernels(self.part, options, self.right, self.loops):
+            for said in check_kernels(self.part, self.options, self.right, self.loops):
                 tell(said)
 
         if not self.part.kernels:
@@ -222,6 +271,11 @@ class PartCheck:
             self._row(stage, "right" if same else "rounding", str(judged), judged.ulp)
             return None
         kind: Verdict = "wrong"
+        if verdict.position not in self.interpreted and not verdict.varies:
+            with suppress(TooManyTurns):
+                fault = self._wrong_tree(verdict.position, THOROUGH)
+                if fault is not None:
+                    return fault
         if verdict.outside:
             name, says = verdict.outside, f"writes outside of {verdict.outside}"
         elif verdict.varies and judged.right:
@@ -244,11 +298,12 @@ class PartCheck:
         says = f"{kernel.name} {ended}"
         self._row(f"kernel {kernel.name}", kind, says)
 
+        alone = unfused(self.part.schedule, kernel, self.options).loaded()
+
         def nests(tell: Tell) -> None:
-            for buffer, _ in one_by_one(self.part.schedule, kernel, options, self.loops):
+            for buffer, _ in one_by_one(alone, self.loops):
                 tell(buffer)
 
-        options = self.analysis.site.compiler.options
         again = apart(nests, self.limit)
         stopped = again.how != "returned" and again.told
         name = again.told[-1] if stopped else kernel.group.parts[0].nests[-1].buffer
@@ -286,7 +341,8 @@ class PartCheck:
     def _host(self) -> Fault | None:
         if not self.analysis.failed or self.random:
             return None
-        ended = apart(self._step_through, self.limit)
+        walk = HostCheck(self.part, self.given, self.right, self._judged)
+        ended = apart(walk.first_wrong, self.limit)
         lines = str(self.part.host).splitlines()
         if ended.how == "returned" and ended.value is None:
             self._row("host program", "right", "every buffer is right while it is needed")
@@ -306,69 +362,14 @@ class PartCheck:
                      known.target if known else "", span_of(node, self.graphs), "host program", at,
                      code)  # fmt: skip
 
-    def _step_through(self, tell: Tell) -> tuple[int, str, str] | None:
-        """The line after which a buffer that is still needed is not what it was."""
-        last = self._last_uses()
-        inputs = copies(self.given)
-        run, step = HostRun(self.part, inputs), -1
-        made_at: dict[str, int] = {}
-        lines = self.part.host.code.lines
-        line = 0
-        for statement in run:
-            line = statement.line
-            tell(line)
-            made_at.update(dict.fromkeys(statement.made, line))
-            step += any(x.statement for x in lines[line - 1 : line + statement.text.count("\n")])
-            for name, value in run.tensors.items():
-                expected = self.right.buffers.get(name)
-                if expected is None or last.get(name, -1) <= step:
-                    continue
-                judged = self._judged(name, value, expected)
-                if name not in statement.made and not judged.right:
-                    return line, name, f"{name} is needed later, and is lost here: {judged}"
-                if not judged.right:
-                    return line, name, f"{name}: {judged}"
-        results = self.right.outputs[: len(self.part.loops.returned)]
-        for number, (got, expected) in enumerate(zip(run.results or (), results, strict=True)):
-            if isinstance(expected, torch.Tensor) and not self._plainly(got, expected).right:
-                name = self._buffer(self.part.loops.returned[number])
-                return line, name, f"result {number}: {self._plainly(got, expected)}"
-        for write, output in self.part.loops.written_inputs:
-            position = self.part.loops.inputs.index(write.input)
-            number = self.part.loops.outputs.index(output)
-            judged = self._plainly(inputs[position], self.right.outputs[number])
-            if not judged.right:
-                buffer = self._buffer(output)
-                says = f"{write.input} does not get its new value: {judged}"
-                return made_at.get(buffer, line), buffer, says
-        return None
-
-    def _last_uses(self) -> Mapping[str, int]:
-        """The position of the last step that reads each buffer; results are needed for ever."""
-        schedule, found = self.part.schedule, dict[str, int]()
-        for position, step in enumerate(schedule.steps):
-            nests: Sequence[Any] = (step,)
-            if isinstance(step, Group):
-                nests = [n for g in step.parts for n in (*g.nests, *g.inlined.values())]
-            for nest in nests:
-                found.update(dict.fromkeys(read_by(nest), position))
-        return {**found, **dict.fromkeys(self.part.loops.leaving, len(schedule.steps))}
-
-    def _buffer(self, output: Any) -> str:
-        return output.buffer if isinstance(output, BufferView) else ""
-
     def _judged(self, name: str, value: torch.Tensor, expected: torch.Tensor) -> Judged:
         """A buffer with all the roundings before it."""
         node = self._node(name)
         exact = (self.rewritten.exact or {}).get(node)
         spread = self.rewritten.spread.get(node)
         if not isinstance(exact, torch.Tensor) or exact.shape != value.shape:
-            return self._plainly(value, expected)
+            return plainly(value, expected)
         return judge(value, expected, exact, spread)
-
-    def _plainly(self, value: Any, expected: torch.Tensor) -> Judged:
-        exact = expected.double() if expected.is_floating_point() else None
-        return judge(value, expected, exact, None)
 
     # ---- the table -------------------------------------------------------------------------------
 

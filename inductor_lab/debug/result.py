@@ -66,8 +66,8 @@ class Fault:
     """The first thing that is wrong.
 
     stage    the first stage that is wrong: `"captured"`, `"joint"`, `"partition"`, `"decomposed"`,
-             `"rewrite: identities"`, `"loops"`, `"schedule"`, `"kernel"`, `"host program"`,
-             `"guards"`, or the phase that raised
+             `"rewrite: identities"`, `"loops"`, `"schedule"`, `"loop tree: tiles"` (the pass after
+             which it is wrong), `"kernel"`, `"host program"`, `"guards"`, or the phase that raised
     value    the first value that is wrong: a buffer, or a result
     node     its FX node, and what that calls
     span     the user's line

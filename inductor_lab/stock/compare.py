@@ -5,6 +5,8 @@ both = lab.compare(lab.inspect(f, x), lab.inspect(f, x, compiler="stock"))
 both                      # a table: for each line the kernels of both, and what they move
 both.code(12)             # the generated lines that come from line 12, ours and stock's
 ```
+
+Kernels have times where the compilations were measured: `.measure()` on each.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ def _stock_work(part: StockPart, scope: str, texts: dict[Place, str]) -> Iterato
         places = frozenset(spans[node] for node in kernel.nodes if node in spans)
         generated = kernel.language != "extern"
         code = _by_place(kernel.code, spans)
-        yield Work(kernel.name, scope, generated, kernel.bytes, None, places, code)
+        yield Work(kernel.name, scope, generated, kernel.bytes, kernel.seconds, places, code)
 
 
 def _places(graphs: Iterable[FxGraph], texts: dict[Place, str]) -> dict[str, Place]:

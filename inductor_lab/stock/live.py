@@ -82,6 +82,7 @@ def inspect_stock(
         torch_version=str(torch.__version__),
         result=result,
         compiled=compiled,
+        arguments=(args, dict(kwargs), torch.is_grad_enabled()),
     )
 
 

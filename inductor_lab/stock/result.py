@@ -20,6 +20,7 @@ from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import Code
 from inductor_lab.display import Shown, write_report
 from inductor_lab.observer import Phase
+from inductor_lab.stock.times import measured
 from inductor_lab.trace import write_trace
 
 Language: TypeAlias = Literal["cpp", "triton", "extern"]
@@ -64,6 +65,7 @@ class StockKernel(Shown):
     calls       how often one run of the program calls it
     bytes_read, bytes_written   counted from the graph: tensors that its nodes read from elsewhere,
                 and those that are read elsewhere; a tensor of unknown size counts nothing
+    seconds     of all its calls in one call of the user's function, once `measure` has run
     """
 
     name: str
@@ -73,6 +75,7 @@ class StockKernel(Shown):
     calls: int = 1
     bytes_read: int = 0
     bytes_written: int = 0
+    seconds: float | None = None
 
     def __repr__(self) -> str:
         return f"StockKernel({self.name}: {self.language}, {len(self.code.lines)} lines)"
@@ -154,7 +157,8 @@ class StockGraph(Shown):
 class StockCompilation(Shown):
     """One call compiled by stock `torch.compile`, or one compile id of a trace log.
 
-    The fields are those of `Compilation`.  `problems` says what could not be read.
+    The fields are those of `Compilation`.  `problems` says what could not be read; `arguments` are
+    those of the live call: args, kwargs, and whether gradients were on.
     """
 
     name: str
@@ -167,6 +171,7 @@ class StockCompilation(Shown):
     problems: tuple[str, ...] = ()
     result: Any = field(default=None, metadata={"live": True})
     compiled: Any = field(default=None, metadata={"live": True})
+    arguments: Any = field(default=None, metadata={"live": True})
 
     @property
     def parts(self) -> tuple[StockPart, ...]:
@@ -226,6 +231,13 @@ class StockCompilation(Shown):
         extern = sum(kernel.language == "extern" for kernel in self.kernels)
         own = _count(len(self.kernels) - extern, "kernel")
         return f"{own}, {_count(extern, 'library function')}"
+
+    def measure(self, seconds: float = 1.0) -> StockCompilation:
+        """The same with the time of each kernel: the call is made again for so many seconds, with
+        its gradients where it has some, and a clock around each C++ kernel and each function of
+        `extern_kernels`.  What stock calls in other ways has no time.  Raises NotRunnable for a
+        compilation that was loaded."""
+        return measured(self, seconds)
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,18 +107,33 @@ def test_the_files_are_named_as_stock_names_them(tmp_path):
     assert (forward / "kernels" / f"{kernel.name}.cpp").read_text() == str(kernel)
     assert "same_iteration_space" in (forward / "fusion.txt").read_text()
     assert str(lab.load(folder / "compilation.lab.json")) == str(c)
-    lines = run(forward / "output_code.py")
-    assert re.match(r"0 torch.float32 \[100\] sum 100", lines[0])
 
 
 def test_changed_code_runs_changed(tmp_path):
+    """The code as it was made is run by the test of ten programs; here what a graph with the same
+    change gives says what to expect."""
     c = lab.inspect(lambda x: x + 1, torch.zeros(4))
     file = c.dump(tmp_path / "d") / "model__0_forward" / "output_code.py"
-    before = float(run(file)[0].split("sum ")[1])
     text = file.read_text()
     assert "1.0f" in text
     file.write_text(text.replace("1.0f", "2.0f"))
-    assert math.isclose(float(run(file)[0].split("sum ")[1]), before + 4, rel_tol=1e-3)
+    torch.manual_seed(0)
+    expected = float((torch.randn(4) + 2).sum())
+    assert math.isclose(float(run(file)[0].split("sum ")[1]), expected, rel_tol=1e-3)
+
+
+def test_triton_kernels_have_every_rung(tmp_path):
+    """Compiled for a GPU that is not here: machine code where `ptxas` is, PTX in any case."""
+    pytest.importorskip("triton")
+    c = lab.inspect(lambda x: (x + 1).sin(), torch.zeros(64), options={"target": "cuda:90"})
+    (kernel,) = c.graphs[0].forward.kernels
+    kernels = c.dump(tmp_path / "d") / "model__0_forward" / "kernels"
+    made = {path.name.removeprefix(f"{kernel.name}."): path for path in kernels.iterdir()}
+    if "error.txt" in made:
+        pytest.skip(made["error.txt"].read_text())
+    assert set(made) == {"py", "ttir", "ttgir", "llir", "ptx", "cubin"}
+    assert f".visible .entry {kernel.name}(" in made["ptx"].read_text()
+    assert made["cubin"].read_bytes().startswith(b"\x7fELF")
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
@@ -129,29 +143,22 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
         c.dump(tmp_path / "file")
 
 
-def test_the_variable_of_torch_asks_for_a_folder(tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import torch\nf = torch.compile(lambda x: x.sin() * 2, backend='inductor_lab')\n"
-        "f(torch.ones(3, requires_grad=True)).sum().backward()\n"
-    )
-    run(script, TORCH_COMPILE_DEBUG="1")
-    (folder,) = tmp_path.glob("torch_compile_debug/run_*/inductor_lab")
-    assert sorted(os.listdir(folder)) == ["model__0_forward", "model__1_backward"]
-    assert run(folder / "model__1_backward" / "output_code.py")
-
-
-def test_the_logs_of_torch_hear_of_our_code(tmp_path):
+def test_the_variables_of_torch_are_heard(tmp_path):
+    """TORCH_COMPILE_DEBUG makes a folder, TORCH_LOGS and TORCH_TRACE hear of our code."""
     script = tmp_path / "train.py"
     script.write_text(
         "import torch\nf = torch.compile(lambda x: x.sin() * 2, backend='inductor_lab')\n"
         "f(torch.ones(3, requires_grad=True)).sum().backward()\n"
     )
     env = {**os.environ, "TORCH_TRACE": str(tmp_path / "trace"), "TORCH_LOGS": "output_code,fusion",
-           "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}  # fmt: skip
+           "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+           "TORCH_COMPILE_DEBUG": "1"}  # fmt: skip
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True,
-                          env=env)  # fmt: skip
+                          env=env, cwd=tmp_path)  # fmt: skip
     assert "cpp_fused_mul_sin_0" in done.stderr and "same_iteration_space" in done.stderr
     opened = lab.read_trace(tmp_path / "trace")["0/0"]
     assert [part.name for part in opened.parts] == ["forward", "backward"]
     assert "lab_sin" in opened.parts[0].text and opened.parts[0].last.node("sin") is not None
+    (folder,) = tmp_path.glob("torch_compile_debug/run_*/inductor_lab")
+    assert sorted(os.listdir(folder)) == ["model__0_forward", "model__1_backward"]
+    assert all(set(os.listdir(part)) == FILES for part in folder.iterdir())

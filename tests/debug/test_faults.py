@@ -11,7 +11,7 @@ import inductor_lab as lab
 from inductor_lab.codegen.cpp_ops import CPP_OPS
 from inductor_lab.debug.faults import CATALOGUE, Seeded
 
-LIMIT = 4.0
+LIMIT = 2.0
 """Seconds for the fault that hangs."""
 
 
@@ -34,8 +34,27 @@ def test_a_fault_is_found(name: str) -> None:
     assert (found.stage, found.verdict) == (fault.stage, fault.shows), str(found)
     assert found.span is not None and found.span.code == fault.example().line
     assert found.span.file.endswith("examples.py")
-    if fault.stage in ("kernel", "host program"):
+    if fault.stage.split(":")[0] in ("kernel", "loop tree", "host program"):
         assert found.code.strip() and found.line > 0, "the generated line is named too"
+
+
+def test_the_pass_over_loop_trees_that_is_wrong_is_named() -> None:
+    """The trees before it are right: the same program with the pass switched off is."""
+    fault = CATALOGUE["lost_tail"]
+    function, arguments, *_ = fault.example()
+    found = blamed(fault).fault
+    assert found is not None and "after pass registers" in found.says
+    with fault():
+        without = lab.blame(function, *arguments, options={"passes_off": ["registers"]})
+    assert without.fault is None, str(without)
+    (row,) = (row for row in without.stages if row.stage.startswith("loop tree"))
+    assert row.verdict == "right" and row.says == "1 kernels agree with their groups"
+
+
+def test_trees_that_are_too_long_to_interpret_are_not_guessed_at() -> None:
+    function, arguments, *_ = CATALOGUE["race"].example()
+    (row,) = (r for r in lab.blame(function, *arguments).stages if r.stage == "loop tree")
+    assert row.verdict == "unknown" and "1 take too many turns" in row.says
 
 
 def test_there_are_enough_of_them() -> None:

@@ -44,21 +44,23 @@ def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_failure_is_shrunk_and_shown_again(kind: str, tmp_path: Path) -> None:
     found = shrunk(KINDS[kind], tmp_path)
     assert found.complete and found.nodes <= 6, str(found)
-    ended = run_script(tmp_path)
-    assert ended.returncode != 0, "the script shows the failure in a fresh process"
+    attempts = 3 if kind == "race" else 1  # threads of a busy machine may run one after another
+    scripts = (run_script(tmp_path) for _ in range(attempts))
+    ended = next((e for e in scripts if e.returncode != 0), None)
+    assert ended is not None, "the script shows the failure in a fresh process"
     assert "does not fail any more" not in ended.stdout
     assert "SyntaxError" not in ended.stderr and "ImportError" not in ended.stderr
 
 
 def test_a_hang_is_shrunk(tmp_path: Path) -> None:
-    found = shrunk("endless_loop", tmp_path, limit=6.0)
+    found = shrunk("endless_loop", tmp_path, limit=2.5)
     assert found.symptom.startswith("hung") and found.nodes <= 6
 
 
 def test_what_is_written(tmp_path: Path) -> None:
     found = shrunk("wrong_neg", tmp_path)
     assert found.folder == tmp_path
-    assert "truncate suffix" in (tmp_path / "log.txt").read_text()
+    assert "keep a half" in (tmp_path / "log.txt").read_text()
     saved = lab.load(tmp_path / "compilation.lab.json")
     assert [n.target for n in saved.graphs[0].captured.nodes if n.op == "call_function"] == [
         "torch.neg"
@@ -103,7 +105,7 @@ def test_nothing_to_shrink() -> None:
 
 def test_an_interrupt_keeps_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupting(line: str) -> None:
-        if line.startswith("truncate"):
+        if line.startswith("keep a half"):
             raise KeyboardInterrupt
 
     function, arguments, *_ = CATALOGUE["wrong_neg"].example()
@@ -131,15 +133,19 @@ def test_any_part_of_a_graph_runs_by_itself() -> None:
         torch.testing.assert_close(got[-1], expected[name])
 
 
-@pytest.mark.slow
-def test_a_model_of_twelve_layers(tmp_path: Path) -> None:
-    """One fault in the pooler of a BERT with random weights."""
+def test_a_model_is_cut_down_by_halves(tmp_path: Path) -> None:
+    """One fault in the pooler of a BERT with random weights; of twelve layers it takes half a
+    minute of one core, here it has three."""
     transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(hidden_size=64, num_attention_heads=4, intermediate_size=128)
+    config = transformers.BertConfig(
+        hidden_size=32, num_attention_heads=2, intermediate_size=64, num_hidden_layers=3
+    )
     torch.manual_seed(0)
     model = transformers.BertModel(config).eval()
     words = torch.randint(1000, (1, 16))
     with torch.no_grad(), lab.faults.short_series():
         found = lab.minify(lambda ids: model(ids).pooler_output, words, folder=tmp_path, tell=None)
-    assert found.nodes <= 6 and "tanh" in found.script
+    assert found.nodes <= 3 and "tanh" in found.script
+    halves = [tried for tried in found.log if tried.strategy == "keep a half"]
+    assert len(halves) >= 5 and all(tried.tries <= 2 for tried in halves)
     assert run_script(tmp_path).returncode != 0

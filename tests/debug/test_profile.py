@@ -75,7 +75,7 @@ def test_equal_kernels_keep_their_own_nodes(tmp_path):
     assert sorted(nodes) == ["sin", "sin_1"]
 
 
-def test_the_rows_add_up_to_the_call(compilation):
+def test_the_rows_add_up_to_the_call(known_limits, compilation):
     found = compilation.profile(steps=5)
     assert found.steps == 5 and found.plain_seconds > 0
     total = found.kernel_seconds + found.library_seconds + found.host_seconds
@@ -87,7 +87,7 @@ def test_the_rows_add_up_to_the_call(compilation):
     assert "between kernels" in str(found) and found.rows[0].name in str(found)
 
 
-def test_a_timeline_and_a_trace(compilation, tmp_path):
+def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
     found = compilation.profile(steps=3)
     steps = sum(len(part.schedule.steps) for part in compilation.parts)
     assert len(found.events) == steps and found.events[0].start == 0.0

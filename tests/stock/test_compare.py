@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadArguments, UnknownName
+from inductor_lab.errors import BadArguments, NotRunnable, UnknownName
 from tests.stock.functions import attend
 
 FIRST = attend.__code__.co_firstlineno
@@ -41,6 +41,35 @@ def test_totals_and_the_page(both):
     assert "stock" in str(both) and "kernels moving" in repr(both)
     page = both._repr_html_()
     assert "torch.softmax" in page and "extern_kernels.mm" in page and "<script" not in page
+
+
+def test_kernels_of_both_have_times(attended, known_limits):
+    inputs = [torch.randn(64, 64, requires_grad=True) for _ in range(3)]
+    stock = attended.measure(seconds=0.0)
+    both = lab.compare(lab.inspect(attend, *inputs).measure(seconds=0.0), stock)
+    works = [w for w in (*both.ours, *both.stock) if not w.name.startswith("torch.ops.")]
+    assert all(work.seconds for work in works), str(both)
+    calls = {kernel.name: kernel.calls for kernel in stock.kernels}
+    assert "extern_kernels.mm" in calls and stock.result is attended.result
+    assert all(kernel.seconds is None for kernel in attended.kernels), "the first is as it was"
+    timed = [line for line in str(both).splitlines() if line.endswith("µs")]
+    assert len(timed) > len(works), "a kernel stands at each of its lines"
+
+
+def test_names_lead_to_the_kernels_again(attended):
+    from inductor_lab.stock.times import _is_of, _modules
+
+    attended.measure(seconds=0.0)
+    modules = [m for m in _modules() if any(_is_of(m, part) for part in attended.parts)]
+    assert modules
+    for module in modules:
+        kernels = [value for name, value in vars(module).items() if name.startswith("cpp_fused")]
+        assert kernels and not any("_clock" in repr(kernel) for kernel in kernels)
+
+
+def test_a_loaded_one_has_no_times(attended, tmp_path):
+    with pytest.raises(NotRunnable, match="loaded from a file"):
+        lab.load(attended.save(tmp_path / "stock.json")).measure()
 
 
 def test_two_of_one_kind_are_refused(attended):

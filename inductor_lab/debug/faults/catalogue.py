@@ -14,7 +14,10 @@ import inductor_lab.debug.faults.examples as examples
 from inductor_lab import pipeline
 from inductor_lab.codegen import generate
 from inductor_lab.codegen.cpp_ops import CPP_OPS
+from inductor_lab.codegen.cpu import passes
+from inductor_lab.codegen.cpu.facts import Facts, Pass
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
+from inductor_lab.codegen.tree import Loop, Stmt, Tree
 from inductor_lab.debug.faults.seeding import entries, replaced, seeds, several, threads
 from inductor_lab.ir.expr import Load, Op
 from inductor_lab.ir.program import Pointwise
@@ -77,6 +80,55 @@ def int_overflow() -> Iterator[None]:
         yield
 
 
+# ---- loop trees ----------------------------------------------------------------------------------
+
+TreeEdit = Callable[[Tree], Tree]
+
+
+def _edited_pass(name: str, edit: TreeEdit) -> AbstractContextManager[None]:
+    """What one pass over loop trees makes is edited."""
+
+    def edited(step: Pass) -> Pass:
+        return replace(step, apply=lambda tree, facts: _changed(step.apply, edit, tree, facts))
+
+    steps = tuple(edited(step) if step.name == name else step for step in passes.OF_LOOPS)
+    return replaced(passes, "OF_LOOPS", steps)
+
+
+def _changed(apply: Any, edit: TreeEdit, tree: Tree, facts: Facts) -> Tree:
+    made: Tree = apply(tree, facts)
+    return made if made is tree else edit(made)
+
+
+@seeds("loop tree: build", examples.rows)
+def off_by_one() -> Iterator[None]:
+    """The last row is left out."""
+    original = passes.full_tree
+
+    def shorter(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, Loop):
+            return stmt
+        return replace(stmt, end=stmt.stop - 1)
+
+    def built(*args: Any, **kwargs: Any) -> Tree:
+        return tuple(map(shorter, original(*args, **kwargs)))
+
+    with replaced(passes, "full_tree", built):
+        yield
+
+
+@seeds("loop tree: registers", examples.long_rows)
+def lost_tail() -> Iterator[None]:
+    """A loop in strips of lanes forgets what is left after the last whole strip."""
+
+    def cut(tree: Tree) -> Tree:
+        inside = (replace(s, body=cut(s.body)) if isinstance(s, Loop) else s for s in tree)
+        return tuple(s for s in inside if not (isinstance(s, Loop) and s.begin.constant))
+
+    with _edited_pass("registers", cut):
+        yield
+
+
 # ---- loops and threads --------------------------------------------------------------------------
 
 Edited = Callable[[str], str]
@@ -113,25 +165,13 @@ def lost_mask() -> Iterator[None]:
         yield
 
 
-@seeds("kernel", examples.rows)
-def off_by_one() -> Iterator[None]:
-    """The last row is left out."""
-    bound = re.compile(r"(for \(int64_t (i\d+) = 0; \2 < )(\d+)(; \2\+\+\))")
-
-    def shorter(found: re.Match[str]) -> str:
-        return f"{found[1]}{int(found[3]) - 1}{found[4]}"
-
-    with _edited("cpp_kernel", lambda text: bound.sub(shorter, text)):
-        yield
-
-
 @seeds("kernel", examples.histogram, "race")
 def race() -> Iterator[None]:
     """Threads add to the same elements at the same time (and sleep between a load and its store,
     so that it shows each time)."""
     loop = re.compile(r"^(\s*)(for \(int64_t j0 = 0; j0 < \d+; j0\+\+\) \{)$")
     adding = re.compile(r"^(\s*)(out0\[.*\]) = \2 \+ (\w+);$")
-    slowly = r"\1{ float seen = \2; if (j0 % 16384 == 0) usleep(300); \2 = seen + \3; }"
+    slowly = r"\1{ float seen = \2; if (j0 % 131072 < 4) usleep(5000); \2 = seen + \3; }"
 
     def edit(text: str) -> str:
         text = HEAD.sub(rf"{SLEEP}\n\1", text)

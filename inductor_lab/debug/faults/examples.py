@@ -110,6 +110,14 @@ def rows() -> Example:
     return Example(normalize, (_random(129, 70).abs(),), "total = x.sum(-1)")
 
 
+def long_rows() -> Example:
+    def energies(x: torch.Tensor) -> torch.Tensor:
+        energy = (x * x).sum(-1)
+        return energy / 2
+
+    return Example(energies, (_random(7, 1030) + 1,), "energy = (x * x).sum(-1)")
+
+
 def histogram() -> Example:
     def collect(bins: torch.Tensor, where: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         filled = bins.index_add(0, where, x)

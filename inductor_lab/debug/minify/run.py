@@ -17,7 +17,7 @@ from inductor_lab.debug.apart import Ended, Tell, Work, all_apart, apart
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES, Check, Fails, symptom, work_of
 from inductor_lab.debug.minify.script import script_of, write_files
-from inductor_lab.debug.minify.strategies import STRATEGIES
+from inductor_lab.debug.minify.strategies import CUTTING, STRATEGIES
 from inductor_lab.debug.values import copied_call, copies
 from inductor_lab.display import Shown
 from inductor_lab.errors import BadArguments
@@ -123,7 +123,9 @@ def minify(
         name, " ".join(wanted), candidate, tuple(shrinking.log), complete, script,
         time.monotonic() - started,
     )  # fmt: skip
-    return found if folder is None else replace(found, folder=write_files(found, Path(folder)))
+    if folder is None:
+        return found
+    return replace(found, folder=write_files(found, Path(folder), limit))
 
 
 class _Shrinking:
@@ -147,7 +149,7 @@ class _Shrinking:
                 continue
             candidate = smaller
             yield candidate
-            cuts = position < 4 and len(candidate.calls) > 1
+            cuts = names[position] in CUTTING and len(candidate.calls) > 1
             position = 0 if cuts else position
 
     def _try(self, strategy: str, candidate: Candidate) -> Candidate | None:

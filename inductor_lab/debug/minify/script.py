@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FREED = re.compile(r";  [\w =]+ = None$")
 """How FX writes that a name is not needed any more."""
+MANY = 200
+"""Calls of a script whose failure comes and goes: on a busy machine it does not show each time."""
 INLINE = 64
 """Elements that a script spells out; more are in a file beside it."""
 
@@ -60,7 +62,7 @@ def outcome(function):
 faulthandler.dump_traceback_later(60, exit=True)  # if it hangs
 expected = outcome(Repro())
 {indent}compiled = torch.compile(Repro(), backend={backend!r})
-{first}{indent}for _ in range(5):
+{first}{indent}for _ in range({calls}):
 {indent}    for got, wanted in zip(outcome(compiled), expected, strict=True):
 {indent}        torch.testing.assert_close(got, wanted, equal_nan=True, rtol={rtol}, atol={atol})
 print("it does not fail any more")
@@ -84,6 +86,7 @@ def script_of(
     tail = TAIL.format(
         given="INPUTS", backend=known, indent="    " if enter else "",
         first=f"{'    ' if enter else ''}expected = outcome(compiled)\n" if exact else "",
+        calls=MANY if VARIES in symptom else 5,
         view="torch.signbit(r)" if "sign of zero" in symptom else "r",
         rtol=0 if exact else _tolerance(candidate), atol=0 if exact else 1e-5,
     )  # fmt: skip
@@ -139,9 +142,9 @@ def _spelled_out(value: torch.Tensor) -> bool:
     return whole and value.numel() <= INLINE and not value.dtype.is_complex
 
 
-def write_files(minified: Minified, folder: Path) -> Path:
+def write_files(minified: Minified, folder: Path, limit: float) -> Path:
     """`repro.py` with the inputs that it loads, `log.txt`, and the saved compilation if the
-    compiler gets so far; raises CannotWrite."""
+    compiler and the call get so far within `limit` seconds; raises CannotWrite."""
     candidate = minified.candidate
     ast.parse(minified.script)
     try:
@@ -156,7 +159,7 @@ def write_files(minified: Minified, folder: Path) -> Path:
             f"the minified graph cannot be written to {folder}: {error.strerror or error}",
             todo="give a folder that you may write to",
         ) from error
-    apart(lambda tell: _save(candidate, folder, tell))
+    apart(lambda tell: _save(candidate, folder, tell), limit)
     return folder
 
 

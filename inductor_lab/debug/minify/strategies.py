@@ -1,7 +1,8 @@
 """Ways to make a failing graph smaller, each a generator of candidates, the smallest hopes first.
 
-    truncate suffix      the first half of the calls, then three quarters, ...
-    truncate prefix      the second half: what came before becomes inputs
+    keep a half          the first half of the calls, or the second: what came before becomes inputs
+    truncate suffix      the first three quarters, nine tenths
+    truncate prefix      the last
     bisect nodes         leave out a half, a quarter, ... one of the calls
     fewer results        one of several results
     smaller sizes        a dimension of length n becomes 1, 2, ... n / 2
@@ -31,21 +32,34 @@ Strategy = Callable[[Candidate], Iterator[Callable[[], Candidate]]]
 SIMPLER = (torch.float16, torch.bfloat16, torch.float64)
 
 
-def truncate_suffix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """The first part of the calls."""
+def keep_a_half(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
+    """One half of the calls; what it reads of the other is an input.
+
+    Both are tried at the same time, so where one fault lies in one place, shrinking compiles a
+    half, a quarter, ... and never anything as large as the whole again.
+    """
     names = [node.name for node in candidate.calls]
-    for share in (0.5, 0.75, 0.9):
+    middle = len(names) // 2
+    for half in (names[:middle], names[middle:]):
+        if 0 < len(half) < len(names):
+            yield lambda kept=frozenset(half): keep(candidate, kept)
+
+
+def truncate_suffix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
+    """Most of the calls, from the first."""
+    names = [node.name for node in candidate.calls]
+    for share in (0.75, 0.9):
         count = int(len(names) * share)
-        if 0 < count < len(names):
+        if len(names) // 2 < count < len(names):
             yield lambda kept=frozenset(names[:count]): keep(candidate, kept)
 
 
 def truncate_prefix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """The last part of the calls; what they read of the others is an input."""
+    """Most of the calls, to the last; what they read of the others is an input."""
     names = [node.name for node in candidate.calls]
-    for share in (0.5, 0.25, 0.1):
+    for share in (0.25, 0.1):
         start = int(len(names) * share)
-        if 0 < start < len(names):
+        if 0 < start < len(names) // 2:
             yield lambda kept=frozenset(names[start:]): keep(candidate, kept)
 
 
@@ -124,13 +138,18 @@ def plain_text(value: torch.Tensor) -> str:
     return f"torch.randint({min(high, 2**31)}, {shape}, {seeded}).to({dtype})"
 
 
-STRATEGIES: Mapping[str, Strategy] = {
+CUTTING: Mapping[str, Strategy] = {
+    "keep a half": keep_a_half,
     "truncate suffix": truncate_suffix,
     "truncate prefix": truncate_prefix,
     "bisect nodes": bisect_nodes,
     "fewer results": fewer_results,
+}
+"""Those that leave calls out."""
+STRATEGIES: Mapping[str, Strategy] = {
+    **CUTTING,
     "smaller sizes": smaller_sizes,
     "simpler dtypes": simpler_dtypes,
     "plain inputs": plain_inputs,
 }
-"""In the order in which they are tried; after a success, from the first again."""
+"""In the order in which they are tried; after a success that cuts, from the first again."""

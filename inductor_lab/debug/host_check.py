@@ -1,0 +1,90 @@
+"""The host program of a part, statement by statement: is every buffer right while it is needed?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_lab.debug.apart import Tell
+from inductor_lab.debug.host import HostRun
+from inductor_lab.debug.precision import Judged, judge
+from inductor_lab.debug.programs import Ran
+from inductor_lab.debug.values import copies
+from inductor_lab.ir.program import BufferView, read_by
+from inductor_lab.records import CompiledPart
+from inductor_lab.schedule.result import Group
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """`first_wrong` steps through one call of a part on copies of what it was `given`.
+
+    right   the schedule's buffers and outputs
+    judged  a buffer's name, its value and the right one: with all the roundings before it
+    """
+
+    part: CompiledPart
+    given: Sequence[Any]
+    right: Ran
+    judged: Callable[[str, torch.Tensor, torch.Tensor], Judged]
+
+    def first_wrong(self, tell: Tell) -> tuple[int, str, str] | None:
+        """The line after which a buffer that is still needed is not what it was."""
+        last = self._last_uses()
+        inputs = copies(self.given)
+        run, step = HostRun(self.part, inputs), -1
+        made_at: dict[str, int] = {}
+        lines = self.part.host.code.lines
+        line = 0
+        for statement in run:
+            line = statement.line
+            tell(line)
+            made_at.update(dict.fromkeys(statement.made, line))
+            step += any(x.statement for x in lines[line - 1 : line + statement.text.count("\n")])
+            for name, value in run.tensors.items():
+                expected = self.right.buffers.get(name)
+                if expected is None or last.get(name, -1) <= step:
+                    continue
+                judged = self.judged(name, value, expected)
+                if name not in statement.made and not judged.right:
+                    return line, name, f"{name} is needed later, and is lost here: {judged}"
+                if not judged.right:
+                    return line, name, f"{name}: {judged}"
+        results = self.right.outputs[: len(self.part.loops.returned)]
+        for number, (got, expected) in enumerate(zip(run.results or (), results, strict=True)):
+            if isinstance(expected, torch.Tensor) and not plainly(got, expected).right:
+                name = _buffer(self.part.loops.returned[number])
+                return line, name, f"result {number}: {plainly(got, expected)}"
+        for write, output in self.part.loops.written_inputs:
+            position = self.part.loops.inputs.index(write.input)
+            number = self.part.loops.outputs.index(output)
+            judged = plainly(inputs[position], self.right.outputs[number])
+            if not judged.right:
+                buffer = _buffer(output)
+                says = f"{write.input} does not get its new value: {judged}"
+                return made_at.get(buffer, line), buffer, says
+        return None
+
+    def _last_uses(self) -> Mapping[str, int]:
+        """The position of the last step that reads each buffer; results are needed for ever."""
+        schedule, found = self.part.schedule, dict[str, int]()
+        for position, step in enumerate(schedule.steps):
+            nests: Sequence[Any] = (step,)
+            if isinstance(step, Group):
+                nests = [n for g in step.parts for n in (*g.nests, *g.inlined.values())]
+            for nest in nests:
+                found.update(dict.fromkeys(read_by(nest), position))
+        return {**found, **dict.fromkeys(self.part.loops.leaving, len(schedule.steps))}
+
+
+def _buffer(output: Any) -> str:
+    return output.buffer if isinstance(output, BufferView) else ""
+
+
+def plainly(value: Any, expected: torch.Tensor) -> Judged:
+    """A value beside the right one, which is exact."""
+    exact = expected.double() if expected.is_floating_point() else None
+    return judge(value, expected, exact, None)

@@ -1,0 +1,139 @@
+"""The loop trees of kernels, between the schedule and the code: as built, and after each pass.
+
+A tree is run by its interpreter on inputs that are right, into memory filled with a pattern and
+between guard zones, as its kernel is (`kernels.py`).  The last tree is what is printed, so it is
+run first; where it is wrong, the trees before it are run in order, and the first wrong one names
+the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.cpu.station import part_trees
+from inductor_lab.codegen.generate import results_of
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.run import run_tree, storage_of
+from inductor_lab.codegen.tree import Tree
+from inductor_lab.codegen.trees import KernelTrees, TreeStep
+from inductor_lab.debug.kernels import Guarded, judged_in_group, unfused
+from inductor_lab.debug.precision import Judged
+from inductor_lab.debug.programs import Ran
+from inductor_lab.ir.program import Scatter
+from inductor_lab.options import Options
+from inductor_lab.schedule.result import Group, Schedule
+
+TURNS = 10_000
+"""Turns of loops that a tree may take one by one; at some 100 us a turn, a second."""
+THOROUGH = 5 * TURNS
+"""The same for the tree of a kernel that is wrong."""
+
+
+class TooManyTurns(Exception):
+    """A tree that takes too long to interpret."""
+
+
+@dataclass(frozen=True)
+class WrongTree:
+    """The first tree of a kernel that is wrong.
+
+    made_by  the pass that made it; "build" for the first tree
+    value    the first buffer that is wrong, with its judgement if it could be run
+    nest     the buffer of the nest whose tree is wrong by itself too, if there is one
+    """
+
+    kernel: str
+    made_by: str
+    value: str
+    says: str
+    judged: Judged | None = None
+    nest: str = ""
+
+
+class TreeCheck:
+    """`wrong_tree` runs the trees of a part's kernels; `right` has the schedule's buffers, `whole`
+    the loop program's (every nest's)."""
+
+    def __init__(self, schedule: Schedule, options: Options, right: Ran, whole: Ran) -> None:
+        self.schedule, self.options = schedule, options
+        self.right, self.whole = right, whole
+        self.results = results_of(schedule)
+
+    def wrong_tree(self, kernel: Kernel, turns: int = TURNS) -> WrongTree | None:
+        """The first wrong tree of a kernel; raises TooManyTurns if one would take more `turns`."""
+        for part in kernel.group.parts:
+            steps = self._trees(kernel, part).steps
+            if self._wrong(kernel, part, steps[-1], turns) is None:
+                continue
+            found = (self._wrong(kernel, part, step, turns) for step in steps)
+            first = next(filter(None, found))
+            return replace(first, nest=self._culprit(kernel, turns))
+        return None
+
+    def _culprit(self, kernel: Kernel, turns: int) -> str:
+        """The buffer of the first nest whose tree is wrong where it is a kernel of its own."""
+        if len(kernel.group.nests) == 1:
+            return ""
+        apart = unfused(self.schedule, kernel, self.options)
+        check = TreeCheck(apart.schedule, apart.options, self.whole, self.whole)
+        wrong = (single for single in apart.kernels if check.wrong_tree(single, turns) is not None)
+        first = next(wrong, None)
+        return first.group.nests[-1].buffer if first is not None else ""
+
+    def _trees(self, kernel: Kernel, part: Group) -> KernelTrees:
+        if kernel.language == "cpp":
+            return part_trees(kernel, part, self.results, self.options)
+        built = TreeStep("build", build_tree(part, kernel.buffers))
+        return KernelTrees(kernel.name, (built,))
+
+    def _wrong(
+        self, kernel: Kernel, part: Group, step: TreeStep, turns: int
+    ) -> WrongTree | None:
+        try:
+            made, outside = self._run(kernel, part, step.tree, turns)
+        except TooManyTurns:
+            raise
+        except Exception as error:  # a wrong tree may break any rule
+            first_line = str(error).partition("\n")[0]
+            says = f"it cannot be run: {type(error).__name__}: {first_line}"
+            return WrongTree(kernel.name, step.name, part.nests[-1].buffer, says)
+        if outside:
+            return WrongTree(kernel.name, step.name, outside, f"writes outside of {outside}")
+        judged = judged_in_group(self.schedule, part, made, self.right)
+        for name, found in judged.items():
+            if not found.right:
+                return WrongTree(kernel.name, step.name, name, f"{name}: {found}", found)
+        return None
+
+    def _run(
+        self, kernel: Kernel, part: Group, tree: Tree, turns: int
+    ) -> tuple[Mapping[str, torch.Tensor], str]:
+        """What a tree stores, and which buffer it overruns."""
+        left = turns
+
+        def turned() -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise TooManyTurns
+
+        symbols, outputs = self.right.symbols, dict[str, Guarded]()
+        for nest in part.nests:
+            if nest.buffer in part.stored:
+                base = nest.base if isinstance(nest, Scatter) else ""
+                start = self.right.buffers.get(base)
+                outputs[nest.buffer] = Guarded.of(kernel.buffers[nest.buffer], symbols, start)
+        made = {name: guarded.tensor for name, guarded in outputs.items()}
+        flat = {
+            name: storage_of(tensor, kernel.buffers[name], symbols)
+            for name, tensor in {**self.right.buffers, **made}.items()
+            if name in kernel.buffers and tensor.layout is torch.strided
+        }
+        with torch.no_grad():
+            run_tree(tree, flat, symbols, turned)
+        overrun = next((name for name, guarded in outputs.items() if not guarded.intact), "")
+        return made, overrun

@@ -1,0 +1,138 @@
+"""How long stock's kernels take where they run: in stock's own program, call by call.
+
+The module that stock has made of a graph (`output_code.py`) finds its kernels, and the library
+functions of `extern_kernels`, by name.  While it is measured, those names lead to the same
+functions with a clock around them; afterwards they are as they were.
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inductor_lab.bench.jobs import job
+from inductor_lab.errors import NotRunnable
+
+if TYPE_CHECKING:
+    from inductor_lab.stock.result import StockCompilation, StockPart
+
+LIBRARIES = "extern_kernels"
+FEWEST_ROUNDS = 5
+
+Ticks = dict[str, list[float]]
+"""Kernel → seconds of each of its calls, in order."""
+
+
+def measured(compilation: StockCompilation, seconds: float) -> StockCompilation:
+    """`StockCompilation.measure`, which says what it does."""
+    if compilation.compiled is None or compilation.arguments is None:
+        raise NotRunnable(
+            f"{compilation.name} was loaded from a file: it has no code",
+            todo='call lab.inspect(f, x, compiler="stock") again, and measure that compilation',
+        )
+    args, kwargs, with_grad = compilation.arguments
+    trained = any(graph.backward is not None for graph in compilation.graphs)
+    clocks: dict[int, Ticks] = {id(part): {} for part in compilation.parts}
+    with torch.set_grad_enabled(with_grad):
+        run = job(compilation.compiled, args, kwargs, backward=trained)
+        run()
+        rounds = _rounds(run, compilation.parts, clocks, seconds)
+    return replace(
+        compilation,
+        graphs=tuple(
+            replace(graph, **{part.name: _timed(part, clocks[id(part)], rounds)
+                              for part in graph.parts})
+            for graph in compilation.graphs
+        ),
+    )  # fmt: skip
+
+
+def _rounds(
+    run: Callable[[], Any], parts: Sequence[StockPart], clocks: dict[int, Ticks], seconds: float
+) -> int:
+    modules = list(_modules())
+    end, rounds = time.perf_counter() + seconds, 0
+    with _clocked([(module, clocks[id(part)], part) for part in parts for module in modules
+                   if _is_of(module, part)]):  # fmt: skip
+        while rounds < FEWEST_ROUNDS or time.perf_counter() < end:
+            run()
+            rounds += 1
+    return rounds
+
+
+def _modules() -> Iterator[ModuleType]:
+    """The programs that stock has loaded in this process; none where this torch hides them."""
+    try:
+        cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
+        yield from cache.modules
+    except (ImportError, AttributeError):
+        return
+
+
+def _is_of(module: ModuleType, part: StockPart) -> bool:
+    try:
+        text = Path(str(module.__file__)).read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return bool(part.text) and text.strip() == part.text.strip()
+
+
+@contextmanager
+def _clocked(programs: Sequence[tuple[ModuleType, Ticks, StockPart]]) -> Iterator[None]:
+    kept: list[tuple[ModuleType, dict[str, Any]]] = []
+    try:
+        for module, ticks, part in programs:
+            before = vars(module)
+            new = {k.name: _clock(before[k.name], ticks.setdefault(k.name, []))
+                   for k in part.kernels if k.language == "cpp" and k.name in before}  # fmt: skip
+            if LIBRARIES in before:
+                new[LIBRARIES] = _Libraries(before[LIBRARIES], ticks)
+            kept.append((module, {name: before[name] for name in new}))
+            before.update(new)
+        yield
+    finally:
+        for module, names in kept:
+            vars(module).update(names)
+
+
+def _clock(function: Callable[..., Any], ticks: list[float]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        result = function(*args, **kwargs)
+        ticks.append(time.perf_counter() - start)
+        return result
+
+    return call
+
+
+class _Libraries:
+    """`extern_kernels` with a clock around each function."""
+
+    def __init__(self, functions: Any, ticks: Ticks) -> None:
+        self._functions, self._ticks = functions, ticks
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._functions, name)
+        return _clock(function, self._ticks.setdefault(f"{LIBRARIES}.{name}", []))
+
+
+def _timed(part: StockPart, ticks: Ticks, rounds: int) -> StockPart:
+    """Each kernel with the middle of the rounds, all its calls in a round together."""
+    kernels = []
+    for kernel in part.kernels:
+        heard = ticks.get(kernel.name, [])
+        calls = len(heard) // rounds
+        if calls and len(heard) == calls * rounds:
+            sums = [sum(heard[n * calls : (n + 1) * calls]) for n in range(rounds)]
+            kernel = replace(kernel, seconds=statistics.median(sums))
+        kernels.append(kernel)
+    return replace(part, kernels=tuple(kernels))
