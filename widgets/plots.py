@@ -16,6 +16,7 @@ from inductor_lab.ir.program import LoopProgram
 from inductor_lab.records import CompiledPart
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
+from inductor_lab.stock.result import StockCompilation
 from inductor_lab.widgets.diagrams import budget_svg, lanes_svg, timeline_svg
 from inductor_lab.widgets.graphs import (
     OPEN_UP_TO,
@@ -27,7 +28,7 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory import budget_view, memory_views
 from inductor_lab.widgets.picture import Picture
 from inductor_lab.widgets.svg import picture_svg
-from inductor_lab.widgets.time import timeline_view
+from inductor_lab.widgets.time import flame_view, timeline_view
 
 
 def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
@@ -91,7 +92,13 @@ def _memory(schedule: Schedule) -> str:
 PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
     Schedule: {"memory": _memory},
     Partition: {"budget": lambda value: budget_svg(budget_view(value, "", Links()))},
-    Compilation: {"time": lambda value: timeline_svg(timeline_view(value.name, value.phases))},
+    Compilation: {
+        "time": lambda value: timeline_svg(timeline_view(value.name, value.phases)),
+        "flame": lambda value: timeline_svg(flame_view(value)),
+    },
+    StockCompilation: {
+        "flame": lambda value: timeline_svg(flame_view(value)),
+    },
     Profile: {"timeline": lambda value: timeline_svg(timeline_view(value.name, value.events))},
 }
 """Pictures beside the graph, by the type of the value and the name of the view."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.observer import Phase
+from inductor_lab.stock.result import StockCompilation
 from inductor_lab.widgets.views import View, empty_view, pane
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
+    from inductor_lab.records import CompiledPart
 
 
 def time_pane(compilation: Compilation) -> View:
@@ -50,6 +53,38 @@ def timeline_view(name: str, phases: Iterable[Phase]) -> View:
         tracks.setdefault(phase.track, []).append(phase)
     shown = [{"title": track, "bars": list(_bars(found))} for track, found in tracks.items()]
     return {"kind": "timeline", "name": "timeline", "title": name, "tracks": shown}
+
+
+def flame_view(compilation: Compilation | StockCompilation) -> View:
+    """One flame of everybody's phases: TorchDynamo's, AOTAutograd's and ours, each below the one
+    whose time it is part of; below ours the passes over graphs, and the writing of each kernel."""
+    ours = () if isinstance(compilation, StockCompilation) else _within(compilation)
+    phases = [replace(phase, track="") for phase in (*compilation.phases, *ours)]
+    phases.sort(key=lambda phase: (phase.start, -phase.seconds))
+    view = timeline_view(compilation.name, phases)
+    return {**view, "title": f"compiling {compilation.name}"}
+
+
+def _within(compilation: Compilation) -> Iterator[Phase]:
+    """Passes and kernels, one after the other from the start of the phase that they are in."""
+    for name, of_part in (("rewrite", _passes), ("codegen", _kernels)):
+        for direction in ("forward", "backward"):
+            step = f"{direction}.{name}"
+            found = (phase for phase in compilation.phases if phase.name == step)
+            parts = (part for part in compilation.parts if part.name == direction)
+            for phase, part in zip(found, parts, strict=False):
+                start = phase.start
+                for what, seconds in of_part(part):
+                    yield Phase(what, phase.track, start, seconds)
+                    start += seconds
+
+
+def _passes(part: CompiledPart) -> Iterable[tuple[str, float]]:
+    return ((step.name, step.seconds) for step in part.rewrites.steps)
+
+
+def _kernels(part: CompiledPart) -> Iterable[tuple[str, float]]:
+    return ((kernel.name, kernel.seconds) for kernel in part.kernels)
 
 
 def _bars(phases: Iterable[Phase]) -> Iterator[list[object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.cpu.passes import switched_off
@@ -32,7 +33,9 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
     twins, kernels = Twins(buffers, results), []
     for group in schedule.groups:
         with working_on(group.origins):
-            kernels.append(twins.kernel(group, printed))
+            start = perf_counter()
+            kernel = twins.kernel(group, printed)
+            kernels.append(replace(kernel, seconds=perf_counter() - start))
     return tuple(shared(kernels))
 
 

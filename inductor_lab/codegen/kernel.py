@@ -83,6 +83,7 @@ class Kernel(Shown):
     parameters  in call order
     group, buffers   what it was made from, so that the group can be rendered in the other language
     launch      for Triton: constants and grid (see `codegen/triton.py`); empty for C++
+    seconds     what writing it took, of which equal kernels take next to nothing
     """
 
     name: str
@@ -93,6 +94,7 @@ class Kernel(Shown):
     group: Group
     buffers: Mapping[str, Buffer]
     launch: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def __repr__(self) -> str:
         return f"Kernel({self.name}: {self.language}, {len(self.code.lines)} lines)"

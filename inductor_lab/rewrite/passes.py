@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterable
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -71,11 +72,12 @@ def rewrite(
     before = fx_graph(module, name) if record else None
     steps = []
     for pass_name, run in PASSES.items():
+        start = perf_counter()
         fired = () if pass_name in off else tuple(run(work, off, span_of))
-        after = before
+        took, after = perf_counter() - start, before
         if fired and record:
             after = fx_graph(copy_of(work), name, earlier=before)
-        steps.append(Step(pass_name, before, after, fired))
+        steps.append(Step(pass_name, before, after, fired, took))
         before = after
     work.recompile()
     return Rewrites(tuple(steps), work)

@@ -37,13 +37,15 @@ class Fired:
 class Step(Shown):
     """One pass.  `before` and `after` are the very same graph if it changed nothing.
 
-    Both are None in compilations that nobody looks at (`record=False`).
+    Both are None in compilations that nobody looks at (`record=False`).  `seconds` is what the pass
+    took.
     """
 
     name: str
     before: FxGraph | None
     after: FxGraph | None
     fired: tuple[Fired, ...]
+    seconds: float = 0.0
 
     @property
     def changed(self) -> bool:

@@ -8,6 +8,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.errors import CannotWrite, UnknownName
+from inductor_lab.widgets.time import flame_view
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -47,6 +48,25 @@ def test_memory_budget_and_time(trained):
     assert sum(text.startswith("budget") for text in drawn(graph.partition.plot("budget"))) == len(
         graph.partition.cuts)
     assert {"inductor_lab", "TorchDynamo"} <= set(drawn(trained.plot("time")))
+
+
+def test_a_flame_has_everybodys_phases_passes_and_kernels(trained):
+    """Each bar lies below the one whose time it is part of, and inside of it."""
+    view = flame_view(trained)
+    (track,) = view["tracks"]
+    names = {bar[1] for bar in track["bars"]}
+    kernels = {kernel.name for part in trained.parts for kernel in part.kernels}
+    assert {"total", "bytecode_tracing", "forward.codegen", "identities"} | kernels <= names
+    stack = []
+    for row, name, start, took, _ in track["bars"]:
+        del stack[row:]
+        assert len(stack) == row
+        if name in kernels or name == "identities":
+            _, outer, begin, seconds, _ = stack[-1]
+            assert outer.endswith(".codegen" if name in kernels else ".rewrite")
+            assert begin <= start and start + took <= begin + seconds + 1e-5
+        stack.append((row, name, start, took, ""))
+    assert any(str(text).startswith("total") for text in drawn(trained.plot("flame")))
 
 
 def test_what_is_no_picture_says_what_there_is(trained):
