@@ -34,7 +34,7 @@ _HOMES = {
     "read_trace": "stock.trace_log",
     "release_memory": "runtime.pool",
 }
-_MODULES = {"bench": "bench", "faults": "debug.faults"}
+_MODULES = {"bench": "bench", "course": "course", "faults": "debug.faults"}
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
 

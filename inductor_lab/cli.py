@@ -1,4 +1,4 @@
-"""The command `inductor-lab`: demo, explain, blame, minify, trace, notebooks, doctor, cache."""
+"""The command `inductor-lab`: demo, explain, blame, minify, trace, notebooks, course, doctor, cache."""
 
 from __future__ import annotations
 
@@ -89,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
     doctor.set_defaults(run=_doctor)
+
+    course = commands.add_parser("course", help="what was earned in the labs; build the notebooks")
+    course.add_argument("what", choices=("status", "build"))
+    course.add_argument("--folder", type=Path, default=Path("notebooks"), help="of the sources")
+    course.set_defaults(run=_course)
 
     cache = commands.add_parser("cache", help="what is kept on disk, and how much")
     cache.add_argument("--clear", action="store_true", help="delete all of it")
@@ -235,6 +240,13 @@ def _doctor(given: argparse.Namespace) -> int:
     doctor = report()
     print(str(doctor))
     return 0 if doctor.healthy else 1
+
+
+def _course(given: argparse.Namespace) -> int:
+    from inductor_lab.course.build import command
+
+    print(command(given.what, given.folder))
+    return 0
 
 
 def _cache(given: argparse.Namespace) -> int:

@@ -1,0 +1,28 @@
+"""The course: exercises with checks, questions, a board, and phases that a student replaces.
+
+    course.check("1.1", stack_machine)     points, or the smallest counterexample in a sentence
+    course.predict("kernels", 2, c.after.kernels)
+    course.board()                         what was earned so far
+
+docs/course.md says how notebooks are made.
+"""
+
+from inductor_lab.course import labs
+from inductor_lab.course.checking import Verdict, check
+from inductor_lab.course.exercise import EXERCISES, Exercise
+from inductor_lab.course.language import speak
+from inductor_lab.course.questions import Revealed, predict
+from inductor_lab.course.scores import Board, board
+
+__all__ = [
+    "EXERCISES",
+    "Board",
+    "Exercise",
+    "Revealed",
+    "Verdict",
+    "board",
+    "check",
+    "labs",
+    "predict",
+    "speak",
+]

@@ -1,0 +1,138 @@
+"""Check a student's function: apart, with a limit, and told in a sentence.
+
+    course.check("1.1", stack_machine)
+    ✗ 1.1 A stack machine: 0 of 2 points
+      f(a, b) = a - b with a=1, b=0: 1 was expected, the machine gave -1
+
+The function runs in a copy of this process, so an endless loop, a crash or a changed global stays
+there.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import html
+import re
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_lab.course import scores
+from inductor_lab.course.exercise import EXERCISES, Exercise
+from inductor_lab.course.language import both, language
+from inductor_lab.course.lines import file_of, line_now, line_text
+from inductor_lab.debug.apart import Ended, Tell, apart
+from inductor_lab.errors import BadArguments
+
+_IN_TRACE = re.compile(r'File "([^"]+)", line (\d+) in')
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one check: `print` tells it, a notebook draws it.
+
+    points   earned, of `possible`
+    message  why not all of them, in a sentence; "" if there is nothing to say
+    case     the smallest case that went wrong
+    printed  what the function itself printed
+    """
+
+    name: str
+    title: str
+    points: int
+    possible: int
+    message: str = ""
+    case: str = ""
+    printed: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.points == self.possible
+
+    def __str__(self) -> str:
+        score = both("{a} of {b} points", "{a}/{b} 分", a=self.points, b=self.possible)
+        lines = [f"{'✓' if self.right else '✗'} {self.name} {self.title}: {score}"]
+        lines += [f"  {line}" for line in (*self.case.splitlines(), *self.message.splitlines())]
+        if self.printed.strip():
+            lines += [
+                both("  printed:", "  输出："),
+                *(f"    {x}" for x in self.printed.splitlines()),
+            ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colour = "#1a7f37" if self.right else "#b35900"
+        head, *rest = map(html.escape, str(self).splitlines())
+        body = f'<pre style="margin:.3em 0 0">{chr(10).join(rest)}</pre>' if rest else ""
+        return (
+            f'<div role="status" style="border-left:4px solid {colour};padding:.3em .8em">'
+            f"<b>{head}</b>{body}</div>"
+        )
+
+
+def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
+    """Judge a solution on random cases, and put its points on the board.
+
+    Raises BadArguments for an exercise that does not exist.
+    """
+    if name not in EXERCISES:
+        known = ", ".join(sorted(EXERCISES))
+        raise BadArguments(both("there is no exercise {n}", "没有习题 {n}", n=name), todo=known)
+    asked = EXERCISES[name]
+    ended = apart(lambda tell: _judged(asked, solution, seed, tell), asked.limit)
+    title = asked.title[language() == "zh"]
+    message, case = _message(ended, asked, solution)
+    points = 0 if message else asked.points
+    printed = ended.printed if ended.how == "returned" else ""
+    scores.record(name, points, asked.points)
+    return Verdict(name, title, points, asked.points, message, case, printed)
+
+
+def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
+    """In the copy: the reason and the case, or None."""
+    # a crash writes the line that it happened in
+    faulthandler.enable(sys.stdout, all_threads=False)
+    watched = threading.get_ident()
+    clock = threading.Timer(asked.limit * 0.9, lambda: tell(line_now(watched, solution)))
+    clock.daemon = True
+    clock.start()
+    try:
+        wrong = asked.first_wrong(solution, seed)
+    except NotImplementedError:
+        return "not begun", ""
+    finally:
+        clock.cancel()
+    return None if wrong is None else (wrong.reason, asked.told(wrong.case))
+
+
+def _message(ended: Ended, asked: Exercise, solution: Any) -> tuple[str, str]:
+    """The sentence, and the case, if there is one."""
+    if ended.how == "hung":
+        where = ended.told[-1] if ended.told else ""
+        return both(
+            "still running after {s:.0f} s: does it end?{w}",
+            "运行 {s:.0f} 秒后仍未结束：是不是死循环？{w}",
+            s=asked.limit,
+            w=where,
+        ), ""
+    if ended.how == "crashed":
+        found = [m for m in _IN_TRACE.findall(ended.printed) if m[0] == file_of(solution)]
+        where = line_text(*found[0]) if found else ""
+        return both(
+            "it ended its process ({k}){w}", "进程被终止（{k}）{w}", k=ended.kind, w=where
+        ), ""
+    if ended.how == "raised":
+        return both(
+            "the check ended with {k}: {v}", "检查以 {k} 结束：{v}", k=ended.kind, v=ended.value
+        ), ""
+    if ended.value is None:
+        return "", ""
+    text, case = ended.value
+    if text == "not begun":
+        return both(
+            "not begun yet: replace the last line of the stub", "尚未开始：请替换占位代码的最后一行"
+        ), ""
+    return text, case

@@ -1,0 +1,130 @@
+"""An exercise: cases drawn at random, a judge, and the smallest case that a solution gets wrong.
+
+    @exercise("1.1", "A stack machine", "栈式虚拟机", points=2)
+    class StackMachine(Exercise):
+        def cases(self, draw): ...            random cases, small ones first
+        def judge(self, solution, case): ...  None, or a sentence that says what is wrong
+        def smaller(self, case): ...          cases to try in its place
+
+MiniTorch: tests as the contract of a module.  QuickCheck (Claessen and Hughes 2000): properties on
+random values, and shrinking.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from inductor_lab.course.language import both
+from inductor_lab.course.lines import line_of
+
+SHRINKS = 400
+"""So many smaller cases are tried."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """The smallest case found that a solution gets wrong, and how."""
+
+    case: Any
+    reason: str
+
+
+class Exercise:
+    """What is asked for, and how an answer is judged.  Subclasses define the three methods.
+
+    name     "1.2": lab and number
+    title    in both languages
+    points   for a solution that gets all cases right
+    limit    seconds for all cases together
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[tuple[str, str]] = ("", "")
+    points: ClassVar[int] = 1
+    limit: ClassVar[float] = 30.0
+
+    def cases(self, draw: random.Random) -> Iterator[Any]:
+        """Cases, small ones first."""
+        raise NotImplementedError
+
+    def judge(self, solution: Any, case: Any) -> str | None:
+        """What is wrong with the solution in this case, in a sentence; None if nothing is."""
+        raise NotImplementedError
+
+    def smaller(self, case: Any) -> Iterable[Any]:
+        """Simpler cases to try when this one fails."""
+        return ()
+
+    def told(self, case: Any) -> str:
+        """The case as a student should see it."""
+        return str(case)
+
+    def first_wrong(self, solution: Any, seed: int = 0) -> Wrong | None:
+        """Try all cases; the first that fails, made as small as it can be."""
+        for case in self.cases(random.Random(seed)):
+            reason = self._tried(solution, case)
+            if reason is not None:
+                return self._shrunk(solution, Wrong(case, reason))
+        return None
+
+    def _tried(self, solution: Any, case: Any) -> str | None:
+        """The judge's answer; an exception of the solution's is one too.
+
+        A stub raises NotImplementedError, which goes through.
+        """
+        try:
+            return self.judge(solution, case)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            where = line_of(error.__traceback__, solution)
+            said = f"{type(error).__name__}: {error}"
+            return both("it raised {e}{w}", "抛出了异常 {e}{w}", e=said, w=where)
+
+    def _shrunk(self, solution: Any, wrong: Wrong) -> Wrong:
+        tries = 0
+        found = True
+        while found and tries < SHRINKS:
+            found = False
+            for case in self.smaller(wrong.case):
+                tries += 1
+                reason = self._tried(solution, case)
+                if reason is not None:
+                    wrong, found = Wrong(case, reason), True
+                    break
+        return wrong
+
+
+EXERCISES: dict[str, Exercise] = {}
+"""All exercises, by name; filled by `labs/`."""
+
+
+def exercise(
+    name: str, en: str, zh: str, *, points: int = 1, limit: float = 30.0
+) -> Callable[[type[Exercise]], type[Exercise]]:
+    """Register an exercise under its name."""
+
+    def register(made: type[Exercise]) -> type[Exercise]:
+        assert name not in EXERCISES, f"two exercises are called {name}"
+        made.name, made.title, made.points, made.limit = name, (en, zh), points, limit
+        EXERCISES[name] = made()
+        return made
+
+    return register
+
+
+def expected(what: type | tuple[type, ...], found: Any) -> str | None:
+    """A sentence if a value is not of the type that was asked for."""
+    if isinstance(found, what):
+        return None
+    names = " or ".join(t.__name__ for t in (what if isinstance(what, tuple) else (what,)))
+    got = "None" if found is None else f"a value of type {type(found).__name__}"
+    got_zh = "None" if found is None else f"{type(found).__name__} 类型的值"
+    forgot = found is None
+    return both(
+        f"it should return {names}, it returned {got}" + (" (no `return`?)" if forgot else ""),
+        f"应当返回 {names}，实际返回了 {got_zh}" + ("（是不是忘了 `return`？）" if forgot else ""),
+    )

@@ -1,0 +1,397 @@
+"""Lab 1, capture: a stack machine, a recorder, guards, graph breaks, recompiles."""
+
+from __future__ import annotations
+
+import dis
+import operator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.labs.straight import Program, programs, simpler
+from inductor_lab.course.language import both
+
+Simple: TypeAlias = tuple[str, Any]
+"""An instruction: its name and what it is about, such as ("LOAD_FAST", "a")."""
+
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def bytecode(function: Callable[..., Any]) -> list[Simple]:
+    """The instructions of a straight-line function, the same in every version of Python.
+
+    >>> bytecode(lambda a: a - 1)
+    [('LOAD_FAST', 'a'), ('LOAD_CONST', 1), ('BINARY_OP', '-'), ('RETURN_VALUE', None)]
+    """
+    found: list[Simple] = []
+    for each in dis.get_instructions(function):
+        name, what = each.opname, each.argval
+        if name in ("RESUME", "CACHE", "NOP"):
+            continue
+        if name == "RETURN_CONST":
+            found += [("LOAD_CONST", what), ("RETURN_VALUE", None)]
+        elif name == "STORE_FAST_LOAD_FAST":
+            found += [("STORE_FAST", what[0]), ("LOAD_FAST", what[1])]
+        elif name in ("LOAD_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"):
+            found += [(name[: len(name) // 2], part) for part in what]
+        elif name == "BINARY_OP":
+            found.append((name, each.argrepr))
+        else:
+            found.append((name, None if name == "RETURN_VALUE" else what))
+    return found
+
+
+class _OnPrograms(Exercise):
+    """Cases are straight-line programs with values for their arguments."""
+
+    def cases(self, draw: random.Random) -> Iterator[Program]:
+        return programs(draw, 60)
+
+    def smaller(self, case: Program) -> Iterable[Program]:
+        return simpler(case)
+
+
+@exercise("1.1", "A stack machine", "栈式虚拟机", points=2)
+class StackMachine(_OnPrograms):
+    """`stack_machine(instructions, arguments)` returns what the function returns."""
+
+    def judge(self, solution: Any, case: Program) -> str | None:
+        wanted = case.value()
+        found = solution(bytecode(case.function()), dict(case.arguments))
+        wrong = expected(int, found)
+        if wrong or found == wanted:
+            return wrong
+        return both(
+            "Python returns {a}, your machine returns {b}",
+            "Python 返回 {a}，你的虚拟机返回 {b}",
+            a=wanted,
+            b=found,
+        )
+
+
+@exercise("1.2", "Record instead of computing", "只记录，不计算", points=3)
+class Recorder(_OnPrograms):
+    """`record(instructions)` returns (nodes, result); a node is (name, op, left, right)."""
+
+    def judge(self, solution: Any, case: Program) -> str | None:
+        instructions = bytecode(case.function())
+        found = solution(instructions)
+        if not isinstance(found, tuple) or len(found) != 2:
+            return expected(tuple, found) or both(
+                "it should return the pair (nodes, result)", "应当返回二元组 (nodes, result)"
+            )
+        nodes, result = found
+        wrong = expected(list, nodes) or _wrong_nodes(nodes, case)
+        if wrong:
+            return wrong
+        wanted = sum(name == "BINARY_OP" for name, _ in instructions)
+        if len(nodes) != wanted:
+            return both(
+                "the function has {a} operations, you recorded {b}",
+                "函数里有 {a} 个运算，你记录了 {b} 个",
+                a=wanted,
+                b=len(nodes),
+            )
+        values: dict[str, Any] = dict(case.arguments)
+        for name, op, left, right in nodes:
+            values[name] = OPERATIONS[op](values.get(left, left), values.get(right, right))
+        if isinstance(result, str) and result not in values:
+            return both(
+                "the result {r!r} is neither an argument nor a node",
+                "结果 {r!r} 既不是参数，也不是节点",
+                r=result,
+            )
+        value = values.get(result, result)
+        if value == case.value():
+            return None
+        return both(
+            "with {args} Python returns {a}, your graph {g} gives {b}",
+            "当 {args} 时 Python 返回 {a}，你的图 {g} 得到 {b}",
+            args=case.told_arguments(),
+            a=case.value(),
+            b=value,
+            g=f"{nodes} → {result!r}",
+        )
+
+
+def _wrong_nodes(nodes: list[Any], case: Program) -> str | None:
+    known = set(case.arguments)
+    for node in nodes:
+        if not isinstance(node, tuple) or len(node) != 4 or node[1] not in OPERATIONS:
+            return both(
+                "a node is a tuple (name, op, left, right), not {n!r}",
+                "节点应为四元组 (name, op, left, right)，而不是 {n!r}",
+                n=node,
+            )
+        name, _, left, right = node
+        if name in known:
+            return both(
+                "two values are called {n!r}: each node needs a name of its own",
+                "有两个值都叫 {n!r}：每个节点要有自己的名字",
+                n=name,
+            )
+        for operand in (left, right):
+            if isinstance(operand, str) and operand not in known:
+                return both(
+                    "{n!r} reads {o!r}, which no earlier node makes",
+                    "{n!r} 读取了 {o!r}，但前面没有节点产生它",
+                    n=name,
+                    o=operand,
+                )
+        known.add(name)
+    return None
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Two calls of one function, and whether the graph of the first serves the second."""
+
+    first: dict[str, Any]
+    second: dict[str, Any]
+    serves: bool
+
+    def __str__(self) -> str:
+        return f"make_guard({_arguments(self.first)})\nholds({_arguments(self.second)})"
+
+
+def _arguments(given: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_kind(value)}" for name, value in given.items())
+
+
+def _kind(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+
+
+@exercise("1.3", "Guards", "守卫", points=2)
+class Guards(Exercise):
+    """`make_guard(arguments)` returns `holds(arguments)`: may the graph be used again?"""
+
+    def cases(self, draw: random.Random) -> Iterator[Calls]:
+        for _ in range(60):
+            rows, columns = draw.randint(1, 4), draw.randint(1, 4)
+            first = {"x": torch.randn(rows, columns), "n": draw.randint(0, 3)}
+            same: dict[str, Any] = {"x": torch.randn(rows, columns), "n": first["n"]}
+            others: list[dict[str, Any]] = [
+                {"x": same["x"].double()},
+                {"x": torch.randn(rows + 1, columns)},
+                {"x": torch.randn(rows)},
+                {"x": torch.randn(1, rows, columns)},
+                {"n": same["n"] + 1},
+                {"n": bool(same["n"]), "x": same["x"]} if same["n"] < 2 else {"n": -same["n"]},
+                {"n": float(same["n"])},
+                {"x": 3},
+            ]
+            yield Calls(first, same, True)
+            yield Calls(first, {**same, **draw.choice(others)}, False)
+
+    def judge(self, solution: Any, case: Calls) -> str | None:
+        holds = solution(dict(case.first))
+        if not callable(holds):
+            return both("make_guard should return a function", "make_guard 应当返回一个函数")
+        answer = holds(dict(case.second))
+        if bool(answer) == case.serves:
+            return None
+        if case.serves:
+            return both(
+                "only the data differ, so the graph would serve: this guard recompiles in "
+                "every call",
+                "只有数据不同，图本可复用：这样的守卫会让每次调用都重新编译",
+            )
+        changed = [n for n in case.first if _kind(case.first[n]) != _kind(case.second[n])]
+        return both(
+            "{n} is of another kind now, the graph would be wrong, and the guard holds",
+            "{n} 的类型或取值已经不同，图不再正确，守卫却仍然成立",
+            n=", ".join(changed),
+        )
+
+
+Step: TypeAlias = tuple[str, str, tuple[str, ...]]
+"""(target, op, reads); the op "python" cannot be in a graph."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """Steps of a function, and the name that it returns; `x` and `w` are its arguments."""
+
+    steps: tuple[Step, ...]
+    result: str
+
+    def __str__(self) -> str:
+        lines = [f"{target} = {op}({', '.join(reads)})" for target, op, reads in self.steps]
+        return "\n".join([*lines, f"return {self.result}"])
+
+
+@exercise("1.4", "Graph breaks", "图断裂", points=3)
+class Split(Exercise):
+    """`split(steps, result)` returns the graphs, each as (inputs, names, outputs)."""
+
+    def cases(self, draw: random.Random) -> Iterator[Body]:
+        for size in [1, 2, 2, 3, 3, 3, *[draw.randint(3, 9) for _ in range(80)]]:
+            known, steps = ["x", "w"], list[Step]()
+            for n in range(size):
+                op = draw.choice(["add", "mul", "sin", "python"])
+                count = 1 if op in ("sin", "python") else 2
+                steps.append((f"t{n}", op, tuple(draw.choice(known[-4:]) for _ in range(count))))
+                known.append(f"t{n}")
+            yield Body(tuple(steps), draw.choice(known[-2:]))
+
+    def smaller(self, case: Body) -> Iterable[Body]:
+        for n in range(len(case.steps)):
+            gone = case.steps[n][0]
+            rest = case.steps[:n] + case.steps[n + 1 :]
+            renamed = tuple(
+                (t, op, tuple("x" if r == gone else r for r in reads)) for t, op, reads in rest
+            )
+            yield Body(renamed, "x" if case.result == gone else case.result)
+
+    def judge(self, solution: Any, case: Body) -> str | None:
+        found = solution(list(case.steps), case.result)
+        wrong = expected(list, found)
+        if wrong:
+            return wrong
+        wanted = _graphs(case)
+        if any(not isinstance(graph, tuple | list) or len(graph) != 3 for graph in found):
+            return both(
+                "a graph is (inputs, names, outputs)", "每个图应为 (inputs, names, outputs)"
+            )
+        names = [list(graph[1]) for graph in found]
+        if names != [graph[1] for graph in wanted]:
+            return both(
+                "the graphs should hold {a}, yours hold {b}",
+                "各图应包含 {a}，你的是 {b}",
+                a=[graph[1] for graph in wanted],
+                b=names,
+            )
+        for (inputs, held, outputs), right in zip(found, wanted, strict=True):
+            for what, mine, theirs in (
+                (both("takes", "的输入应为"), set(inputs), set(right[0])),
+                (both("hands on", "的输出应为"), set(outputs), set(right[2])),
+            ):
+                if mine != theirs:
+                    return both(
+                        "the graph of {h} {w} {a}, yours says {b}",
+                        "包含 {h} 的图{w} {a}，你给出的是 {b}",
+                        h=held,
+                        w=what,
+                        a=sorted(theirs),
+                        b=sorted(mine),
+                    )
+        return None
+
+
+def _graphs(body: Body) -> list[tuple[list[str], list[str], list[str]]]:
+    pieces: list[list[int]] = [[]]
+    for n, (_, op, _) in enumerate(body.steps):
+        if op == "python":
+            pieces.append([])
+        else:
+            pieces[-1].append(n)
+    graphs = []
+    for piece in filter(None, pieces):
+        made = [body.steps[n][0] for n in piece]
+        reads = dict.fromkeys(r for n in piece for r in body.steps[n][2] if r not in made)
+        later = {r for _, _, rs in body.steps[piece[-1] + 1 :] for r in rs} | {body.result}
+        graphs.append((list(reads), made, [name for name in made if name in later]))
+    return graphs
+
+
+def gate(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Attention-like, with a way that depends on data: TorchDynamo breaks the graph here."""
+    y = torch.softmax(x @ w, -1)
+    if y.max() > 0.5:
+        return y * 2
+    return y - 1
+
+
+@exercise("1.5", "One graph", "合并为一个图", points=2, limit=90.0)
+class OneGraph(Exercise):
+    """`whole(x, w)` computes what `gate` does, in one graph of the real TorchDynamo's."""
+
+    def cases(self, draw: random.Random) -> Iterator[tuple[Any, Any]]:
+        for scale in (0.1, 4.0, 0.1, 4.0):
+            seed = torch.Generator().manual_seed(draw.randint(0, 1 << 20))
+            yield (scale * torch.randn(4, 8, generator=seed), torch.randn(8, 6, generator=seed))
+
+    def told(self, case: tuple[Any, Any]) -> str:
+        top = float(torch.softmax(case[0] @ case[1], -1).max())
+        return f"x, w: float32[4, 8], float32[8, 6]; y.max() = {top:.2f}"
+
+    def judge(self, solution: Any, case: tuple[Any, Any]) -> str | None:
+        found, wanted = solution(*case), gate(*case)
+        wrong = expected(torch.Tensor, found)
+        if wrong:
+            return wrong
+        if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-6):
+            return both("gate gives another result", "结果与 gate 不一致")
+        graphs = graphs_captured(solution, *case)
+        if graphs == 1:
+            return None
+        return both(
+            "TorchDynamo captures {n} graphs, not one",
+            "TorchDynamo 捕获了 {n} 个图，而不是一个",
+            n=graphs,
+        )
+
+
+def graphs_captured(function: Callable[..., Any], *args: Any) -> int:
+    """How many graphs the real TorchDynamo captures in one call."""
+    return compiles_in(function, [args])
+
+
+def compiles_in(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> int:
+    """How often the real TorchDynamo compiles a graph over these calls."""
+    count = 0
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        nonlocal count
+        count += 1
+        return module.forward
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, backend=backend)
+    for args in calls:
+        compiled(*args)
+    torch.compiler.reset()
+    return count
+
+
+@exercise("1.6", "Recompiles", "重新编译", points=2, limit=90.0)
+class Recompiles(Exercise):
+    """`compiles(rows)`: how often is softmax(x @ w) compiled for x of so many rows, in turn?"""
+
+    def cases(self, draw: random.Random) -> Iterator[list[int]]:
+        yield from ([4], [4, 4], [4, 5], [4, 5, 6])
+        for _ in range(10):
+            yield [draw.choice([1, 2, 3, 4, 7]) for _ in range(draw.randint(2, 5))]
+
+    def smaller(self, case: list[int]) -> Iterable[list[int]]:
+        return (case[:n] + case[n + 1 :] for n in range(len(case)) if len(case) > 1)
+
+    def told(self, case: list[int]) -> str:
+        return f"compiles({case})"
+
+    def judge(self, solution: Any, case: list[int]) -> str | None:
+        found = solution(list(case))
+        wrong = expected(int, found)
+        if wrong:
+            return wrong
+        w = torch.randn(8, 6)
+        wanted = compiles_in(_softmax, [(torch.randn(n, 8), w) for n in case])
+        if found == wanted:
+            return None
+        return both(
+            "TorchDynamo compiles {a} times, you say {b}",
+            "TorchDynamo 编译了 {a} 次，你的答案是 {b}",
+            a=wanted,
+            b=found,
+        )
+
+
+def _softmax(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ w, -1)

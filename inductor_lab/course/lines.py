@@ -1,0 +1,41 @@
+"""Which line of a student's function an error, or an endless loop, is in."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import types
+from typing import Any
+
+from inductor_lab.course.language import both
+
+
+def file_of(solution: Any) -> str:
+    """The file or cell that a function stands in; "" for what is no Python function."""
+    return solution.__code__.co_filename if isinstance(solution, types.FunctionType) else ""
+
+
+def line_of(trace: types.TracebackType | None, solution: Any) -> str:
+    """The last line of the student's in a traceback."""
+    found, where = "", file_of(solution)
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == where:
+            found = line_text(where, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def line_now(thread: int, solution: Any) -> str:
+    """The student's line that a thread is in."""
+    frame, where = sys._current_frames().get(thread), file_of(solution)
+    while frame is not None:
+        if frame.f_code.co_filename == where:
+            return line_text(where, frame.f_lineno)
+        frame = frame.f_back
+    return ""
+
+
+def line_text(path: str, number: int | str) -> str:
+    """A line with its number, to stand below a message."""
+    text = linecache.getline(path, int(number)).strip()
+    return both("\nin line {n}: {t}", "\n位于第 {n} 行：{t}", n=number, t=text)

@@ -1,0 +1,144 @@
+"""Typical wrong answers get a sentence that helps; nothing a student does takes a check down."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from inductor_lab import course
+from inductor_lab.course import exercise
+from inductor_lab.course.labs.capture import OPERATIONS
+from inductor_lab.course.language import VARIABLE
+from inductor_lab.errors import BadArguments
+from tests.course.wrong import WRONG
+
+
+@pytest.fixture(autouse=True)
+def own_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("INDUCTOR_LAB_COURSE_FILE", str(tmp_path / "course.json"))
+    course.speak("en")
+    yield tmp_path / "course.json"
+    course.speak("en")
+
+
+@pytest.mark.parametrize(
+    "name, solution, said", WRONG, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_wrong_answer_gets_a_sentence(name: str, solution, said: str) -> None:
+    verdict = course.check(name, solution)
+    assert verdict.points == 0 and said in verdict.message, str(verdict)
+
+
+def test_every_exercise_has_two_wrong_answers() -> None:
+    for name in course.EXERCISES:
+        assert sum(wrong[0] == name for wrong in WRONG) >= 2, name
+
+
+def endless(instructions, arguments):
+    while True:
+        arguments["a"] = 0
+
+
+def crashes(instructions, arguments):
+    ctypes.string_at(0)
+
+
+def leaves(instructions, arguments):
+    os._exit(3)
+
+
+def raises(instructions, arguments):
+    return arguments["nothing"]
+
+
+def changes(instructions, arguments):
+    OPERATIONS.clear()
+    raise SystemExit(1)
+
+
+def nothing(instructions, arguments):
+    pass
+
+
+def prints(instructions, arguments):
+    print("half way <b>")
+    return 1
+
+
+@pytest.mark.parametrize("solution, said", [
+    (endless, "still running after 1 s"), (endless, "in line"), (crashes, "SIGSEGV"),
+    (crashes, "ctypes.string_at(0)"), (leaves, "exit status 3"), (raises, "KeyError: 'nothing'"),
+    (raises, 'return arguments["nothing"]'), (changes, "SystemExit"), (nothing, "no `return`?"),
+    (3, "'int' object is not callable"), (None, "not callable"),
+])  # fmt: skip
+def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
+    monkeypatch.setattr(
+        type(course.EXERCISES["1.1"]), "limit", 1.0 if solution is endless else 30.0
+    )
+    verdict = course.check("1.1", solution)
+    assert verdict.points == 0 and said in verdict.message, str(verdict)
+    assert OPERATIONS
+
+
+def test_what_was_printed_is_shown_and_escaped() -> None:
+    verdict = course.check("1.1", prints)
+    assert "half way <b>" in verdict.printed and "half way <b>" in str(verdict)
+    assert "<b>half" not in verdict._repr_html_() and "&lt;b&gt;" in verdict._repr_html_()
+
+
+def test_a_counterexample_is_small() -> None:
+    (swapped,) = (s for n, s, _ in WRONG if getattr(s, "__name__", "") == "swapped_operands")
+    verdict = course.check("1.1", swapped)
+    assert verdict.case.count("\n") == 2 and len(verdict.case) < 60
+
+
+def test_the_board_keeps_the_best(own_board: Path) -> None:
+    def constant(rows):
+        return 1
+
+    course.check("1.6", constant)
+    assert course.board(1).points == 0 and "✗ 1.6" in str(course.board(1))
+    known = json.loads(own_board.read_text())
+    known["1.6"]["points"] = 2
+    own_board.write_text(json.dumps(known))
+    course.check("1.6", constant)
+    assert course.board(1).points == 2 and json.loads(own_board.read_text())["1.6"]["tries"] == 2
+    own_board.write_text("{ damaged")
+    assert course.board().points == 0
+
+
+def test_a_guess_is_compared_with_the_truth() -> None:
+    assert course.predict("kernels", 2, 2).right
+    assert "you said 3, it is 2" in str(course.predict("kernels", 3, 2))
+    hidden = course.predict("kernels", None, 2)
+    assert not hidden.right and "set guess first" in str(hidden)
+    assert "<details>" in hidden._repr_html_()
+
+
+def test_both_languages_are_spoken() -> None:
+    course.speak("zh")
+    assert "尚未开始" in str(course.check("1.1", _stub)) and "栈式虚拟机" in str(course.board(1))
+    assert "你猜的是 3" in str(course.predict(("kernels", "kernel 数"), 3, 2))
+    with pytest.raises(BadArguments, match="no language"):
+        course.speak("fr")
+    assert VARIABLE == "INDUCTOR_LAB_LANGUAGE"
+    for each in course.EXERCISES.values():
+        assert all(each.title) and any("\u4e00" <= letter <= "\u9fff" for letter in each.title[1])
+
+
+def _stub(instructions, arguments):
+    raise NotImplementedError
+
+
+def test_an_unknown_exercise_is_said() -> None:
+    with pytest.raises(BadArguments, match=r"no exercise 9\.9"):
+        course.check("9.9", _stub)
+
+
+def test_two_exercises_do_not_share_a_name() -> None:
+    with pytest.raises(AssertionError, match=r"two exercises are called 1\.1"):
+        exercise.exercise("1.1", "again", "又一次")(exercise.Exercise)
