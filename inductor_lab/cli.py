@@ -1,4 +1,4 @@
-"""The command `inductor-lab`: demo, explain, blame, minify, trace, notebooks, course, doctor, cache."""
+"""The command `inductor-lab`: demo, explain, blame, minify, trace, notebooks, course, ..."""
 
 from __future__ import annotations
 
@@ -224,12 +224,15 @@ def _trace(given: argparse.Namespace) -> int:
     return 0
 
 
+_NOT_FOR_STUDENTS = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
+
+
 def _notebooks(given: argparse.Namespace) -> int:
     package = Path(__file__).parent
     ours = next(filter(Path.is_dir, (package / "notebooks", package.parent / "notebooks")))
     if given.folder.exists():
         raise BadArguments(f"{given.folder} is there already", todo="give another folder")
-    shutil.copytree(ours, given.folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    shutil.copytree(ours, given.folder, ignore=_NOT_FOR_STUDENTS)
     print(f"jupyter lab {given.folder}")
     return 0
 
