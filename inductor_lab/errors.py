@@ -41,6 +41,10 @@ class MissingLowering(LabError):
         )
 
 
+class Refused(LabError):
+    """A phase of the user's (`lab.override(schedule=...)`) gave a result that is not legal."""
+
+
 class NoCompiler(LabError):
     """No C++ compiler was found on this machine."""
 

@@ -37,6 +37,10 @@ from inductor_lab.schedule.rules import LEGALITY, PROFIT
 FILLED = (legality, profit, fuse, precision, partition, generate, host)
 """Modules whose import fills tables, and those that import all others of the phases."""
 
+PHASES_GIVEN: dict[str, Callable[..., Any]] = {}
+"""Phases that a user does: `schedule` (`schedule/given.py`), `partition` (`autograd/given.py`)."""
+
+GIVEN = ("schedule", "partition")
 TABLES: dict[str, dict[Any, Any]] = {
     "cpp": CPP_OPS,
     "triton": TRITON_OPS,
@@ -48,6 +52,7 @@ TABLES: dict[str, dict[Any, Any]] = {
     "profit": PROFIT,
     "combo_legality": combo.LEGALITY,
     "combo_profit": combo.PROFIT,
+    "phase": PHASES_GIVEN,
 }
 """By name, what `override` changes: the texts of operations in both languages; by ATen overload,
 lowerings and definitions in simpler operators; by name, rewrite rules and passes, and what must and
@@ -57,8 +62,12 @@ PHASES = ("ir", "autograd", "rewrite", "lower", "schedule", "codegen")
 
 
 @contextmanager
-def override(**changes: Mapping[Any, Any]) -> Iterator[None]:
+def override(**changes: Mapping[Any, Any] | Callable[..., Any]) -> Iterator[None]:
     """Change tables of the compiler while a block runs: `cpp={"neg": "2 * {0}"}`.
+
+    `schedule=mine`, `partition=mine`: a phase is done by a function of yours (`schedule/given.py`,
+    `autograd/given.py` say what it is given and returns).  Its result is verified, and Refused is
+    raised, with the reason, for one that is not legal.
 
     A key's new value is added or takes the old one's place; None takes it away.  The tables are
     those of `TABLES`.  What the block itself registers (`@lab.lowers`, `@identity`, ...) is undone
@@ -68,13 +77,16 @@ def override(**changes: Mapping[Any, Any]) -> Iterator[None]:
     after it (`torch.compiler.reset`).  A `Compilation` that was made in the block keeps the code
     that it was compiled to.  Raises BadArguments for a table or an operation that does not exist.
     """
-    for name, entries in changes.items():
+    tables = {name: entries for name, entries in changes.items() if not callable(entries)}
+    given = {name: entries for name, entries in changes.items() if callable(entries)}
+    for name, entries in ({**tables, "phase": given} if given else tables).items():
         _check(name, entries)
     saved = [(table, dict(table)) for table in TABLES.values()]
     targets = {target: list(names) for target, names in BY_TARGET.items()}
     torch_api.reset()
     try:
-        for name, entries in changes.items():
+        PHASES_GIVEN.update(given)
+        for name, entries in tables.items():
             TABLES[name].update(entries)
             for key in [key for key, value in entries.items() if value is None]:
                 del TABLES[name][key]
@@ -90,6 +102,8 @@ def _check(name: str, entries: Mapping[Any, Any]) -> None:
     if name not in TABLES:
         raise BadArguments(f"there is no table {name!r}", todo=f"one of {', '.join(TABLES)}")
     for key in entries:
+        if name == "phase" and key not in GIVEN:
+            raise BadArguments(f"no phase {key!r} can be given", todo=f"one of {', '.join(GIVEN)}")
         if name in ("cpp", "triton") and str(key).split(".")[0] not in OPS:
             raise BadArguments(f"there is no operation {key!r}", todo=f"one of {', '.join(OPS)}")
         if name in ("lowering", "definition") and not isinstance(key, torch._ops.OperatorBase):

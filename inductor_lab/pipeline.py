@@ -32,7 +32,7 @@ from inductor_lab.lower.retarget import retarget
 from inductor_lab.lower.writes import may_write_inputs, written_apart
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
-from inductor_lab.overrides import changed_at_run_time
+from inductor_lab.overrides import PHASES_GIVEN, changed_at_run_time
 from inductor_lab.records import CompiledGraph, CompiledPart
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.masks import simplify_masks
@@ -42,6 +42,7 @@ from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
 from inductor_lab.runtime.warm import running_again, warm_key
 from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.given import scheduled_by
 from inductor_lab.schedule.precision import keep_precision
 
 T = TypeVar("T")
@@ -138,6 +139,7 @@ class GraphCompiler:
                 memory_budget=self.options.memory_budget,
                 describe=self.keep,
                 earlier=self.joint.graph if self.joint else None,
+                chosen_by=PHASES_GIVEN.get("partition"),
                 **more,
             ),
         )
@@ -166,7 +168,10 @@ class GraphCompiler:
         if options.target is not None:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
-        schedule = phase("schedule", lambda: schedule_program(loops, fusion))
+        if (mine := PHASES_GIVEN.get("schedule")) is not None:
+            schedule = phase("schedule", lambda: scheduled_by(mine, loops, fusion))
+        else:
+            schedule = phase("schedule", lambda: schedule_program(loops, fusion))
         schedule, libraries = phase(
             "libraries", lambda: choose_libraries(schedule, options, trained=self.trained)
         )

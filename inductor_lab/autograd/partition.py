@@ -17,6 +17,7 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.autograd.budget import Chooser
+from inductor_lab.autograd.given import Partitioner, saved_by
 from inductor_lab.autograd.recompute import (
     Price,
     asked_to_recompute,
@@ -52,18 +53,19 @@ def partition(
     static_lifetime_input_indices: Sequence[int] | None = None,
     earlier: FxGraph | None = None,
     describe: bool = True,
+    chosen_by: Partitioner | None = None,
     **unused: Any,
 ) -> tuple[GraphModule, GraphModule, Partition | None]:
     """Forward module, backward module, and the `Partition` (None without `describe`).
 
     The forward returns its `num_fwd_outputs` results, then the saved tensors, then the saved sizes;
     the backward takes saved sizes, saved tensors, tangents: AOTAutograd's calling convention.
-    `earlier` is the joint graph as data, for `came_from`.
+    `earlier` is the joint graph as data, for `came_from`; `chosen_by` is a user's own partitioner.
     """
     joint.graph.eliminate_dead_code()
     sides = sort_sides(joint.graph, num_fwd_outputs)
     chooser = Chooser(sides)
-    names = chooser.choose(memory_budget)
+    names = saved_by(chosen_by, chooser) if chosen_by else chooser.choose(memory_budget)
     saved = [node for node in sides.values if node.name in names]
     tensors = [node for node in saved if not chooser.is_size(node)]
     sizes = [node for node in saved if chooser.is_size(node)]
@@ -224,6 +226,8 @@ def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
         return chooser.bans[node]
     if node in chooser.sides.outputs:
         return "a result of the forward: in memory anyway"
+    if chooser.given:
+        return "the user's partitioner says so"
     return "the cheapest point on the way to the backward"
 
 

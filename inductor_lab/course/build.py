@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from inductor_lab.course import board
 from inductor_lab.course.language import LANGUAGES, Language
+from inductor_lab.course.scores import board
 from inductor_lab.course.source import Source, read_source
 from inductor_lab.errors import BadArguments
 

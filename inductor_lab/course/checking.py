@@ -18,10 +18,10 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.course import scores
 from inductor_lab.course.exercise import EXERCISES, Exercise
 from inductor_lab.course.language import both, language
 from inductor_lab.course.lines import file_of, line_now, line_text
+from inductor_lab.course.scores import record
 from inductor_lab.debug.apart import Ended, Tell, apart
 from inductor_lab.errors import BadArguments
 
@@ -87,7 +87,7 @@ def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
     message, case = _message(ended, asked, solution)
     points = 0 if message else asked.points
     printed = ended.printed if ended.how == "returned" else ""
-    scores.record(name, points, asked.points)
+    record(name, points, asked.points)
     return Verdict(name, title, points, asked.points, message, case, printed)
 
 

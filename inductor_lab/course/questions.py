@@ -9,8 +9,8 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.course import scores
 from inductor_lab.course.language import both, language
+from inductor_lab.course.scores import record
 
 
 @dataclass(frozen=True)
@@ -56,5 +56,5 @@ def predict(question: str | tuple[str, str], guess: Any, truth: Any) -> Revealed
     en, zh = question if isinstance(question, tuple) else (question, question)
     found = Revealed(zh if language() == "zh" else en, guess, truth)
     if guess is not None:
-        scores.record(f"? {en}", int(found.right), 1)
+        record(f"? {en}", int(found.right), 1)
     return found

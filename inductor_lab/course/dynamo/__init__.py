@@ -13,6 +13,7 @@ does not know runs as it is; the rest of a loop that cannot be captured is run b
 TorchDynamo: `torch/_dynamo/symbolic_convert.py`, and a folder of kinds of values.
 """
 
+from inductor_lab.course.dynamo import instructions
 from inductor_lab.course.dynamo.frames import Captured, capture
 
-__all__ = ["Captured", "capture"]
+__all__ = ["Captured", "capture", "instructions"]

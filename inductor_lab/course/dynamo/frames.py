@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from torch import fx
 
-from inductor_lab.course.dynamo import instructions  # noqa: F401  (fills the table)
 from inductor_lab.course.dynamo.interpreter import (
     BINARY,
     Interpreter,

@@ -1,0 +1,88 @@
+"""A partitioner of the user's: which values to save for the backward is given, and verified.
+
+def mine(values):                      save whatever the backward reads
+    return [value.name for value in values if value.needed]
+
+with lab.override(partition=mine):
+    c = lab.inspect(f, x)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+
+from inductor_lab.autograd.budget import Chooser
+from inductor_lab.autograd.recompute import Price, estimated_flops
+from inductor_lab.capture.text import node_value, target_text
+from inductor_lab.errors import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardValue:
+    """One value of the forward, as a partitioner sees it.
+
+    inputs        names of the values that it is made of
+    nbytes, flops what saving it costs, and an estimate of what making it again does
+    repeatable    it can be made again: it is neither random nor an operator with effects
+    needed        the backward reads it
+    is_input      it is an input of the graph: alive anyway, it costs nothing
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    nbytes: int
+    flops: int
+    repeatable: bool
+    needed: bool
+    is_input: bool
+
+
+Partitioner: TypeAlias = Callable[[tuple[ForwardValue, ...]], Iterable[str]]
+"""From the forward's values, in order, to the names of those to save."""
+
+
+def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
+    """The values that a user's function saves, and the inputs that are needed beside them; raises
+    Refused, with the reason, if the backward could not be computed from these."""
+    chooser.given = True
+    values = {node.name: _value(node, chooser) for node in chooser.sides.values}
+    saved = set(partitioner(tuple(values.values())))
+    if unknown := saved - values.keys():
+        raise Refused(f"{sorted(unknown)} are no values of the forward")
+    tuples = {n.name for n in chooser.sides.values if isinstance(node_value(n), list | tuple)}
+    if tuples & saved:
+        raise Refused(f"{sorted(tuples & saved)[0]} is a tuple: save what is taken out of it")
+    waiting, seen = [v.name for v in values.values() if v.needed], set[str]()
+    while waiting:
+        value = values[waiting.pop()]
+        if value.name in saved or value.name in seen:
+            continue
+        seen.add(value.name)
+        if value.is_input:
+            saved.add(value.name)
+        elif not value.repeatable:
+            raise Refused(
+                f"the backward needs {value.name} = {value.op}, which cannot be made again",
+                todo="save it, or a value between it and the backward",
+            )
+        waiting += [name for name in value.inputs if name in values]
+    return frozenset(saved)
+
+
+def _value(node: torch.fx.Node, chooser: Chooser) -> ForwardValue:
+    is_input = node.op == "placeholder"
+    return ForwardValue(
+        name=node.name,
+        op="input" if is_input else target_text(node.target),
+        inputs=tuple(n.name for n in node.all_input_nodes),
+        nbytes=chooser.sides.nbytes[node],
+        flops=0 if is_input else estimated_flops(node),
+        repeatable=not is_input and chooser.prices[node].price != Price.NEVER,
+        needed=node in chooser.sides.needed,
+        is_input=is_input,
+    )

@@ -1,0 +1,86 @@
+"""A schedule of the user's: which nests share a kernel is given, and verified.
+
+    def mine(program):                     each loop nest a kernel of its own
+        return [[nest.buffer] for nest in program.nests]
+
+    with lab.override(schedule=mine):
+        c = lab.inspect(f, x)
+
+The groups are made by the scheduler's own walk, with every pair inside of a group forced and every
+other one forbidden.  So a given schedule goes on to memory plan and code like any other, and what
+the rules say against it is the reason that it is refused for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from inductor_lab.errors import Refused
+from inductor_lab.ir.program import ExternCall, LoopProgram
+from inductor_lab.options import FusionOptions
+from inductor_lab.schedule.fuse import live_steps, schedule_program
+from inductor_lab.schedule.result import Decision, Schedule
+
+Grouping: TypeAlias = Callable[[LoopProgram], Iterable[Iterable[str]]]
+"""From a program to groups of buffers; a pointwise buffer may be in several groups, each of which
+computes it anew."""
+
+
+def scheduled_by(grouping: Grouping, program: LoopProgram, options: FusionOptions) -> Schedule:
+    """The schedule that a user's function asks for; raises Refused, with the reason, for one that
+    is not complete or not legal."""
+    nests = [s.buffer for s in live_steps(program) if not isinstance(s, ExternCall)]
+    groups = _named(grouping(program), nests)
+    pairs = list(combinations(nests, 2))
+    together = {pair for group in groups for pair in pairs if group.issuperset(pair)}
+    asked = replace(
+        options,
+        enabled=True,
+        combos=False,
+        force=tuple(pair for pair in pairs if pair in together),
+        forbid=tuple(pair for pair in pairs if pair not in together),
+    )
+    schedule = schedule_program(program, asked)
+    made = [{n.buffer for n in g.nests} | g.inlined.keys() for g in schedule.groups]
+    for group in groups:
+        if group not in made:
+            raise Refused(f"{_told(group)} cannot be one kernel", _why(schedule, group), _TODO)
+    return schedule
+
+
+_TODO = "c.graphs[0].forward.schedule.decisions has what every rule says of every pair"
+
+
+def _named(given: Any, nests: list[str]) -> list[set[str]]:
+    """The groups as sets; every nest must be in one of them."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise Refused(f"a schedule is a list of groups of buffers, not {given!r}")
+    groups = [{group} if isinstance(group, str) else set(group) for group in given]
+    for group in groups:
+        if unknown := group - set(nests):
+            raise Refused(f"{_told(unknown)}: no such loop nest", todo=f"these: {', '.join(nests)}")
+    if missing := set(nests).difference(*groups):
+        raise Refused(f"{_told(missing)} would never be computed: no group has it")
+    return [group for group in groups if group]
+
+
+def _why(schedule: Schedule, group: set[str]) -> str:
+    """The first legality rule that speaks against a pair inside of a group."""
+    inside = [d for d in schedule.decisions if {d.producer, d.consumer} <= group and not d.fused]
+    reasons = [reason for decision in inside for reason in _reasons(decision)]
+    return reasons[0] if reasons else "its nests read neither each other nor the same buffer"
+
+
+def _reasons(decision: Decision) -> list[str]:
+    return [
+        f"{decision.producer} and {decision.consumer}: {verdict.rule}: {verdict.reason}"
+        for verdict in decision.verdicts
+        if verdict.kind == "legality" and verdict.reason is not None
+    ]
+
+
+def _told(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names, key=lambda name: (len(name), name)))
