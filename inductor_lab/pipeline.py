@@ -168,10 +168,9 @@ class GraphCompiler:
         if options.target is not None:
             loops = retarget(loops)
         fusion = options.fusion.within(f"g{self.number}.{name}")
-        if (mine := PHASES_GIVEN.get("schedule")) is not None:
-            schedule = phase("schedule", lambda: scheduled_by(mine, loops, fusion))
-        else:
-            schedule = phase("schedule", lambda: schedule_program(loops, fusion))
+        mine = PHASES_GIVEN.get("schedule")
+        scheduler = partial(scheduled_by, mine) if mine else schedule_program
+        schedule = phase("schedule", lambda: scheduler(loops, fusion))
         schedule, libraries = phase(
             "libraries", lambda: choose_libraries(schedule, options, trained=self.trained)
         )

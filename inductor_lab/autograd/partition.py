@@ -226,9 +226,7 @@ def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
         return chooser.bans[node]
     if node in chooser.sides.outputs:
         return "a result of the forward: in memory anyway"
-    if chooser.given:
-        return "the user's partitioner says so"
-    return "the cheapest point on the way to the backward"
+    return chooser.reason
 
 
 def _why_recomputed(node: torch.fx.Node, chooser: Chooser) -> str:
