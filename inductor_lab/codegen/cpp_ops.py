@@ -18,6 +18,7 @@ import torch
 
 from inductor_lab.ir.expr import Const, Op
 from inductor_lab.ir.index import Size
+from inductor_lab.ir.rules import HALF
 
 CTYPES: Mapping[torch.dtype, str] = {
     torch.float64: "double",
@@ -108,6 +109,13 @@ def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
     return f"({CTYPES[op.dtype]})({text})" if op.dtype in NARROW else text
 
 
+def cast_text(text: str, dtype: torch.dtype) -> str:
+    """An integer in `dtype`: the 16-bit floats are types of ours, which a cast would fill bit by
+    bit."""
+    name = CTYPES[dtype]
+    return f"lab_convert<{name}>({text})" if dtype in HALF else f"({name}){text}"
+
+
 def _from_bool(op: Op) -> bool:
     return op.args[0].dtype is torch.bool and op.dtype not in (
         torch.bool,
@@ -119,7 +127,7 @@ def _from_bool(op: Op) -> bool:
 def _plain_cast(op: Op) -> bool:
     """Does a C cast mean what torch means?  Not for 16-bit floats, nor from float to unsigned."""
     source, target = op.args[0].dtype, op.dtype
-    if {source, target} & {torch.float16, torch.bfloat16}:
+    if {source, target} & set(HALF):
         return False
     return not (source.is_floating_point and not target.is_floating_point)
 
@@ -127,7 +135,7 @@ def _plain_cast(op: Op) -> bool:
 def const_text(const: Const) -> str:
     """A literal of exactly the constant's type and value; 16-bit floats as their bits."""
     value, dtype = const.value, const.dtype
-    if dtype in (torch.float16, torch.bfloat16):
+    if dtype in HALF:
         bits = int(torch.tensor(value, dtype=dtype).view(torch.int16).item()) & 0xFFFF
         return f"{CTYPES[dtype]}({bits:#06x})"
     if dtype is torch.bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
-from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, const_text, op_text, size_text
+from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, cast_text, const_text, op_text, size_text
 from inductor_lab.codegen.cpu.floats import rounds
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
@@ -60,10 +60,10 @@ class Writer:
             case Const():
                 return const_text(expr)
             case SizeValue(size, dtype):
-                return f"({CTYPES[dtype]}){self.size(size)}"
+                return cast_text(self.size(size), dtype)
             case IndexValue(index, dtype):
                 text = self.index(index)
-                return text if dtype is torch.int64 else f"({CTYPES[dtype]})({text})"
+                return text if dtype is torch.int64 else cast_text(f"({text})", dtype)
             case Load(buffer, index):
                 text = self.element(buffer, index)
                 return f"{text} != 0" if self.is_byte(expr) else text

@@ -75,8 +75,11 @@ def _compute(
     if not all(n in known for n in inputs) or (not inputs and node.target not in _CREATION):
         return None
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: known[n])
-    with torch.no_grad():
-        value = node.target(*args, **kwargs)
+    try:
+        with torch.no_grad():
+            value = node.target(*args, **kwargs)
+    except (RuntimeError, ValueError, IndexError):  # a division by zero: it is the call's to raise
+        return None
     same = isinstance(value, torch.Tensor) and value.dtype == fake.dtype
     return value if same and value.shape == fake.shape else None
 
