@@ -342,6 +342,11 @@ def mul_sizes(a: Size, b: Size) -> Size:
     return a * b if isinstance(a, int) and isinstance(b, int) else simplify_size(a * b)
 
 
+def at_most_one(size: Size) -> Size:
+    """1, or 0 where the size is 0."""
+    return min(size, 1) if isinstance(size, int) else simplify_size(sympy.Min(size, 1))
+
+
 _SPELLED = frozenset({"Add", "Mul", "Pow", "Max", "Min"})
 """Functions whose text means the same in every language; divisions, shifts and roundings do not."""
 _ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "floor", "ceiling"})

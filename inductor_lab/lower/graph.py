@@ -25,7 +25,7 @@ from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab.errors import LabError, LeftToATen, working_on
 from inductor_lab.ir.higher_order import PREFIX
-from inductor_lab.ir.index import is_int
+from inductor_lab.ir.index import at_most_one, is_int
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import (
@@ -379,10 +379,10 @@ class _Walk:
     ) -> BufferView:
         """What an operator of ours makes of a view, with the strides of `layout`.
 
-        It sees an expanded dimension as one element, and that is expanded again.
+        It sees an expanded dimension as one element (none if it has none), which is expanded again.
         """
         pairs = zip(layout.size, layout.stride, strict=True)
-        once = tuple(1 if is_int(stride, 0) else size for size, stride in pairs)
+        once = tuple(at_most_one(size) if is_int(stride, 0) else size for size, stride in pairs)
         buffer = self.build.buffers[view.buffer]
         facts = Facts(once, layout.stride, buffer.dtype, buffer.device)
         given = replace(view, layout=replace(view.layout, size=once))

@@ -63,6 +63,7 @@ def check(
     threads: int = 0,
     device: str = "cpu",
     numbers: bool = False,
+    target: str = "",
     **options: Any,
 ) -> None:
     """Raise Wrong, or what the compiler raised, unless all stages agree with eager mode.
@@ -71,6 +72,7 @@ def check(
     several times with others of these.  Stages are left out then, and where the program reshaped
     its inputs (`x.t_()`): those cannot run again.  With `threads` so many share what little work
     there is.  On another `device` than the CPU only the compiled program is compared.
+    With a `target` (`"cuda:90"`) Triton's compiler must take all kernels too.
     Programs that eager mode cannot run on that device pass.
     Programs with which torch.compile fails even before our compiler (`aot_eager`), or in the same
     words with torch's own compiler, pass, and those whose results (or gradients) jump where values
@@ -79,7 +81,7 @@ def check(
     """
     placed = torch.device(device) if device != "cpu" else nullcontext()
     with placed, dynamo_config.patch(capture_scalar_outputs=numbers):
-        _check(program, gradients, sizes, threads, numbers, options)
+        _check(program, gradients, sizes, threads, numbers, target, options)
 
 
 def _check(
@@ -88,6 +90,7 @@ def _check(
     sizes: bool,
     threads: int,
     numbers: bool,
+    target: str,
     options: dict[str, Any],
 ) -> None:
     if gradients:
@@ -112,7 +115,7 @@ def _check(
             check_calls("the compiled program", fast, calls, gradients)
         else:
             with shared_among(threads) if threads else nullcontext():
-                check_against(calls[0], gradients, options)
+                check_against(calls[0], gradients, target, options)
     except Exception as wrong:
         if any(words in str(wrong) for words in TORCHS_OWN):
             return
@@ -282,7 +285,7 @@ def check_raises(stage: str, compiled: Callable[..., Any], call: Call, gradients
     raise Wrong(f"nothing is raised by {call.program}\n(in {stage})")
 
 
-def check_against(call: Call, gradients: bool, options: dict[str, Any]) -> None:
+def check_against(call: Call, gradients: bool, target: str, options: dict[str, Any]) -> None:
     """Every stage against results that are known."""
     torch.compiler.reset()
     program, given = call.program, call.program.make()
@@ -293,6 +296,8 @@ def check_against(call: Call, gradients: bool, options: dict[str, Any]) -> None:
         return compilations[-1].result
 
     compare("the compiled program", call, [*results(compiled, given, gradients), *given])
+    for kernel in (k for c in compilations if target for p in c.parts for k in p.kernels):
+        kernel.ladder(target)
     pairs = zip(given, program.make(), strict=True)
     on_cpu = torch.get_default_device().type == "cpu"
     if on_cpu and all((x.shape, x.stride()) == (new.shape, new.stride()) for x, new in pairs):

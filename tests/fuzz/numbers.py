@@ -60,16 +60,22 @@ def kind(function: Kind) -> Kind:
 
 # ---- numbers made of numbers ----
 
-INTS = """{n} {n} {n} {n} -{n} {n}+1 {n}-2 {n}*2 {n}//2 {n}//-3 {n}%3 {n}%-2 {n}&3 {n}|4 {n}^1
+INTS = (
+    """{n} {n} {n} {n} -{n} {n}+1 {n}-2 {n}*2 {n}//2 {n}//-3 {n}%3 {n}%-2 {n}&3 {n}|4 {n}^1
     {n}<<1 {n}>>1 abs({n}) min({n},3) max({n},1) ~{n} -(-{n}//2) {n}**2 divmod({n},3)[1]
     min({n},{m}) max({m},{n},0) {n}+{m} {n}-{m} {n}*{m} {n}//(abs({m})+1) int({n}>1) {n}%4
     abs({n})%3 int({f}) round({f}) math.floor({f}) math.ceil({f}) bool({n})+1
     {n}+({m}==2)
-    """.split() + ["({n} if {n}>1 else 2)"]
-FLOATS = """{f} {f} {f} -{f} {f}*2 {f}+1 {n}/2 float({n}) round({f},1) round({f}/3,2) abs({f}) {f}%1
+    """.split()
+    + ["({n} if {n}>1 else 2)"]
+)
+FLOATS = (
+    """{f} {f} {f} -{f} {f}*2 {f}+1 {n}/2 float({n}) round({f},1) round({f}/3,2) abs({f}) {f}%1
     min({f},1.0) max({f},0.5) math.sqrt(abs({f})) {f}*{n} 1/(abs({f})+1)
     {f}//0.5 {n}/3+{f} ({f}+4)**2 ({f}+4)**0.5 float(int({f})) round({f}*10,-1)
-    """.split() + ["({f} if {f}>0 else 0.5)"]
+    """.split()
+    + ["({f} if {f}>0 else 0.5)"]
+)
 
 
 def whole_number(values: Values, draw: st.DrawFn) -> str:

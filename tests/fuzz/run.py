@@ -35,6 +35,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "unfused": {"fusion": False},
     "triton": {"language": "triton"},
     "symbolic triton": {"language": "triton", "dynamic": True},
+    "ptx": {"language": "triton", "target": "cuda:90"},
+    "symbolic ptx": {"language": "triton", "target": "cuda:90", "dynamic": True},
     "gradients": {"gradients": True},
     "sizes": {"sizes": True},
     "threads": {"threads": 3},

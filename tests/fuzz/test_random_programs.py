@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.fuzz.check import Call, Wrong, check, compare, jumps, known
+from tests.fuzz.numbers import Number
 from tests.fuzz.program import Input, Program
 from tests.fuzz.run import fuzz
 from tests.fuzz.values import Values
@@ -17,6 +18,8 @@ RUNS = {
     "threads": (304, 40),
     "triton": (303, 25),
     "symbolic triton": (8200000, 10),
+    "ptx": (312, 6),
+    "symbolic ptx": (313, 4),
     "dynamic": (306, 10),
     "unfused": (307, 10),
     "bounds": (308, 4),
@@ -50,6 +53,14 @@ REGRESSIONS = {
         ("v1",),
         (Input("float64", (17,), 0),),
     ),
+    "a place in rows that are all the same": Program(
+        ("v0 = x0.expand(3,6).relu()", "v1 = v0.argmin(-1)", "v2 = v0.cummax(-1).indices"),
+        ("v1", "v2"),
+        (Input("float32", (1, 6), 0),),
+    ),
+    "whole numbers in half precision": Program(
+        ("v0 = torch.full_like(x0,x0.shape[0])+x0",), ("v0",), (Input("float16", (3, 1), 0),)
+    ),
     "overlapping memory between two graphs": Program(
         (
             "v0 = x0.argmin(1)",
@@ -68,6 +79,25 @@ REGRESSIONS = {
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_found_before(name: str, dynamic: bool) -> None:
     check(REGRESSIONS[name], dynamic=dynamic)
+    check(REGRESSIONS[name], dynamic=dynamic, language="triton", target="cuda:90")
+
+
+NUMBERS = {
+    "a view of nothing of an input that is written to": Program(
+        ("v0 = x0.unsqueeze(0)[:(abs(n0)%3)]", "x0[(bool(n0)+1)].copy_(x0[0])"),
+        ("v0",),
+        (Input("int8", (3, 1), 0),),
+        (Number("int", 3),),
+    ),
+    "a division by a zero that is a constant": Program(
+        ("v0 = torch.arange(9)//(min(n0,n0))",), ("v0",), (), (Number("int", 1),)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_found_before_with_numbers(name: str) -> None:
+    check(NUMBERS[name], numbers=True, check_bounds=True)
 
 
 def test_a_minimum_of_what_is_equal_but_for_rounding_has_a_gradient_that_jumps() -> None:
