@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from inductor_lab.course.labs.capture import OPERATIONS
+from inductor_lab.course.labs.fusion import Graph, traffic
 
 # ---- lab 1 -------------------------------------------------------------------------------------
 
@@ -124,4 +125,82 @@ LAB_1 = [
     ("1.6", at_most_twice, "TorchDynamo compiles 3 times, you say 2"),
 ]
 
-WRONG = [*LAB_1]
+
+# ---- lab 5 -------------------------------------------------------------------------------------
+
+
+def without_substitution(body, axes, made):
+    if body[0] == "load":
+        return made if body[1] == "p" else body
+    return (body[0], *(without_substitution(part, axes, made) for part in body[1:]))
+
+
+def one_axis_after_the_other(body, axes, made):
+    if body[0] != "load":
+        return (body[0], *(one_axis_after_the_other(part, axes, made) for part in body[1:]))
+    if body[1] != "p":
+        return body
+
+    def renamed(tree, old, new):
+        if tree[0] != "load":
+            return (tree[0], *(renamed(part, old, new) for part in tree[1:]))
+        return ("load", tree[1], tuple(new if axis == old else axis for axis in tree[2]))
+
+    for old, new in zip(axes, body[2], strict=True):
+        made = renamed(made, old, new)
+    return made
+
+
+def each_read_counts(reads, nbytes, outputs, groups):
+    read = sum(nbytes[r] for g in groups for n in g for r in reads[n] if r not in g)
+    return read, traffic(Graph(reads, nbytes, outputs, tuple(map(tuple, groups))))[1]
+
+
+def everything_is_written(reads, nbytes, outputs, groups):
+    read = sum(nbytes[r] for g in groups for r in {r for n in g for r in reads[n]} - set(g))
+    return read, sum(nbytes[name] for group in groups for name in group)
+
+
+def never(shared, inner, index):
+    return None
+
+
+def equal_alone(shared, inner, index):
+    return None if index == ("i", "j") else "read at another place"
+
+
+def as_given(reads, groups):
+    return groups
+
+
+def gives_up(reads, groups):
+    made = {"x", "y"}
+    for group in groups:
+        if any(read not in made and read not in group for name in group for read in reads[name]):
+            return None
+        made.update(group)
+    return groups
+
+
+def each_alone(program):
+    return [[nest.buffer] for nest in program.nests]
+
+
+def all_in_one(program):
+    return [[nest.buffer for nest in program.nests]]
+
+
+LAB_5 = [
+    ("5.1", without_substitution, "should be"),
+    ("5.1", one_axis_after_the_other, "it should be"),
+    ("5.2", each_read_counts, "bytes are read, you count"),
+    ("5.2", everything_is_written, "bytes are written, you count"),
+    ("5.3", never, "which another point makes"),
+    ("5.3", equal_alone, "every point reads what it has made itself"),
+    ("5.4", as_given, "which no kernel has made yet"),
+    ("5.4", gives_up, "there is an order"),
+    ("5.5", each_alone, "legal and right, but it moves"),
+    ("5.5", all_in_one, "cannot be one kernel"),
+]
+
+WRONG = [*LAB_1, *LAB_5]

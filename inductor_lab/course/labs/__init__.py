@@ -1,5 +1,5 @@
 """The exercises, one module for each lab; importing them registers them."""
 
-from inductor_lab.course.labs import capture
+from inductor_lab.course.labs import capture, fusion
 
-__all__ = ["capture"]
+__all__ = ["capture", "fusion"]

@@ -1,0 +1,423 @@
+"""Lab 5, fusion: inlining, traffic, what must hold, an order, a scheduler of one's own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_lab.backend import inspect
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.language import both
+from inductor_lab.errors import Refused
+from inductor_lab.ir.program import LoopProgram
+from inductor_lab.options import FusionOptions
+from inductor_lab.overrides import override
+from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.given import scheduled_by
+
+Tree: TypeAlias = Any
+"""("load", buffer, axes) or (op, left, right)."""
+
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+}
+
+
+@dataclass(frozen=True)
+class Nests:
+    """A producer `p[axes] = made` and the body of a consumer over i and j that loads it."""
+
+    axes: tuple[str, str]
+    made: Tree
+    body: Tree
+
+    def __str__(self) -> str:
+        return (
+            f"p[{', '.join(self.axes)}] = {tree_text(self.made)}\nc[i, j] = {tree_text(self.body)}"
+        )
+
+
+def tree_text(tree: Tree) -> str:
+    """`add(x[i, j], p[j, i])`."""
+    if tree[0] == "load":
+        return f"{tree[1]}[{', '.join(tree[2])}]"
+    return f"{tree[0]}({', '.join(map(tree_text, tree[1:]))})"
+
+
+def value_of(tree: Tree, buffers: dict[str, Any], at: dict[str, int]) -> int:
+    """A tree at one point; a buffer is a function of its indices."""
+    if tree[0] == "load":
+        return int(buffers[tree[1]](*(at[axis] for axis in tree[2])))
+    return OPERATIONS[tree[0]](*(value_of(part, buffers, at) for part in tree[1:]))
+
+
+def _x(i: int, j: int) -> int:
+    return 7 * i + 3 * j + 1
+
+
+@exercise("5.1", "Inlining is substitution", "内联就是代入", points=2)
+class Inlining(Exercise):
+    """`inline(body, axes, made)`: the body with every load of "p" replaced by what p is there."""
+
+    def cases(self, draw: random.Random) -> Iterator[Nests]:
+        for n in range(80):
+            axes = ("i", "j") if n < 4 else draw.choice([("a", "b"), ("j", "i"), ("i", "j")])
+            made = self._tree(draw, axes, ["x"], 1 + n // 40)
+            body = self._tree(draw, ("i", "j"), ["p", "p", "x"], n // 25)
+            yield Nests(axes, made, body)
+
+    def _tree(
+        self, draw: random.Random, axes: tuple[str, str], names: list[str], depth: int
+    ) -> Tree:
+        if depth == 0:
+            place = draw.choice([axes, axes, axes[::-1], (axes[0], axes[0])])
+            return ("load", draw.choice(names), place)
+        parts = (self._tree(draw, axes, names, depth - 1) for _ in range(2))
+        return (draw.choice(list(OPERATIONS)), *parts)
+
+    def smaller(self, case: Nests) -> Iterable[Nests]:
+        for part in case.body[1:] if case.body[0] != "load" else ():
+            yield replace(case, body=part)
+        for part in case.made[1:] if case.made[0] != "load" else ():
+            yield replace(case, made=part)
+
+    def judge(self, solution: Any, case: Nests) -> str | None:
+        found = solution(case.body, case.axes, case.made)
+        wrong = expected(tuple, found)
+        if wrong:
+            return wrong
+        if "p" in _loads(found):
+            return both("p is still loaded: {t}", "结果里仍在读取 p：{t}", t=tree_text(found))
+
+        def p(*place: int) -> int:
+            return value_of(case.made, {"x": _x}, dict(zip(case.axes, place, strict=True)))
+
+        for i, j in product(range(3), repeat=2):
+            wanted = value_of(case.body, {"x": _x, "p": p}, {"i": i, "j": j})
+            try:
+                value = value_of(found, {"x": _x}, {"i": i, "j": j})
+            except KeyError as axis:
+                return both(
+                    "{t} has the axis {a}, which the consumer does not have",
+                    "{t} 含有消费者没有的轴 {a}",
+                    t=tree_text(found),
+                    a=axis,
+                )
+            if value != wanted:
+                return both(
+                    "at i={i}, j={j} it should be {a}; {t} is {b}",
+                    "在 i={i}, j={j} 处应为 {a}，而 {t} 得 {b}",
+                    i=i, j=j, a=wanted, b=value, t=tree_text(found),
+                )  # fmt: skip
+        return None
+
+
+def _loads(tree: Tree) -> set[str]:
+    if tree[0] == "load":
+        return {tree[1]}
+    return set().union(*map(_loads, tree[1:]))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nests in order with the buffers that each reads, sizes in bytes, outputs, and groups."""
+
+    reads: dict[str, tuple[str, ...]]
+    nbytes: dict[str, int]
+    outputs: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name}: {size} B" for name, size in self.nbytes.items())
+        lines = [f"{name} reads {', '.join(reads)}" for name, reads in self.reads.items()]
+        kernels = " | ".join(" ".join(group) for group in self.groups)
+        return "\n".join(
+            [*lines, sizes, f"returned: {', '.join(self.outputs)}", f"kernels: {kernels}"]
+        )
+
+
+def _graph(draw: random.Random, count: int) -> Graph:
+    known, reads = ["x", "y"], dict[str, tuple[str, ...]]()
+    for n in range(count):
+        reads[f"b{n}"] = tuple(dict.fromkeys(draw.choice(known[-4:]) for _ in range(2)))
+        known.append(f"b{n}")
+    nbytes = {name: draw.choice([4, 8, 64]) for name in known}
+    groups: list[list[str]] = []
+    for name in reads:
+        if groups and draw.random() < 0.6:
+            draw.choice(groups).append(name)
+        else:
+            groups.append([name])
+    used = {name for names in reads.values() for name in names}
+    outputs = tuple(name for name in reads if name not in used or draw.random() < 0.15)
+    return Graph(reads, nbytes, outputs, tuple(map(tuple, groups)))
+
+
+class _OnGraphs(Exercise):
+    def cases(self, draw: random.Random) -> Iterator[Graph]:
+        for n in range(80):
+            yield _graph(draw, 1 + n // 10)
+
+    def smaller(self, case: Graph) -> Iterable[Graph]:
+        for name in reversed(case.reads):
+            reads = {n: tuple("x" if r == name else r for r in rs)
+                     for n, rs in case.reads.items() if n != name}  # fmt: skip
+            groups = tuple(tuple(n for n in group if n != name) for group in case.groups)
+            outputs = tuple(n for n in case.outputs if n != name)
+            if reads and outputs:
+                yield replace(case, reads={n: tuple(dict.fromkeys(r)) for n, r in reads.items()},
+                              groups=tuple(filter(None, groups)), outputs=outputs)  # fmt: skip
+
+
+@exercise("5.2", "Count the traffic", "数一数内存流量", points=2)
+class Traffic(_OnGraphs):
+    """`traffic(reads, nbytes, outputs, groups)`: bytes read and written by all kernels."""
+
+    def judge(self, solution: Any, case: Graph) -> str | None:
+        found = solution(case.reads, case.nbytes, case.outputs, [list(g) for g in case.groups])
+        if not isinstance(found, tuple) or len(found) != 2:
+            return expected(tuple, found) or both(
+                "it should return (bytes read, bytes written)", "应当返回（读取字节数，写入字节数）"
+            )
+        for what, mine, right in zip(
+            (both("read", "读取"), both("written", "写入")), found, traffic(case), strict=True
+        ):
+            if mine != right:
+                return both(
+                    "{a} bytes are {w}, you count {b}", "{w}应为 {a} 字节，你数出 {b}",
+                    w=what, a=right, b=mine,
+                )  # fmt: skip
+        return None
+
+
+def traffic(graph: Graph) -> tuple[int, int]:
+    """Bytes read and written: a kernel reads each buffer from outside once, and writes what others
+    need."""
+    read = written = 0
+    for group in graph.groups:
+        outside = {name for nest in group for name in graph.reads[nest]} - set(group)
+        others = {
+            name for nest, names in graph.reads.items() if nest not in group for name in names
+        }
+        read += sum(graph.nbytes[name] for name in outside)
+        written += sum(graph.nbytes[n] for n in group if n in others or n in graph.outputs)
+    return read, written
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Axes that both nests share, axes of the consumer alone, and where it loads p[i, j]."""
+
+    shared: tuple[str, ...]
+    inner: tuple[str, ...]
+    index: tuple[str, str]
+
+    def __str__(self) -> str:
+        own = f", and runs over {', '.join(self.inner)} there" if self.inner else ""
+        shared = ", ".join(self.shared) or "nothing"
+        return f"shared: {shared}{own}; c reads p[{', '.join(self.index)}]"
+
+    def elsewhere(self) -> tuple[str, list[int]] | None:
+        """A point of the shared axes that reads what another point has made, and the place."""
+        size = 3
+        for point in product(range(size), repeat=len(self.shared)):
+            at = dict(zip(self.shared, point, strict=True))
+            for rest in product(range(size), repeat=len(self.inner)):
+                values = {**at, **dict(zip(self.inner, rest, strict=True)), "0": 0}
+                place = [values[axis] for axis in self.index]
+                made = dict(zip(("i", "j"), place, strict=True))
+                if any(made[axis] != at[axis] for axis in self.shared):
+                    return str(at), place
+        return None
+
+
+@exercise("5.3", "What must hold", "必须满足的条件", points=2)
+class MustHold(Exercise):
+    """`refuse(shared, inner, index)`: a reason against one kernel, or None."""
+
+    def cases(self, draw: random.Random) -> Iterator[Any]:
+        for shared, inner in (
+            (("i", "j"), ()),
+            (("i",), ("r",)),
+            (("i",), ("j",)),
+            ((), ("r", "s")),
+        ):
+            axes = (*shared, *inner, "0")
+            yield from (_Shared(shared, inner, index) for index in product(axes, repeat=2))
+
+    def judge(self, solution: Any, case: _Shared) -> str | None:
+        found = solution(case.shared, case.inner, case.index)
+        wrong = None if found is None else expected(str, found)
+        if wrong:
+            return wrong
+        elsewhere = case.elsewhere()
+        if elsewhere and found is None:
+            return both(
+                "you allow it, but at {p} the kernel reads p{q}, which another point makes",
+                "你允许了它，但在 {p} 处 kernel 读取 p{q}，那是别的点产生的",
+                p=elsewhere[0], q=elsewhere[1],
+            )  # fmt: skip
+        if not elsewhere and found is not None:
+            return both(
+                "every point reads what it has made itself, and you refuse: {r}",
+                "每个点只读自己产生的值，你却拒绝了：{r}",
+                r=found,
+            )
+        return None
+
+
+@exercise("5.4", "An order for the kernels", "给 kernel 排序", points=2)
+class InOrder(_OnGraphs):
+    """`order(reads, groups)`: the groups so that each runs after what it reads; None if none is."""
+
+    def judge(self, solution: Any, case: Graph) -> str | None:
+        found = solution(case.reads, [list(group) for group in case.groups])
+        possible = _ordered(case)
+        if found is None:
+            if possible is None:
+                return None
+            names = " | ".join(" ".join(group) for group in possible)
+            return both("there is an order: {n}", "存在可行的顺序：{n}", n=names)
+        wrong = expected(list, found)
+        if wrong:
+            return wrong
+        if sorted(map(sorted, found)) != sorted(map(sorted, case.groups)):
+            return both("these are not the groups that were given", "返回的分组与给定的不同")
+        ready = {"x", "y"}
+        for group in found:
+            for name in group:
+                for read in case.reads[name]:
+                    if read not in ready and read not in group:
+                        return both(
+                            "{n} reads {r}, which no kernel has made yet",
+                            "{n} 要读取 {r}，但此时还没有 kernel 产生它",
+                            n=name, r=read,
+                        )  # fmt: skip
+            ready.update(group)
+        return None
+
+
+def _ordered(graph: Graph) -> list[tuple[str, ...]] | None:
+    ready, waiting, found = {"x", "y"}, list(graph.groups), list[tuple[str, ...]]()
+    while waiting:
+        free = [g for g in waiting if all({*graph.reads[n]} <= ready | set(g) for n in g)]
+        if not free:
+            return None
+        found.append(free[0])
+        waiting.remove(free[0])
+        ready.update(free[0])
+    return found
+
+
+# ---- a scheduler in the real pipeline ------------------------------------------------------------
+
+
+def waves(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return ((x + 1) * 2).sin()
+
+
+def attend(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ w, -1)
+
+
+def normed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * (centred.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt()
+
+
+def crossed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x.exp().sum(0) + x.sum(1).max()
+
+
+def twins(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.relu() * 2, x.sigmoid() + 1
+
+
+def gated(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x @ w
+    return torch.nn.functional.silu(y) * (y + 1) - y.amax(-1, keepdim=True)
+
+
+SIX = (waves, attend, normed, crossed, twins, gated)
+"""Programs that schedulers are compared on, each of x [64, 32] and w [32, 64]."""
+
+SLACK = 1.1
+"""A scheduler may move so many times the bytes that ours moves."""
+
+
+def program_of(function: Callable[..., Any]) -> LoopProgram:
+    """The loop program of one of the six."""
+    program: LoopProgram = inspect(function, *_inputs()).graphs[0].forward.loops
+    return program
+
+
+def refused(program: LoopProgram, groups: Iterable[Iterable[str]]) -> str | None:
+    """Why the real compiler refuses these groups; None if they are a legal schedule."""
+    try:
+        scheduled_by(lambda _: groups, program, FusionOptions())
+    except Refused as reason:
+        return str(reason)
+    return None
+
+
+def _inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    return torch.randn(64, 32, generator=draw), torch.randn(32, 64, generator=draw)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A schedule of the student's beside ours: kernels and bytes, by program."""
+
+    rows: tuple[tuple[str, int, int, int, int], ...]
+
+    def __str__(self) -> str:
+        heads = both("program kernels ours bytes ours", "程序 kernel数 我们 字节数 我们").split()
+        lines = ["".join(f"{cell:>10}" for cell in row) for row in (heads, *self.rows)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def compared(scheduler: Callable[[LoopProgram], Any]) -> Scored:
+    """A scheduler and ours on the six programs; raises Refused for a schedule that is not legal."""
+    rows = []
+    for function in SIX:
+        program = program_of(function)
+        ours = schedule_program(program, FusionOptions()).after
+        mine = scheduled_by(scheduler, program, FusionOptions()).after
+        rows.append((function.__name__, mine.kernels, ours.kernels, mine.bytes, ours.bytes))
+    return Scored(tuple(rows))
+
+
+@exercise("5.5", "Your scheduler in the compiler", "把你的调度器装进编译器", points=4, limit=120.0)
+class Scheduler(Exercise):
+    """`schedule(program)`: groups of buffers; right, and about as few bytes as ours, on all six."""
+
+    def cases(self, draw: random.Random) -> Iterator[Any]:
+        return iter(SIX)
+
+    def told(self, case: Any) -> str:
+        return f"{case.__name__}:\n{program_of(case)}"
+
+    def judge(self, solution: Any, case: Any) -> str | None:
+        inputs = _inputs()
+        ours = inspect(case, *inputs).graphs[0].forward.schedule
+        with override(schedule=solution):
+            found = inspect(case, *inputs)
+        torch.testing.assert_close(found.result, case(*inputs))
+        mine = found.graphs[0].forward.schedule
+        if mine.after.bytes <= SLACK * ours.after.bytes:
+            return None
+        return both(
+            "legal and right, but it moves {a:,} bytes in {k} kernels, ours {b:,} in {n}",
+            "合法且结果正确，但用 {k} 个 kernel 搬运了 {a:,} 字节，我们用 {n} 个搬运 {b:,} 字节",
+            a=mine.after.bytes, b=ours.after.bytes, k=mine.after.kernels, n=ours.after.kernels,
+        )  # fmt: skip
