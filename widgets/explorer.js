@@ -7,6 +7,7 @@ import { keepKeys, keyboard } from "./keys.js";
 import { Links } from "./links.js";
 import { whenLive } from "./live.js";
 import { budgetView, lanesView } from "./memory.js";
+import { unpack } from "./pack.js";
 import { Selection } from "./selection.js";
 import { stepsView } from "./steps.js";
 import { barsView, emptyView, tableView } from "./table.js";
@@ -32,12 +33,12 @@ const DRAW = {
 const MOST_PANES = 4;
 
 /**
- * Draw `doc` inside `root`, in place of what is there; returns the explorer.  Where a Python process
+ * Draw a document, packed (see pack.py), inside `root`, in place of what is there; returns the explorer.  Where a Python process
  * answers on `channel`, the explorer can ask it "what if".
  */
-export function render(root, doc, channel = null) {
+export function render(root, packed, channel = null) {
   const start = performance.now();
-  const explorer = new Explorer(root, doc);
+  const explorer = new Explorer(root, unpack(packed));
   performance.measure("inductor_lab: draw", { start });
   const held = new WeakRef(explorer);
   if (channel) whenLive(channel, (line) => held.deref()?.connect(line), () => !held.deref());

@@ -25,6 +25,7 @@ from inductor_lab.widgets.guards import answer_again
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.pack import packed, unpacked
 from inductor_lab.widgets.page import connection_script, style, widget_script
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import static_pictures
@@ -82,12 +83,12 @@ class Explorer(Connection):
 
     _esm = widget_script()
     _css = style()
-    document = traitlets.Dict().tag(sync=True)
+    document = traitlets.Dict(help="packed, see pack.py").tag(sync=True)
 
     @classmethod
     def of(cls, compilation: Compilation) -> Explorer:
         shown, links = linked_document(compilation)
-        return cls(compilation, links, document=shown)
+        return cls(compilation, links, document=packed(shown))
 
 
 def what_if(compilation: Compilation, changes: Any, links: Links) -> dict[str, Any]:
@@ -105,7 +106,8 @@ def bundle(compilation: Compilation) -> dict[str, Any]:
     """The widget and, beside it, inert HTML to be saved."""
     widget = Explorer.of(compilation)
     view: tuple[dict[str, Any], Any] = widget._repr_mimebundle_()
-    html = f"<style>{STYLE}</style>{plain_document(widget.document, static_pictures(compilation))}"
+    inert = plain_document(unpacked(widget.document), static_pictures(compilation))
+    html = f"<style>{STYLE}</style>{inert}"
     return {**view[0], "text/plain": repr(compilation), "text/html": html}
 
 

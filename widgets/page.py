@@ -11,8 +11,11 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from inductor_lab.widgets.pack import packed
+
 MODULES = (
     "dom",
+    "pack",
     "theme",
     "links",
     "selection",
@@ -127,6 +130,11 @@ def page(title: str, body: str, *styles: str) -> str:
 </body>
 </html>
 """
+
+
+def document_for_html(document: Mapping[str, Any]) -> str:
+    """A document as `render` takes it, packed, to stand inside a `<script>` element."""
+    return json_for_html(packed(document))
 
 
 def json_for_html(data: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from inductor_lab.display import write_text
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
-from inductor_lab.widgets.page import json_for_html, page, script, style
+from inductor_lab.widgets.page import document_for_html, page, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import static_pictures
 
@@ -37,7 +37,7 @@ def report_html(
         pictures = static_pictures(compilation)
         add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
     body = _BODY.format(
-        plain=plain_document(shown, pictures), data=json_for_html(shown), script=script()
+        plain=plain_document(shown, pictures), data=document_for_html(shown), script=script()
     )
     return page(compilation.name, body, STYLE, style())
 

@@ -27,7 +27,7 @@ from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.home import connect
 from inductor_lab.widgets.markup import written
 from inductor_lab.widgets.model import linked_document
-from inductor_lab.widgets.page import json_for_html, script, style
+from inductor_lab.widgets.page import document_for_html, script, style
 from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import picture_of, static_pictures
@@ -90,7 +90,7 @@ def _explorers(several: Explorers) -> str:
     name = f"lab-{secrets.token_hex(6)}"
     channels = [each.channel if each else None for each in connections]
     documents = ",".join(
-        f"[{json_for_html(document)},{json.dumps(channel)}]"
+        f"[{document_for_html(document)},{json.dumps(channel)},{json.dumps(document['title'])}]"
         for document, channel in zip(shown, channels, strict=True)
     )
     plain = "".join(map(plain_document, shown))
@@ -120,7 +120,8 @@ def explorer_html(
     return (
         f'<style>{style()}</style><div id="{name}">{plain}</div>'
         f'<script type="module">\n{script()}\n'
-        f'render(document.getElementById("{name}"), {json_for_html(shown)}, {channel});\n</script>'
+        f'render(document.getElementById("{name}"), '
+        f"{document_for_html(shown)}, {channel});\n</script>"
     )
 
 

@@ -4,16 +4,16 @@ import { html, refill } from "./dom.js";
 import { render } from "./explorer.js";
 import { followTheme } from "./theme.js";
 
-/** `documents` are [document, channel]; each is drawn when its tab is first opened. */
+/** `documents` are [document, channel, title]; each is drawn when its tab is first opened. */
 export function renderTabs(root, documents) {
   const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
-  const tabs = documents.map(([doc], i) => html("button", {
+  const tabs = documents.map(([, , title], i) => html("button", {
     type: "button", role: "tab", onclick: () => open(i), onkeydown: (event) => move(event, i),
-  }, doc.title));
+  }, title));
   const drawn = new Set();
 
   function open(i) {
-    if (!drawn.has(i)) render(panels[i].appendChild(html("div")), ...documents[i]);
+    if (!drawn.has(i)) render(panels[i].appendChild(html("div")), ...documents[i].slice(0, 2));
     drawn.add(i);
     panels.forEach((panel, n) => { panel.hidden = n !== i; });
     tabs.forEach((tab, n) => {

@@ -15,7 +15,13 @@ from urllib.parse import quote
 from inductor_lab.display import writing
 from inductor_lab.widgets.markup import Tree, element, table, written
 from inductor_lab.widgets.model import document
-from inductor_lab.widgets.page import bench_style, json_for_html, page, script, style
+from inductor_lab.widgets.page import (
+    bench_style,
+    document_for_html,
+    page,
+    script,
+    style,
+)
 from inductor_lab.widgets.time import seconds_text
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ def write_trace_report(
     with writing(path, "report") as file:
         file.write(before + _HEAD)
         for number, found in enumerate(log.compiled, 1):
-            text = json_for_html(document(log[found.key])) if room > 0 else ""
+            text = document_for_html(document(log[found.key])) if room > 0 else ""
             room -= len(text)
             if room > 0:
                 held.add(found.key)

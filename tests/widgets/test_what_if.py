@@ -10,6 +10,7 @@ from inductor_lab.errors import BadOption, NotRunnable
 from inductor_lab.widgets.compare import comparison_panes, switches, verdict
 from inductor_lab.widgets.live import Connection, Explorer, what_if
 from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.pack import unpacked
 
 
 def test_a_forbidden_pair_stays_apart_and_the_numbers_say_so(inference):
@@ -115,7 +116,7 @@ def test_a_connection_answers_and_tells_errors(inference, monkeypatch):
 def test_the_widget_carries_the_same_document(inference):
     widget = inference.widget()
     assert isinstance(widget, Explorer)
-    assert widget.document == linked_document(inference)[0]
+    assert unpacked(widget.document) == linked_document(inference)[0]
     exported = [line for line in widget._esm.split("\n") if line.startswith("export")]
     assert exported == ["export default {"] and "import " not in widget._esm.split("\n")[0]
 

@@ -1,0 +1,153 @@
+"""A document with each repeated text, list and set of names written once: what a page holds.
+
+    [{"a": "sin", "b": ["cos"]}, {"a": "sin", "b": ["cos"]}]
+    → {"shared": [["a", "b"], "sin", ["cos"]], "data": [["~:0", "~1", "~2"], ["~:0", "~1", "~2"]]}
+
+`"~1"` stands for the value at that place of `shared`, which names only values before it; a list
+that begins with `"~:0"` is an object with the names that stand there; a list that begins with
+`"~|"` is a text, by its lines.  A text that begins with `~` itself gets another one in front.
+Objects are made anew each time, since the explorer keeps its state in them.  `pack.js` reads it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+LINES = "~|"
+NAMES = "~:"
+REFERENCE = 7
+"""About so many bytes of JSON are a reference with its comma."""
+
+
+def packed(document: Any) -> dict[str, Any]:
+    """The document as `{"shared", "data"}`: JSON data, mostly half as large."""
+    packer = _Packer()
+    packer.count(document)
+    packer.place_texts()
+    return {"data": packer.made(document), "shared": packer.shared}
+
+
+def unpacked(packed: dict[str, Any]) -> Any:
+    """The document again, as `pack.js` makes it.
+
+    >>> unpacked(packed({"a": ["~", 1, "long enough"], "b": "long enough"}))
+    {'a': ['~', 1, 'long enough'], 'b': 'long enough'}
+    """
+    values: list[Any] = []
+
+    def made(value: Any) -> Any:
+        if isinstance(value, str):
+            return value if value[:1] != "~" else value[1:] if value[1] == "~" else (
+                values[int(value[1:])])  # fmt: skip
+        if isinstance(value, dict):
+            return {name: made(inner) for name, inner in value.items()}
+        if not isinstance(value, list):
+            return value
+        first = value[0] if value and isinstance(value[0], str) else ""
+        if first == LINES:
+            return "\n".join(map(made, value[1:]))
+        if first.startswith(NAMES):
+            return dict(zip(values[int(first[2:])], map(made, value[1:]), strict=True))
+        return [made(inner) for inner in value]
+
+    for shared in packed["shared"]:
+        values.append(made(shared))
+    return made(packed["data"])
+
+
+class _Packer:
+    """Numbers equal values alike, counts them, and writes those that pay once."""
+
+    def __init__(self) -> None:
+        self.shared: list[Any] = []
+        self._places: dict[int, int] = {}
+        self._numbers: dict[Any, int] = {}
+        self._counts: Counter[int] = Counter()
+
+    def count(self, value: Any) -> int | None:
+        """Note each text, list and set of names, every time that it stands somewhere.
+
+        Returns the value's number; None if an object is inside.
+        """
+        if isinstance(value, dict):
+            self.count(list(value))
+            for inner in value.values():
+                self.count(inner)
+            return None
+        number = self._number(value, [self.count(part) for part in _parts(value)])
+        if number is not None and isinstance(value, str | list):
+            self._counts[number] += 1
+        return number
+
+    def place_texts(self) -> None:
+        """Those that stand in most places first: their references are the shortest."""
+        texts = [key[1] for key in self._numbers if key[:1] == (str,)]
+        for text in sorted(texts, key=lambda text: -self._counts[self._numbers[str, text]]):
+            self.made(text)
+
+    def made(self, value: Any) -> Any:
+        """The value with references in it, or the reference to it."""
+        return self._made(value)[1]
+
+    def _made(self, value: Any) -> tuple[int | None, Any]:
+        """The value's number, too."""
+        if isinstance(value, dict):
+            return None, self._object(value)
+        if isinstance(value, str):
+            number = self._number(value, [])
+            if number in self._places:
+                return number, f"~{self._places[number]}"
+        parts = [self._made(part) for part in _parts(value)]
+        number = self._number(value, [part[0] for part in parts])
+        if number in self._places:
+            return number, f"~{self._places[number]}"
+        made: Any = [part[1] for part in parts]
+        if isinstance(value, str):
+            made = [LINES, *made] if made else f"~{value}" if value.startswith("~") else value
+        elif not isinstance(value, list):
+            return number, value
+        return number, self._placed(number, made)
+
+    def _placed(self, number: int | None, made: Any) -> Any:
+        """A reference where that is shorter, the value itself elsewhere."""
+        times, size = self._counts[number or 0], _size(made)
+        if number is None or times * size <= size + times * REFERENCE:
+            return made
+        self._places[number] = len(self.shared)
+        self.shared.append(made)
+        return f"~{self._places[number]}"
+
+    def _object(self, value: dict[str, Any]) -> Any:
+        """By its names' place and its values, if others have the same names."""
+        names = list(value)
+        inside = [self.made(inner) for inner in value.values()]
+        place = self.made(names)
+        if isinstance(place, list):
+            return dict(zip(names, inside, strict=True))
+        return [f"{NAMES}{place[1:]}", *inside]
+
+    def _number(self, value: Any, parts: list[int | None]) -> int | None:
+        """Equal for equal values of one type; None if an object is inside."""
+        if type(value) is int and value >= 0:
+            return ~value  # no table is needed for the many numbers of things
+        key: Any = (type(value), value)
+        if isinstance(value, list):
+            if None in parts:
+                return None
+            key = tuple(parts)
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a list holds; the lines of a text of several."""
+    if isinstance(value, list):
+        return value
+    return value.split("\n") if isinstance(value, str) and "\n" in value else []
+
+
+def _size(made: Any) -> int:
+    """About how many bytes of JSON that is."""
+    if isinstance(made, list):
+        return 2 + sum(_size(inner) + 1 for inner in made)
+    return len(made) + 2 if isinstance(made, str) else 3
