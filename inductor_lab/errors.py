@@ -111,12 +111,14 @@ class OutOfBounds(LabError, RuntimeError):
 
 
 class BrokenPromise(LabError, RuntimeError):
-    """An operator returned another kind of tensor than its fake implementation had promised."""
+    """An operator returned another kind of tensor than its fake implementation had promised, or
+    none."""
 
-    def __init__(self, op: str, promised: str, returned: str) -> None:
+    def __init__(self, op: str, promised: str, returned: str, where: str = "") -> None:
         super().__init__(
             f"{op} returned {returned}, where its fake implementation had promised {promised}",
-            todo="correct what is registered with register_fake (impl_abstract, Meta)",
+            where,
+            "correct what is registered with register_fake (impl_abstract, Meta)",
         )
 
 

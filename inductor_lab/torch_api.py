@@ -353,7 +353,9 @@ def is_sure(test: sympy.Basic, fake: torch.Tensor) -> bool:
     """Does a test hold by what is known of its symbols?  `fake` is a tensor of the graph."""
     if not test.free_symbols:
         return bool(test)
-    return fake.fake_mode.shape_env._maybe_evaluate_static(test) is sympy.true
+    shapes = fake.fake_mode.shape_env
+    known = test.free_symbols <= shapes.var_to_range.keys()
+    return known and shapes._maybe_evaluate_static(test) is sympy.true
 
 
 def surely_one(size: Any) -> bool:

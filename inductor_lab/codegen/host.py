@@ -16,6 +16,7 @@ Inductor: `codegen/wrapper.py`, PythonWrapperCodegen.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ from inductor_lab.schedule.result import Group, Schedule
 
 WIDTH = 100
 GLUE = "\0"
+WORD = re.compile(r"""'\w*'|"[\w:]*\"""")
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
 """Bytes from which on a CPU tensor lies in the pool; the allocator keeps smaller blocks mapped."""
@@ -100,6 +102,13 @@ class _Writer:
         groups = [step for step in self.schedule.steps if isinstance(step, Group)]
         nests = [nest for group in groups for nest in (*group.nests, *group.inlined.values())]
         return frozenset(name for nest in nests for name in read_by(nest))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """What a step reads, or the caller gets; the rest may be None."""
+        calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
+        found = {name for call in calls for name in read_by(call)}
+        return self.read_by_kernels | found | {v.buffer for v in views_in(self.program.outputs)}
 
     @property
     def program(self) -> LoopProgram:
@@ -213,17 +222,23 @@ class _Writer:
             self.emit(f"{targets} = {text}", call.origins, statement=True)
             for buffer in made:
                 self.bind_symbols(buffer)
-                self.emit(f"{buffer.name} = {self.laid_out(buffer.name, buffer, call)}")
+                if buffer.name in self.read:
+                    self.emit(f"{buffer.name} = {self.laid_out(buffer.name, buffer, call)}")
         for buffer in made:
             self.bound.add(buffer.name)
             self.bind_symbols(buffer)
 
     def laid_out(self, result: str, buffer: Buffer, call: ExternCall) -> str:
-        """The result as it was promised.  What no kernel reads may be anything if ATen says so."""
+        """The result as it was promised.  What nobody reads may be anything, and what no kernel
+        reads if ATen says so."""
+        if buffer.name not in self.read:
+            return result
         size, stride = _tuple(buffer.layout.size), _strides(buffer.layout)
         if call.op.startswith("aten.") and buffer.name not in self.read_by_kernels:
             return f"{self.helper('restrided')}({result}, {stride})"
-        promised = f"{size}, {stride}, {buffer.dtype}, {call.op}"
+        nodes = "".join(f", {node!r}" for node in sorted(call.origins))
+        where = "" if buffer.device == "cpu" else f', device=torch.device("{buffer.device}")'
+        promised = f"{size}, {stride}, {buffer.dtype}, {call.op}{nodes}{where}"
         return f"{self.helper('laid_out')}({result}, {promised})"
 
     def unknown(self, buffer: Buffer) -> bool:
@@ -345,8 +360,9 @@ def _size(size: Size) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Break a long line at spaces inside its brackets (never where there is a string)."""
-    if len(text) <= WIDTH or '"' in text or "'" in text or "#" in text:
+    """Break a long line at spaces inside its brackets (never where there is a string that may hold
+    any)."""
+    if len(text) <= WIDTH or not set("\"'#").isdisjoint(WORD.sub("", text)):
         return [text]
     indent = " " * (len(text) - len(text.lstrip()))
     lines = textwrap.wrap(

@@ -352,7 +352,7 @@ class Run:
         if isinstance(results, torch.Tensor) or results is None:
             results = (results,)
         for name, result in zip(call.outputs, results, strict=True):
-            if name is not None:
+            if name is not None and result is not None:
                 buffer = self.program.buffers[name]
                 for size, length in zip(buffer.layout.size, result.shape, strict=True):
                     if isinstance(size, sympy.Symbol):

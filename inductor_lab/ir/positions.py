@@ -35,6 +35,11 @@ def position_in(size: int, index: int) -> int:
     return index % size
 
 
+def expanded_from_one(length: int) -> int:
+    """What `x.expand(length)` makes of a length of 1."""
+    return 1 if length == -1 else length
+
+
 def placed(x: torch.Tensor, beside: torch.Tensor, more: int) -> torch.Tensor:
     """A copy of `x` with its strides, as far into its storage as `beside` is, and `more`."""
     offset = beside.storage_offset() + more
@@ -57,6 +62,7 @@ for _function, _signature, _how in (
     (first_of_slice, "(SymInt size, SymInt? start) -> SymInt", EXPLICIT),
     (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt", EXPLICIT),
     (position_in, "(SymInt size, SymInt index) -> SymInt", EXPLICIT),
+    (expanded_from_one, "(SymInt length) -> SymInt", EXPLICIT),
     (placed, "(Tensor x, Tensor beside, SymInt more) -> Tensor", EXPLICIT),
     (again, "(Tensor(a) x) -> Tensor(a)", IMPLICIT),
 ):

@@ -48,6 +48,7 @@ from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, 
 from inductor_lab.options import Options
 
 SCALAR = "aten.scalar_tensor.default"
+ASSERTION = "aten._assert_scalar.default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +242,15 @@ class Builder:
 
     # ---- nests ----
 
-    def pointwise(self, body: Expr, facts: Facts | None = None) -> TensorValue:
-        """A nest that fills a new buffer with `body` over the axes of its shape."""
+    def pointwise(
+        self, body: Expr, facts: Facts | None = None, exact: bool = False
+    ) -> TensorValue:
+        """A nest that fills a new buffer with `body` over the axes of its shape; `exact` leaves
+        gaps in memory where the facts have them."""
         facts = facts or self.result
         axes = axes_of(facts.shape)
         body = self._over(axes, self.convert(body, facts.dtype))
-        buffer = self._new(facts, BufferKind.COMPUTED)
+        buffer = self._new(facts, BufferKind.COMPUTED, exact)
         self.steps.append(Pointwise(buffer.name, axes, body, self.origins))
         return TensorValue.of(buffer)
 
@@ -302,14 +306,17 @@ class Builder:
         nothing = any(is_int(axis.size, 0) for axis in axes)
         return self.const(0, body.dtype) if nothing else body
 
-    def copy(self, value: TensorValue, facts: Facts | None = None) -> TensorValue:
-        """The elements of a view in a buffer of their own (row-major if no facts are given)."""
+    def copy(
+        self, value: TensorValue, facts: Facts | None = None, exact: bool = False
+    ) -> TensorValue:
+        """The elements of a view in a buffer of their own (row-major if no facts are given), as
+        `pointwise`."""
         if facts is None:
             stride = Layout.contiguous(value.shape).stride
             facts = Facts(value.shape, stride, value.dtype, value.device)
         if value.dtype not in ELEMENTS:
             return self._copied_by_library(value, facts)
-        return self.pointwise(self.load(value, identity(facts.shape)), facts)
+        return self.pointwise(self.load(value, identity(facts.shape)), facts, exact)
 
     def _copied_by_library(self, value: TensorValue, facts: Facts) -> TensorValue:
         """A copy of what nests cannot hold."""
@@ -348,8 +355,14 @@ class Builder:
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
     ) -> sympy.Symbol:
-        """A call that tells a number when the program runs; its symbol, new if none is given."""
-        symbol = symbol or sympy.Symbol(f"{self.node.name}_at", integer=True)
+        """A call that tells a number when the program runs; its symbol, if none is given that of
+        an equal call, or a new one."""
+        calls = [step for step in self.steps if isinstance(step, ExternCall) and step.number]
+        known = (step.number for step in calls if (step.op, step.args) == (op, tuple(args)))
+        found = None if symbol else next(known, None)
+        if found is not None:
+            return found
+        symbol = symbol or sympy.Symbol(f"{self.node.name}_at{len(calls) or ''}", integer=True)
         step = ExternCall((None,), op, tuple(args), (), "number", self.origins, symbol)
         self.steps.append(step)
         self._tell({symbol})
@@ -357,10 +370,20 @@ class Builder:
 
     def is_sure(self, number: Size, first: Size, end: Size) -> bool:
         """Is `first <= number < end` for all values that the symbols may have?"""
+        return self._holds(sympy.Ge(number, first)) and self._holds(sympy.Lt(number, end))
+
+    def _holds(self, test: sympy.Basic) -> bool:
         found = self.node.meta["val"]
-        fake = found[0] if isinstance(found, tuple | list) else found
-        tests = sympy.Ge(number, first), sympy.Lt(number, end)
-        return all(torch_api.is_sure(test, fake) for test in tests)
+        return torch_api.is_sure(test, found[0] if isinstance(found, tuple | list) else found)
+
+    def require(self, test: sympy.Basic, otherwise: str) -> None:
+        """Unless it is sure, let the host program test it, and raise RuntimeError."""
+        if not self._holds(test):
+            self.check(test, otherwise)
+
+    def check(self, test: sympy.Basic, otherwise: str) -> None:
+        """As `require`, whatever torch takes to be sure."""
+        self.extern(ASSERTION, (test, otherwise), None, [None], "assertion")
 
     def _tell(self, symbols: set[sympy.Symbol]) -> None:
         self.told |= symbols - self.symbols

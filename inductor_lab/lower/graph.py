@@ -149,6 +149,8 @@ class _Walk:
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
         self.callees: dict[str, Any] = {}
+        self.spread: dict[torch.fx.Node, BufferView] = {}
+        """Tensors that are seen with gaps in memory, as they are with them."""
 
     def run(self) -> LoopProgram:
         for node in self.module.graph.nodes:
@@ -322,9 +324,10 @@ class _Walk:
         fake = result.meta["val"]
         output = self._strided_output(value, Facts.of(fake))
         copied = output.buffer != value.buffer
-        return (self._in_input(fake) if copied else None) or self._beside(output, value, fake)
+        viewed = self._viewed(fake) or self._part_of(value, fake) if copied else None
+        return viewed or self._beside(output, value, fake)
 
-    def _in_input(self, fake: torch.Tensor) -> BufferView | None:
+    def _viewed(self, fake: torch.Tensor) -> BufferView | None:
         """What is a view of an input for torch, although we found no strides for it."""
         for node in self.module.graph.find_nodes(op="placeholder"):
             given = node.meta.get("val")
@@ -332,6 +335,20 @@ class _Walk:
                 layout = layout_within(given, self.build.buffers[node.name].layout, fake)
                 if layout is not None:
                     return BufferView(node.name, layout)
+        return None
+
+    def _part_of(self, value: TensorValue, fake: torch.Tensor) -> BufferView | None:
+        """As `_viewed`, of a whole tensor of ours, which is copied once if it is to have gaps."""
+        whole = identity(self.build.buffers[value.buffer].layout.size)
+        for node, known in list(self.values.items()):
+            given = node.meta.get("val")
+            if not isinstance(known, TensorValue) or not isinstance(given, torch.Tensor):
+                continue
+            if known.buffer == value.buffer and known.index == whole:
+                if node not in self.spread:
+                    self.spread[node] = self._strided_output(known, Facts.of(given))
+                layout = layout_within(given, self.spread[node].layout, fake)
+                return layout and BufferView(self.spread[node].buffer, layout)
         return None
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
@@ -407,7 +424,7 @@ class _Walk:
         layout = layout_of(value, self.build.buffers[value.buffer])
         fine = (wanted, facts.exact_layout)
         if layout is None or not any(same_strides(layout, one) for one in fine):
-            value = self.build.copy(value, facts)
+            value = self.build.copy(value, facts, exact=True)
             layout = self.build.buffers[value.buffer].layout
         if same_strides(layout, wanted):
             layout = replace(wanted, offset=layout.offset)
@@ -433,14 +450,16 @@ class _Walk:
         read = (argument(self.build, tensor),)
         if own:
             (symbol,) = own
+            if view.only_expands(node):
+                given = self.build.number(str(node.target), read)
+                self.build.number(str(OPERATORS.expanded_from_one.default), (given,), symbol)
+                return expression
             self.build.number(str(node.target), read, symbol)
             self.build.numbers[symbol] = tensor
         else:
             symbol = self.build.number(str(node.target), read)
             said = f"{symbol} is not {expression}, which a check in the program says it is"
-            same = (sympy.Eq(symbol, expression), said)
-            op = str(aten._assert_scalar.default)
-            self.build.extern(op, same, None, [None], "assertion")
+            self.build.check(sympy.Eq(symbol, expression), said)
         return expression if hasattr(value, "node") else value
 
     def _refused(self, node: torch.fx.Node, what: str) -> LabError:
@@ -470,8 +489,9 @@ def _is_token(placeholder: torch.fx.Node) -> bool:
 
 
 def _needs_no_check(node: torch.fx.Node) -> bool:
-    """Is an empty result all that there is to say (and no index is out of range)?"""
-    return node.target not in scatter.CHECKED and node.meta["val"].dtype in ELEMENTS
+    """Is an empty result all that there is to say (and no argument may be out of range)?"""
+    checked = {*scatter.CHECKED, aten.constant_pad_nd.default}
+    return node.target not in checked and node.meta["val"].dtype in ELEMENTS
 
 
 def _is_empty(fake: torch.Tensor) -> bool:

@@ -24,11 +24,12 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
 from inductor_lab.ir.ops import ATOMICS, neutral
+from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.places import Target, along, indexed, is_mask, slices, wrapped
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import LOWERINGS, lowers
-from inductor_lab.lower.tensor import TensorValue, identity, reshape, unflatten
+from inductor_lab.lower.tensor import TensorValue, identity, reshape, stays_in, unflatten
 
 aten = torch.ops.aten
 
@@ -325,7 +326,10 @@ def as_strided_scatter(
     fake = build.node.args[0].meta["val"]
     if not fake.is_contiguous() or fake.storage_offset():
         raise LeftToATen
-    flat = Index.constant_of(size_of(offset or 0))
+    layout = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), size_of(offset or 0))
+    if layout.size != source.shape or not stays_in(layout, Layout.contiguous(x.shape)):
+        raise LeftToATen("perhaps outside of the storage")
+    flat = Index.constant_of(layout.offset)
     for index, step in zip(identity(source.shape), stride, strict=True):
         flat = flat + index * size_of(step)
     target = Target(source.shape, tuple(unflatten(flat, x.shape)))

@@ -279,7 +279,7 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
     A dense buffer is a row-major array of its dimensions in the order of their strides.
     """
-    if not is_dense(buffer.layout) or not _inside(target, buffer.layout):
+    if not is_dense(buffer.layout) or not stays_in(target, buffer.layout):
         return None
     flat = target.element(identity(target.size)) - buffer.layout.offset
     sizes = buffer.layout.size
@@ -289,7 +289,7 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
     return replace(value, shape=target.size, index=at)
 
 
-def _inside(target: Layout, storage: Layout) -> bool:
+def stays_in(target: Layout, storage: Layout) -> bool:
     """Is it sure that the view stays in the storage?"""
     room = add_sizes(storage.offset, storage.numel), mul_sizes(target.storage_size, -1)
     before = add_sizes(target.offset, mul_sizes(storage.offset, -1))

@@ -8,6 +8,7 @@ Inductor: `lowering.py`, `view`, `permute`, `slice_`, ...
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.ir.index import Size, add_sizes, mul_sizes
+from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
@@ -70,12 +71,30 @@ def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorVal
 def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
     """Dimensions of size 1 repeated, new ones in front (`dimensions` says where, for the prim)."""
     shape = build.result.shape
+    for size, length in zip(x.shape[::-1], shape[::-1], strict=False):
+        if length in build.told and length != size:
+            said = f"{length} is below 0: a compiled expand keeps a size only where -1 is written"
+            build.check(sympy.Ge(length, 0), said)
     if build.node.target is torch.ops.prims.broadcast_in_dim.default:
         kept = given[1]
         for d in range(len(shape)):
             if d not in kept:
                 x = tensor.unsqueeze(x, d)
     return came_by(build, tensor.expand(x, shape))
+
+
+def only_expands(number: torch.fx.Node) -> bool:
+    """Is a number nothing but what a length of 1 is expanded to?  Then -1 stands for 1."""
+
+    def keeps(expand: torch.fx.Node) -> bool:
+        if expand.target is not aten.expand.default:
+            return False
+        before = expand.args[0].meta["val"].shape
+        pairs = zip(before[::-1], expand.args[1][::-1], strict=False)
+        new = expand.args[1][: len(expand.args[1]) - len(before)]
+        return number not in new and all(is_int(n, 1) for n, m in pairs if m is number)
+
+    return all(map(keeps, number.users))
 
 
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
@@ -126,6 +145,17 @@ def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
     if isinstance(first, int) and isinstance(size, int):
         return slice(first, None).indices(size)[0]
     return _from_the_front(build, size, first, add_sizes(size, 1), OPERATORS.first_of_slice)
+
+
+def length_of_slice(build: Builder, size: Size, start: Any, end: Any, step: int) -> Size:
+    """The number of elements of a slice."""
+    bounds = [None if bound is None else size_of(bound) for bound in (start, end)]
+    first, last = bounds[0] or 0, size if bounds[1] in (None, sys.maxsize) else bounds[1]
+    if all(isinstance(number, int) for number in (size, first, last)):
+        return len(range(*slice(first, last, step).indices(size)))
+    if build.is_sure(first, 0, last) and build.is_sure(last, 0, add_sizes(size, 1)):
+        return (last - first + step - 1) // step
+    return build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step))
 
 
 def place_of(build: Builder, size: Size, index: Any) -> Size:

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from inductor_lab import torch_api
@@ -115,6 +116,8 @@ def build_executable(
     if not ahead:
         file = host_file(text, program.name, cache=options.cache)
     exec(compile(text, file, "exec"), namespace)
+    if "laid_out" in namespace:
+        namespace["laid_out"] = partial(namespace["laid_out"], traces=traces)
     seen_by_profiler(namespace, kernels, traces)
     if cpp and ahead:
         _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from inductor_lab.errors import BrokenPromise
+from inductor_lab.runtime.library import place_of
 from inductor_lab.torch_api import empty_strided_cpu, empty_strided_cuda, reinterpret
 
 __all__ = [
@@ -17,6 +20,7 @@ __all__ = [
     "restrided",
     "view_of",
 ]
+CPU = torch.device("cpu")
 
 
 def laid_out(
@@ -25,16 +29,24 @@ def laid_out(
     stride: tuple[int, ...],
     dtype: torch.dtype,
     op: Any,
+    *nodes: str,
+    device: torch.device = CPU,
+    traces: Mapping[str, str] = MappingProxyType({}),
 ) -> torch.Tensor | None:
     """What `op` returned, with the strides that were planned for it: a copy if it has others.
 
-    Raises BrokenPromise where sizes or dtype are not what its meta function promised: kernels would
-    read memory that is not there.
+    Raises BrokenPromise, with the user's lines of its FX nodes, unless it is a tensor of the size,
+    dtype and device that its meta function promised: kernels would read memory that is not there.
     """
-    if tensor is None:
-        return tensor
-    if tensor.shape != size or tensor.dtype is not dtype:
-        raise BrokenPromise(str(op), _kind(dtype, size), _kind(tensor.dtype, tuple(tensor.shape)))
+    if (
+        tensor is None
+        or tensor.shape != size
+        or tensor.dtype is not dtype
+        or tensor.device != device
+    ):
+        made = "None" if tensor is None else _kind(tensor.dtype, tensor.shape, tensor.device)
+        where = place_of(frozenset(nodes), traces)
+        raise BrokenPromise(str(op), _kind(dtype, size, device), made, where)
     return tensor if tensor.stride() == stride else restrided(tensor, stride)
 
 
@@ -57,8 +69,8 @@ def restrided(tensor: torch.Tensor | None, stride: tuple[int, ...]) -> torch.Ten
     return new.copy_(tensor)
 
 
-def _kind(dtype: torch.dtype, size: tuple[int, ...]) -> str:
-    return f"{str(dtype).removeprefix('torch.')}{list(size)}"
+def _kind(dtype: torch.dtype, size: tuple[int, ...], device: torch.device) -> str:
+    return f"{str(dtype).removeprefix('torch.')}{list(size)} on {device}"
 
 
 def view_of(

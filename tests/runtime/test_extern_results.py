@@ -23,6 +23,7 @@ BROKEN: dict[str, tuple[Result, Result, str]] = {
     "of_more_dimensions": (lambda x: x.view(2, -1).clone(), torch.empty_like, r"\[2, 50000\]"),
     "of_fewer_dimensions": (torch.sum, torch.empty_like, r"float32\[\]"),
     "empty": (lambda x: x[:0].clone(), torch.empty_like, r"float32\[0\]"),
+    "elsewhere": (lambda x: x.to("meta"), torch.empty_like, "on meta.*on cpu"),
 }
 
 
@@ -51,7 +52,9 @@ def test_another_size_or_dtype_than_promised_is_refused(name: str) -> None:
     compiled = lab.compile(lambda x: op(x).sin() + x)
     with pytest.raises(BrokenPromise, match=told) as caught:
         compiled(torch.randn(100_000))
-    assert f"{SPACE}.{name}" in str(caught.value) and "register_fake" in str(caught.value)
+    said = str(caught.value)
+    assert f"{SPACE}.{name}" in said and "register_fake" in said
+    assert "compiled = lab.compile(lambda x: op(x).sin() + x)" in said
 
 
 def test_so_are_symbolic_sizes_and_one_of_several_results() -> None:
@@ -97,13 +100,14 @@ def test_other_strides_than_promised_are_repaired() -> None:
 def test_what_laid_out_does() -> None:
     x, f32 = torch.arange(6.0).view(2, 3), torch.float32
     assert laid_out(x, (2, 3), (3, 1), f32, "op") is x
-    assert laid_out(None, (2, 3), (3, 1), f32, "op") is None
     columns = laid_out(x, (2, 3), (1, 2), f32, "op")
     assert columns.stride() == (1, 2) and torch.equal(columns, x)
     row = laid_out(x[:1], (1, 3), (9, 1), f32, "op")
     assert row.stride() == (9, 1) and row.data_ptr() == x.data_ptr()
     with pytest.raises(BrokenPromise, match="op returned float32"):
         laid_out(x, (3, 2), (2, 1), f32, "op")
+    with pytest.raises(BrokenPromise, match=r"on cpu, where .* on meta"):
+        laid_out(x, (2, 3), (3, 1), f32, "op", device=torch.device("meta"))
 
 
 def test_what_aten_returns_may_be_of_another_size_where_no_kernel_reads_it() -> None:
@@ -117,20 +121,41 @@ def test_what_aten_returns_may_be_of_another_size_where_no_kernel_reads_it() -> 
         torch.testing.assert_close(ours, eager)
 
 
-def test_a_library_may_return_none_for_a_tensor() -> None:
-    """As some of cuDNN's do, where only a backward that nobody asked for would need it."""
-    assert restrided(None, (3, 1)) is None
+@pytest.fixture
+def half() -> Iterator[Result]:
+    """An operator that returns None in place of its second tensor, as some of cuDNN's do where only
+    a backward that nobody asked for would need it."""
     library = Library(SPACE, "FRAGMENT")
     library.define("half_of_it(Tensor x) -> (Tensor, Tensor)")
     library.impl("half_of_it", lambda x: (x + 1, None), "CPU")
     torch.library.register_fake(
         f"{SPACE}::half_of_it", lambda x: (torch.empty_like(x), torch.empty_like(x)), lib=library
     )
-    op = torch.ops.promises.half_of_it
+    yield torch.ops.promises.half_of_it
+    library._destroy()
 
-    def program(x: torch.Tensor) -> torch.Tensor:
-        first, second = op(x)
-        return first * 2 if second is not None else first
 
+def test_what_nobody_reads_may_be_none(half: Result) -> None:
+    assert restrided(None, (3, 1)) is None
     x = torch.randn(4)
-    torch.testing.assert_close(lab.compile(program)(x), (x + 1) * 2)
+    compilation = lab.inspect(lambda x: half(x)[0] * 2, x)
+    part = compilation.graphs[0].forward
+    for stage in (part.executable, part.loops, part.schedule):
+        torch.testing.assert_close(stage.run(x)[0], (x + 1) * 2)
+
+
+@pytest.mark.parametrize("used", ["kernel", "library", "caller"])
+def test_none_that_somebody_reads_is_refused(half: Result, used: str) -> None:
+    uses = {
+        "kernel": lambda first, second: first * second,
+        "library": lambda first, second: first @ second,
+        "caller": lambda first, second: (first + 1, second),
+    }
+    use = uses[used]
+
+    def program(x: torch.Tensor) -> Any:
+        first, second = half(x)
+        return use(first, second)
+
+    with pytest.raises(BrokenPromise, match=r"returned None.*\n.*first, second = half\(x\)"):
+        lab.compile(program)(torch.randn(4))

@@ -257,6 +257,23 @@ def narrow0(x):
     return n.sum(), x + 1
 
 
+@case(lambda: [wave(3, 40)])
+def gaps(x):
+    made = torch.empty_strided((3, 40), (100, 2))
+    made.copy_(x.sin())
+    rows = x.new_empty_strided((40, 3), (3 + x.shape[0], 1))
+    part = x.new_empty_strided((3, 40), (1, 4)).copy_(x)
+    return made, made.t(), rows.copy_(x.t()), part[1:], part, part[2]
+
+
+@case(lambda: [wave(200, 300)])
+def gaps_that_are_written_to(x):
+    made = x.new_empty_strided((300, 200), (1, 307))
+    made.copy_(x.t())
+    made[3], made[:, 2:5] = 7, x[2:5].t() + 1
+    return made, made.softmax(0), torch.sin(x, out=torch.empty_strided((200, 300), (900, 3)))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_as_in_eager_mode(name: str) -> None:
     check_call(*CASES[name])
