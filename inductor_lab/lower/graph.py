@@ -64,13 +64,14 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
+from inductor_lab.lower.fits import layout_within, only_expands
 from inductor_lab.lower.leftover import needed, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.softmax import softmax_from_parts
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
-from inductor_lab.torch_api import BackwardState, given_back, is_own, share_elements
+from inductor_lab.torch_api import BackwardState, given_back, is_own
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -450,7 +451,7 @@ class _Walk:
         read = (argument(self.build, tensor),)
         if own:
             (symbol,) = own
-            if view.only_expands(node):
+            if only_expands(node):
                 given = self.build.number(str(node.target), read)
                 self.build.number(str(OPERATORS.expanded_from_one.default), (given,), symbol)
                 return expression
@@ -468,18 +469,6 @@ class _Walk:
             source_line(node),
             "keep it out of the compiled function, for instance with torch.compiler.disable",
         )
-
-
-def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:
-    """The strides of `fake` in the storage of `given`, which has that layout, if torch has made a
-    view of it: by a guard two dimensions may become one, or a number another one."""
-    if not share_elements(given, fake):
-        return None
-    whole, found = Facts.of(given), Facts.of(fake)
-    if not same_strides(layout, Layout(whole.shape, whole.stride)):
-        return None
-    steps = size_of(fake.storage_offset()) - size_of(given.storage_offset())
-    return Layout(found.shape, found.stride, layout.offset + steps)
 
 
 def _is_token(placeholder: torch.fx.Node) -> bool:

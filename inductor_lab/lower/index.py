@@ -14,8 +14,9 @@ import torch
 
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, Size, add_sizes, is_int, mul_sizes
+from inductor_lab.ir.index import Index, add_sizes, is_int, mul_sizes
 from inductor_lab.lower.builder import Builder, size_of
+from inductor_lab.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
 from inductor_lab.lower.places import (
     along,
     compare,
@@ -28,7 +29,6 @@ from inductor_lab.lower.places import (
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.table import Piece, pieces_along_last
 from inductor_lab.lower.tensor import TensorValue, identity
-from inductor_lab.lower.view import begin_of_slice, length_of_slice, place_of
 
 aten = torch.ops.aten
 
@@ -86,14 +86,6 @@ def repeat(build: Builder, x: TensorValue, repeats: Sequence[Any]) -> TensorValu
     return build.pointwise(build.load(x, [i % s for i, s in zip(at, x.shape, strict=True)]))
 
 
-def _need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> None:
-    """What is put into a tensor must have the shape of what it replaces."""
-    if source.ndim != len(shape):
-        raise LeftToATen("another number of dimensions")
-    for found, needed in zip(source.shape, shape, strict=True):
-        build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
-
-
 @lowers(aten.slice_scatter.default)
 def slice_scatter(
     build: Builder,
@@ -109,7 +101,7 @@ def slice_scatter(
     at = identity(build.result.shape)
     first = begin_of_slice(build, x.shape[dim], start)
     length = length_of_slice(build, x.shape[dim], start, end, step)
-    _need_shape(build, source, (*x.shape[:dim], length, *x.shape[dim + 1 :]))
+    need_shape(build, source, (*x.shape[:dim], length, *x.shape[dim + 1 :]))
     moved = at[dim] - first
     tests = inside(build, moved, mul_sizes(source.shape[dim], step))
     if step != 1:
@@ -126,7 +118,7 @@ def select_scatter(
     dim %= x.ndim
     at = identity(build.result.shape)
     place = place_of(build, x.shape[dim], index)
-    _need_shape(build, source, (*x.shape[:dim], *x.shape[dim + 1 :]))
+    need_shape(build, source, (*x.shape[:dim], *x.shape[dim + 1 :]))
     value = build.load(source, (*at[:dim], *at[dim + 1 :]))
     test = compare(build, "eq", at[dim], place)
     return build.pointwise(build.op("where", test, value, build.load(x, at)))
@@ -146,7 +138,7 @@ def diagonal_scatter(
     ends = x.shape[dim1] + min(offset, 0), x.shape[dim2] - max(offset, 0)
     others = [d for d in range(x.ndim) if d not in (dim1, dim2)]
     length = sympy.Max(0, sympy.Min(*ends))
-    _need_shape(build, source, (*(x.shape[d] for d in others), length))
+    need_shape(build, source, (*(x.shape[d] for d in others), length))
     at = identity(build.result.shape)
     test = compare(build, "eq", at[dim2] - at[dim1], offset)
     rest = [at[d] for d in others]

@@ -8,7 +8,6 @@ Inductor: `lowering.py`, `view`, `permute`, `slice_`, ...
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +15,13 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
+from inductor_lab.ir.index import add_sizes, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
+from inductor_lab.lower.fits import begin_of_slice, place_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue
 
@@ -83,20 +83,6 @@ def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorVa
     return came_by(build, tensor.expand(x, shape))
 
 
-def only_expands(number: torch.fx.Node) -> bool:
-    """Is a number nothing but what a length of 1 is expanded to?  Then -1 stands for 1."""
-
-    def keeps(expand: torch.fx.Node) -> bool:
-        if expand.target is not aten.expand.default:
-            return False
-        before = expand.args[0].meta["val"].shape
-        pairs = zip(before[::-1], expand.args[1][::-1], strict=False)
-        new = expand.args[1][: len(expand.args[1]) - len(before)]
-        return number not in new and all(is_int(n, 1) for n, m in pairs if m is number)
-
-    return all(map(keeps, number.users))
-
-
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
     """Without the dimensions of size 1."""
@@ -137,40 +123,6 @@ def slice_dim(
 
 AT_NUMBERS = frozenset({aten.select.int, aten.slice.Tensor})
 """Views whose place may be a number that is read from a tensor."""
-
-
-def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
-    """The first position of a slice: None is 0, negative counts from the end, and it is clamped."""
-    first = 0 if start is None else size_of(start)
-    if isinstance(first, int) and isinstance(size, int):
-        return slice(first, None).indices(size)[0]
-    return _from_the_front(build, size, first, add_sizes(size, 1), OPERATORS.first_of_slice)
-
-
-def length_of_slice(build: Builder, size: Size, start: Any, end: Any, step: int) -> Size:
-    """The number of elements of a slice."""
-    bounds = [None if bound is None else size_of(bound) for bound in (start, end)]
-    first, last = bounds[0] or 0, size if bounds[1] in (None, sys.maxsize) else bounds[1]
-    if all(isinstance(number, int) for number in (size, first, last)):
-        return len(range(*slice(first, last, step).indices(size)))
-    if build.is_sure(first, 0, last) and build.is_sure(last, 0, add_sizes(size, 1)):
-        return (last - first + step - 1) // step
-    return build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step))
-
-
-def place_of(build: Builder, size: Size, index: Any) -> Size:
-    """A position counted from the front; a negative one counts from the end."""
-    return _from_the_front(build, size, size_of(index), size, OPERATORS.position_in)
-
-
-def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator: Any) -> Size:
-    """A place below `end`, or its distance from the end of `size`; what is known only in a call,
-    the host program asks of an operator."""
-    if build.is_sure(place, 0, end):
-        return place
-    if build.is_sure(place, mul_sizes(size, -1), 0):
-        return add_sizes(place, size)
-    return build.number(str(operator.default), (size, place))
 
 
 @lowers(aten.diagonal.default)

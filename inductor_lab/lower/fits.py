@@ -1,0 +1,94 @@
+"""What fits where: slices and their lengths, sources in their targets, views in their storage.
+
+    x[:, n:]                     the host program asks where it begins, unless n is surely in x
+    x.select_scatter(y, 0, i)    y must have the shape of x[i], or the call is refused
+
+Inductor: `ir.DynamicSelectStorageOffset`, `ir.DynamicSliceSize`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from inductor_lab.errors import LeftToATen
+from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
+from inductor_lab.ir.positions import OPERATORS
+from inductor_lab.ir.program import Layout
+from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.tensor import TensorValue, same_strides
+from inductor_lab.torch_api import share_elements
+
+aten = torch.ops.aten
+
+
+def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
+    """The first position of a slice: None is 0, negative counts from the end, and it is clamped."""
+    first = 0 if start is None else size_of(start)
+    if isinstance(first, int) and isinstance(size, int):
+        return slice(first, None).indices(size)[0]
+    return _from_the_front(build, size, first, add_sizes(size, 1), OPERATORS.first_of_slice)
+
+
+def length_of_slice(build: Builder, size: Size, start: Any, end: Any, step: int) -> Size:
+    """The number of elements of a slice."""
+    bounds = [None if bound is None else size_of(bound) for bound in (start, end)]
+    first, last = bounds[0] or 0, size if bounds[1] in (None, sys.maxsize) else bounds[1]
+    if all(isinstance(number, int) for number in (size, first, last)):
+        return len(range(*slice(first, last, step).indices(size)))
+    if build.is_sure(first, 0, last) and build.is_sure(last, 0, add_sizes(size, 1)):
+        return (last - first + step - 1) // step
+    return build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step))
+
+
+def place_of(build: Builder, size: Size, index: Any) -> Size:
+    """A position counted from the front; a negative one counts from the end."""
+    return _from_the_front(build, size, size_of(index), size, OPERATORS.position_in)
+
+
+def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator: Any) -> Size:
+    """A place below `end`, or its distance from the end of `size`; what is known only in a call,
+    the host program asks of an operator."""
+    if build.is_sure(place, 0, end):
+        return place
+    if build.is_sure(place, mul_sizes(size, -1), 0):
+        return add_sizes(place, size)
+    return build.number(str(operator.default), (size, place))
+
+
+def only_expands(number: torch.fx.Node) -> bool:
+    """Is a number nothing but what a length of 1 is expanded to?  Then -1 stands for 1."""
+
+    def keeps(expand: torch.fx.Node) -> bool:
+        if expand.target is not aten.expand.default:
+            return False
+        before = expand.args[0].meta["val"].shape
+        pairs = zip(before[::-1], expand.args[1][::-1], strict=False)
+        new = expand.args[1][: len(expand.args[1]) - len(before)]
+        return number not in new and all(is_int(n, 1) for n, m in pairs if m is number)
+
+    return all(map(keeps, number.users))
+
+
+def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> None:
+    """What is put into a tensor must have the shape of what it replaces."""
+    if source.ndim != len(shape):
+        raise LeftToATen("another number of dimensions")
+    for found, needed in zip(source.shape, shape, strict=True):
+        build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
+
+
+def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:
+    """The strides of `fake` in the storage of `given`, which has that layout, if torch has made a
+    view of it: by a guard two dimensions may become one, or a number another one."""
+    if not share_elements(given, fake):
+        return None
+    whole, found = Facts.of(given), Facts.of(fake)
+    if not same_strides(layout, Layout(whole.shape, whole.stride)):
+        return None
+    steps = size_of(fake.storage_offset()) - size_of(given.storage_offset())
+    return Layout(found.shape, found.stride, layout.offset + steps)
