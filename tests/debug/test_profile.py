@@ -87,6 +87,27 @@ def test_the_rows_add_up_to_the_call(known_limits, compilation):
     assert "between kernels" in str(found) and found.rows[0].name in str(found)
 
 
+def test_a_model_is_accounted_for(known_limits):
+    """MobileBERT, 4 x 128 tokens, as wide as it is, of two layers: `python -m benchmarks.profiler`
+    has all of them, and what clocks cost.  Here: nothing is counted twice or lost."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.MobileBertConfig(num_hidden_layers=2, vocab_size=1000)
+    model = transformers.MobileBertForQuestionAnswering(config).eval()
+    words = torch.randint(0, 1000, (4, 128))
+    with torch.no_grad():
+        found = lab.inspect(lambda ids: model(ids).start_logits, words).profile(steps=3)
+    shares = sum(found.share(row.seconds) for row in found.rows) + found.share(found.host_seconds)
+    assert shares == pytest.approx(1.0, abs=0.05) and found.host_seconds > 0
+    assert sum(row.calls for row in found.rows) == len(found.events) > 50
+    ends = [event.start + event.seconds for event in found.events]
+    assert all(end <= after.start for end, after in zip(ends, found.events[1:], strict=False))
+    for row in found.rows:
+        one = [event.seconds for event in found.events if event.name == row.name]
+        assert len(one) == row.calls and min(one) > 0
+    assert any("self.query" in line or "linear" in line for row in found.rows for line in row.lines)
+
+
 def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
     found = compilation.profile(steps=3)
     steps = sum(len(part.schedule.steps) for part in compilation.parts)

@@ -24,6 +24,7 @@ from tests.faults import (
     many_processes,
     saved_files,
     surroundings,
+    trace_logs,
     weights,
 )
 from tests.faults import pages as hostile_pages
@@ -33,6 +34,7 @@ from tests.faults.plan import Family, Plan
 FAMILIES: dict[str, Family] = {
     "saved files": saved_files.tries,
     "hostile pages": hostile_pages.tries,
+    "trace logs": trace_logs.tries,
     "cache files": cache_files.tries,
     "folders": folders.tries,
     "many processes": many_processes.tries,

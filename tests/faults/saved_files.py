@@ -102,7 +102,7 @@ def nested(data: bytes, chance: random.Random) -> bytes:
 def other_value(data: bytes, chance: random.Random) -> bytes:
     """One place of the tree gets a value that is strange there."""
     whole = json.loads(data)
-    holder, key = chance.choice(_places(whole))
+    holder, key = chance.choice(places(whole))
     holder[key] = chance.choice(STRANGE)
     return json.dumps(whole).encode()
 
@@ -110,7 +110,7 @@ def other_value(data: bytes, chance: random.Random) -> bytes:
 def swapped(data: bytes, chance: random.Random) -> bytes:
     """Two places of the tree change their values."""
     whole = json.loads(data)
-    (one, a), (other, b) = chance.sample(_places(whole), 2)
+    (one, a), (other, b) = chance.sample(places(whole), 2)
     one[a], other[b] = other[b], one[a]
     try:
         return json.dumps(whole).encode()
@@ -120,7 +120,7 @@ def swapped(data: bytes, chance: random.Random) -> bytes:
 
 def missing(data: bytes, chance: random.Random) -> bytes:
     whole = json.loads(data)
-    holder, key = chance.choice(_places(whole))
+    holder, key = chance.choice(places(whole))
     del holder[key]
     return json.dumps(whole).encode()
 
@@ -136,7 +136,7 @@ CHANGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
 }
 
 
-def _places(tree: Any) -> list[tuple[Any, Any]]:
+def places(tree: Any) -> list[tuple[Any, Any]]:
     """Every (list or dict, place in it) of a JSON value."""
     found: list[tuple[Any, Any]] = []
     waiting = [tree]
