@@ -95,11 +95,8 @@ class Reader:
     def guards(self, log: Iterable[Event]) -> Iterator[Guard]:
         """Guards on values (from the printed guard tree), then guards on symbolic sizes."""
         events = list(log)
-        sources = {
-            event.metadata["create_symbol"]["symbol"]: event.metadata["create_symbol"]["source"]
-            for event in events
-            if "create_symbol" in event.metadata
-        }
+        symbols = (e.metadata["create_symbol"] for e in events if "create_symbol" in e.metadata)
+        sources = {str(entry["symbol"]): str(entry["source"]) for entry in symbols}
         for event in events:
             if "dynamo_cpp_guards_str" in event.metadata:
                 yield from self._tree(event)
@@ -151,10 +148,10 @@ class Reader:
                 entry = event.metadata.get(kind)
                 if entry:
                     yield Symbol(
-                        name=entry["symbol"],
+                        name=str(entry["symbol"]),
                         hint=str(entry.get("val", "unknown")),
-                        range=entry.get("vr", ""),
-                        source=entry.get("source", "data"),
+                        range=str(entry.get("vr", "")),
+                        source=str(entry.get("source", "data")),
                         span=self._logged_span(entry.get("user_stack")),
                         compile_id=event.compile_id,
                     )
@@ -178,7 +175,7 @@ class Reader:
         expression = str(entry.get("expr", ""))
         names = sorted(set(re.findall(r"[a-z]\w*", expression)) & sources.keys())
         for name in names:
-            expression = re.sub(rf"\b{name}\b", sources[name], expression)
+            expression = re.sub(rf"\b{name}\b", lambda _, n=name: sources[n], expression)
         about = ", ".join(sources[name] for name in names)
         span = self._logged_span(entry.get("user_stack"))
         return Guard("SHAPE", expression, about, span, event.compile_id)
@@ -190,7 +187,8 @@ class Reader:
             return None
         frame = frames[-1]
         file = shown_file(self.file_of(frame["filename"]))
-        return Span(file, frame["line"], function=frame["name"], code=frame.get("loc") or "")
+        line, function = int(frame["line"]), str(frame["name"])
+        return Span(file, line, function=function, code=str(frame.get("loc") or ""))
 
 
 def _is_a_guard(reason: str) -> bool:

@@ -115,6 +115,7 @@ def entry(metadata: dict[str, object], payload: str = "") -> str:
 def hostile_log(path: Path) -> Path:
     ids = {"frame_id": HOSTILE, "frame_compile_id": 0, "attempt": "many"}
     plain = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0}
+    numbers = {"frame_id": 6, "frame_compile_id": 0, "attempt": 0}
     stack = f'User code traceback:\n  File "/dev/zero", line 1, in f\n    {HOSTILE}\n    ^^^'
     code = "__import__('os').system('touch HACKED')\nassert False"
     graph = (
@@ -130,6 +131,9 @@ def hostile_log(path: Path) -> Path:
         entry({"artifact": {"name": "dynamo_graph_break_reason"}, **plain}, HOSTILE + stack),
         entry({"artifact": {"name": "recompile_reasons"}, **plain}, "[1, 2"),
         entry({"create_symbol": {"symbol": 3}, **plain}),
+        entry({"create_symbol": {"symbol": "s1", "source": 4, "vr": [], "val": None}, **numbers}),
+        entry({"create_symbol": {"symbol": "s2", "source": "\\1", "vr": None}, **numbers}),
+        entry({"guard_added": {"expr": "Eq(s2, 4)"}, **numbers}),
         entry({"guard_added": 7, **plain}),
         entry({"chromium_event": {}, **plain}, "[]"),
         entry({"compilation_metrics": {"fail_type": HOSTILE, "fail_reason": HOSTILE}, **plain}),
@@ -144,6 +148,9 @@ def test_nothing_in_a_log_is_run_or_opened(tmp_path, monkeypatch):
     for one in found.compiled:
         document(found[one.key])
     assert not (tmp_path / "HACKED").exists()
+    symbols = found["6/0"].capture.symbols
+    assert [(s.name, s.source) for s in symbols] == [("s1", "4"), ("s2", "\\1")]
+    assert found["6/0"].capture.guards[0].code == "Eq(\\1, 4)"
     assert found.compiled[1].breaks[0].span.column == 0
     assert found.compiled[1].status == "failed" and len(found.problems) >= 3
 
