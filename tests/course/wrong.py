@@ -203,4 +203,63 @@ LAB_5 = [
     ("5.5", all_in_one, "cannot be one kernel"),
 ]
 
-WRONG = [*LAB_1, *LAB_5]
+# ---- lab 3 -------------------------------------------------------------------------------------
+
+
+def last_use_wins(nodes, values):
+    found = {nodes[-1][0]: 1}
+    for name, op, left, right in reversed(nodes):
+        gradient = found.get(name, 0)
+        found[left] = gradient * (values.get(right, right) if op == "*" else 1)
+        found[right] = gradient * (values.get(left, left) if op == "*" else -1 if op == "-" else 1)
+    return found
+
+
+def minus_is_plus(nodes, values):
+    found = {nodes[-1][0]: 1}
+    for name, op, left, right in reversed(nodes):
+        gradient = found.get(name, 0)
+        for side, other in ((left, right), (right, left)):
+            by = values.get(other, other) if op == "*" else 1
+            found[side] = found.get(side, 0) + gradient * by
+    return found
+
+
+def everything(nodes):
+    return {"a", "b"} | {node[0] for node in nodes}
+
+
+def the_left(nodes):
+    return {left for _, op, left, right in nodes if op == "*" and isinstance(right, str)}
+
+
+def saved_alone(values, saved):
+    return all(v.name in saved or v.is_input for v in values if v.needed)
+
+
+def always(values, saved):
+    return True
+
+
+def all_needed(values):
+    return [value.name for value in values if value.needed]
+
+
+def nothing_saved(values):
+    return []
+
+
+LAB_3 = [
+    ("3.1", last_use_wins, "the derivative by"),
+    ("3.1", minus_is_plus, "the derivative by"),
+    ("3.2", everything, "no gradient reads that"),
+    ("3.2", the_left, "which you leave out"),
+    ("3.3", saved_alone, "it is enough, you say it is not"),
+    ("3.3", always, "cannot be had"),
+    ("3.4", all_needed, "is enough"),
+    ("3.4", nothing_saved, "saving nothing is not enough"),
+    ("3.5", all_needed, "legal, but it keeps"),
+    ("3.5", nothing_saved, "which cannot be made again"),
+]
+
+WRONG = [*LAB_1, *LAB_3, *LAB_5]

@@ -1,0 +1,326 @@
+"""Lab 3, the joint graph: gradients, what the backward needs, what is enough, the cheapest cut."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from inductor_lab.autograd.given import ForwardValue
+from inductor_lab.autograd.mincut import Pipe, cheapest_cut
+from inductor_lab.autograd.result import Partition
+from inductor_lab.backend import inspect
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.language import both
+from inductor_lab.overrides import override
+
+Node = tuple[str, str, Any, Any]
+"""(name, op, left, right): op is +, - or *; an operand is a name or a number."""
+
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A recorded function of a and b, as in lab 1, and values for its arguments."""
+
+    nodes: tuple[Node, ...]
+    arguments: dict[str, int]
+
+    @property
+    def result(self) -> str:
+        return self.nodes[-1][0]
+
+    def __str__(self) -> str:
+        lines = [f"{name} = {left} {op} {right}" for name, op, left, right in self.nodes]
+        given = ", ".join(f"{name}={value}" for name, value in self.arguments.items())
+        return "\n".join([*lines, f"return {self.result}      {given}"])
+
+    def gradients(self) -> dict[str, int]:
+        """What torch's autograd says."""
+        values: dict[str, Any] = {
+            name: torch.tensor(float(value), dtype=torch.float64, requires_grad=True)
+            for name, value in self.arguments.items()
+        }
+        leaves = dict(values)
+        for name, op, left, right in self.nodes:
+            values[name] = OPERATIONS[op](values.get(left, left), values.get(right, right))
+        found = torch.autograd.grad(values[self.result], list(leaves.values()), allow_unused=True)
+        return {
+            n: int(g.item()) if g is not None else 0 for n, g in zip(leaves, found, strict=True)
+        }
+
+
+class _OnTapes(Exercise):
+    def cases(self, draw: random.Random) -> Iterator[Tape]:
+        for n in range(80):
+            known: list[str] = ["a", "b"]
+            nodes: list[Node] = []
+            for k in range(1 + n // 16):
+                right = draw.randint(2, 5) if draw.random() < 0.2 else draw.choice(known[-4:])
+                nodes.append((f"v{k}", draw.choice("+-**"), draw.choice(known[-3:]), right))
+                known.append(f"v{k}")
+            yield Tape(tuple(nodes), {"a": draw.randint(-5, 5), "b": draw.randint(-5, 5)})
+
+    def smaller(self, case: Tape) -> Iterable[Tape]:
+        for n in range(len(case.nodes)):
+            gone, rest = case.nodes[n][0], case.nodes[:n] + case.nodes[n + 1 :]
+            if rest:
+                yield replace(case, nodes=tuple(
+                    (name, op, *("a" if side == gone else side for side in sides))  # type: ignore[misc]
+                    for name, op, *sides in rest))  # fmt: skip
+
+
+@exercise("3.1", "Gradients, backwards", "反向求导", points=3)
+class Gradients(_OnTapes):
+    """`gradients(nodes, values)`: the derivative of the last node by "a" and by "b"."""
+
+    def judge(self, solution: Any, case: Tape) -> str | None:
+        values: dict[str, Any] = dict(case.arguments)
+        for name, op, left, right in case.nodes:
+            values[name] = OPERATIONS[op](values.get(left, left), values.get(right, right))
+        found = solution(list(case.nodes), values)
+        wrong = expected(dict, found)
+        if wrong:
+            return wrong
+        for name, wanted in case.gradients().items():
+            if found.get(name, 0) != wanted:
+                return both(
+                    "the derivative by {n} is {a}, you say {b}", "对 {n} 的导数是 {a}，你给出 {b}",
+                    n=name, a=wanted, b=found.get(name, 0),
+                )  # fmt: skip
+        return None
+
+
+@exercise("3.2", "What the backward needs", "反向需要哪些值", points=2)
+class Needed(_OnTapes):
+    """`needed(nodes)`: names of the values that the gradients of all nodes read."""
+
+    def judge(self, solution: Any, case: Tape) -> str | None:
+        found = solution(list(case.nodes))
+        wrong = expected((set, list, tuple, frozenset), found)
+        if wrong:
+            return wrong
+        wanted = _read_by_gradients(case)
+        if extra := set(found) - wanted:
+            return both("{e}: no gradient reads that", "{e}：没有哪个导数会读它", e=_listed(extra))
+        if missing := wanted - set(found):
+            return both(
+                "a gradient reads {m}, which you leave out",
+                "有导数要读 {m}，你漏掉了",
+                m=_listed(missing),
+            )
+        return None
+
+
+def _read_by_gradients(tape: Tape) -> set[str]:
+    """d(l * r) = dl * r + l * dr: the other factor, where the one depends on an argument."""
+    wanted: set[str] = set()
+    for _, op, left, right in tape.nodes:
+        if op == "*":
+            wanted |= {
+                one for one, other in ((left, right), (right, left)) if isinstance(other, str)
+            }
+    return {name for name in wanted if isinstance(name, str)}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names, key=lambda name: (len(name), name)))
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The values of a forward, and which of them are saved."""
+
+    values: tuple[ForwardValue, ...]
+    saved: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        lines = []
+        for v in self.values:
+            facts = {
+                "input": v.is_input,
+                "cannot be made again": not v.repeatable and not v.is_input,
+                "the backward needs it": v.needed,
+                "saved": v.name in self.saved,
+            }
+            marks = [word for word, holds in facts.items() if holds]
+            made = f" = f({', '.join(v.inputs)})" if v.inputs else ""
+            lines.append(
+                f"{v.name}{made}: {v.nbytes} bytes{''.join(f', {mark}' for mark in marks)}"
+            )
+        return "\n".join(lines)
+
+
+def _forward(draw: random.Random, count: int) -> Forward:
+    values = [ForwardValue("x", "input", (), 8, 0, False, False, True)]
+    for n in range(count):
+        inputs = tuple(dict.fromkeys(draw.choice(values[-3:]).name for _ in range(2)))
+        size = draw.choice([1, 2, 4, 8])
+        random_op = draw.random() < 0.2
+        values.append(ForwardValue(f"v{n}", "rand" if random_op else "f", inputs, size, 1,
+                                   not random_op, draw.random() < 0.5, False))  # fmt: skip
+    saved = frozenset(v.name for v in values[1:] if draw.random() < 0.4)
+    return Forward(tuple(values), saved)
+
+
+class _OnForwards(Exercise):
+    def cases(self, draw: random.Random) -> Iterator[Forward]:
+        for n in range(100):
+            yield _forward(draw, 1 + n // 12)
+
+    def smaller(self, case: Forward) -> Iterable[Forward]:
+        for gone in case.values[1:]:
+            rest = tuple(
+                replace(
+                    v, inputs=tuple(dict.fromkeys("x" if n == gone.name else n for n in v.inputs))
+                )
+                for v in case.values
+                if v is not gone
+            )
+            if len(rest) > 1:
+                yield Forward(rest, case.saved - {gone.name})
+
+
+def missing_from(values: Iterable[ForwardValue], saved: Iterable[str]) -> str | None:
+    """A value that the backward needs and that can be had neither from what is saved nor from the
+    inputs; None if all can."""
+    known, have = {v.name: v for v in values}, set(saved)
+    for value in known.values():
+        if value.is_input or (value.repeatable and set(value.inputs) <= have):
+            have.add(value.name)
+    return next((v.name for v in known.values() if v.needed and v.name not in have), None)
+
+
+@exercise("3.3", "Is it enough?", "够不够？", points=2)
+class Enough(_OnForwards):
+    """`enough(values, saved)`: can the backward have all that it needs?"""
+
+    def judge(self, solution: Any, case: Forward) -> str | None:
+        found = solution(list(case.values), set(case.saved))
+        wrong = expected(bool, found)
+        missing = missing_from(case.values, case.saved)
+        if wrong or found == (missing is None):
+            return wrong
+        if missing is None:
+            return both("it is enough, you say it is not", "其实足够，你却说不够")
+        return both(
+            "you say it is enough, but {m} cannot be had", "你说足够，但 {m} 无法得到", m=missing
+        )
+
+
+@exercise("3.4", "The cheapest cut", "最小割", points=3, limit=60.0)
+class Cheapest(_OnForwards):
+    """`cheapest(values)`: the names to save that are enough and take the fewest bytes."""
+
+    def told(self, case: Forward) -> str:
+        return str(replace(case, saved=frozenset()))
+
+    def judge(self, solution: Any, case: Forward) -> str | None:
+        found = solution(list(case.values))
+        wrong = expected((set, list, tuple, frozenset), found)
+        if wrong:
+            return wrong
+        sizes = {v.name: 0 if v.is_input else v.nbytes for v in case.values}
+        if unknown := set(found) - sizes.keys():
+            return both("{u}: no such value", "{u}：没有这样的值", u=_listed(unknown))
+        missing = missing_from(case.values, found)
+        if missing:
+            return both(
+                "saving {s} is not enough: {m} cannot be had", "只保存 {s} 不够：{m} 无法得到",
+                s=_listed(found) or "nothing", m=missing,
+            )  # fmt: skip
+        best = best_cut(case.values)
+        mine, least = (sum(sizes[name] for name in names) for names in (found, best))
+        if mine == least:
+            return None
+        return both(
+            "you save {s}: {a} bytes; {t} is enough: {b} bytes",
+            "你保存了 {s}，共 {a} 字节；只需 {t}，{b} 字节",
+            s=_listed(found), a=mine, b=least, t=_listed(best) or "nothing",
+        )  # fmt: skip
+
+
+def best_cut(values: Iterable[ForwardValue]) -> frozenset[str]:
+    """What our own minimum cut saves; inputs are left out, they cost nothing."""
+    listed = list(values)
+    inputs = {v.name for v in listed if v.is_input}
+    pipes = [
+        Pipe(v.name, v.inputs, 1 if v.is_input else 1000 * v.nbytes, not v.repeatable, v.needed)
+        for v in listed
+    ]
+    return (cheapest_cut(pipes) or frozenset()) - inputs
+
+
+# ---- a partitioner in the real pipeline ----------------------------------------------------------
+
+
+def dropped(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.dropout(torch.softmax(x @ w, -1), 0.5).sum()
+
+
+def waves(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (w.sin().exp().cos() * w).sum()
+
+
+def hidden(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.gelu(x @ w).pow(2).sum()
+
+
+def normed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (torch.nn.functional.layer_norm(x @ w, (64,)).tanh() * 2).exp().mean()
+
+
+FOUR = (dropped, waves, hidden, normed)
+"""Programs that partitioners are compared on; each takes x [64, 32] and w [32, 64], the trained."""
+
+PRODUCTS = ("mm.default", "bmm.default", "addmm.default")
+
+
+def partition_of(
+    function: Callable[..., Any], partitioner: Callable[..., Any] | None = None
+) -> Partition:
+    """The real partition of one of the four, by ours or by a student's partitioner."""
+    draw = torch.Generator().manual_seed(0)
+    x, w = torch.randn(64, 32, generator=draw), torch.randn(32, 64, generator=draw)
+    given = {} if partitioner is None else {"partition": partitioner}
+    with override(**given):
+        found: Partition = inspect(function, x, w.requires_grad_()).graphs[0].partition
+    return found
+
+
+@exercise(
+    "3.5", "Your partitioner in the compiler", "把你的划分器装进编译器", points=4, limit=120.0
+)
+class Partitioner(Exercise):
+    """`partition(values)`: names to save; no matrix product runs twice, few bytes are kept."""
+
+    def cases(self, draw: random.Random) -> Iterator[Any]:
+        return iter(FOUR)
+
+    def told(self, case: Any) -> str:
+        return f"{case.__name__}: {partition_of(case)!r}"
+
+    def judge(self, solution: Any, case: Any) -> str | None:
+        ours, mine = partition_of(case), partition_of(case, solution)
+        again = [r.name for r in mine.recomputed if r.op.endswith(PRODUCTS)]
+        if again:
+            return both(
+                "{n} is a matrix product, and the backward does it a second time",
+                "{n} 是矩阵乘法，反向又把它算了一遍",
+                n=again[0],
+            )
+        if mine.cut_bytes <= ours.cut_bytes:
+            return None
+        return both(
+            "legal, but it keeps {a:,} bytes for the backward, ours {b:,}",
+            "合法，但为反向保留了 {a:,} 字节，我们只保留 {b:,}",
+            a=mine.cut_bytes, b=ours.cut_bytes,
+        )  # fmt: skip
