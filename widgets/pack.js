@@ -6,7 +6,7 @@ export function unpack({ shared, data }) {
   const made = (value) => {
     if (typeof value === "string") {
       if (value[0] !== "~") return value;
-      return value[1] === "~" ? value.slice(1) : values[Number(value.slice(1))];
+      return value[1] === "~" ? value.slice(1) : values[parseInt(value.slice(1), 36)];
     }
     if (Array.isArray(value)) return list(value);
     if (value === null || typeof value !== "object") return value;
@@ -15,10 +15,13 @@ export function unpack({ shared, data }) {
   const list = (value) => {
     const first = typeof value[0] === "string" ? value[0] : "";
     if (first === "~|") return value.slice(1).map(made).join("\n");
+    if (first === "~*") return runs(value);
     if (!first.startsWith("~:")) return value.map(made);
-    const names = values[Number(first.slice(2))];
+    const names = values[parseInt(first.slice(2), 36)];
     return Object.fromEntries(names.map((name, i) => [name, made(value[i + 1])]));
   };
+  const runs = (value) => value.slice(1).flatMap((inner, i) => (
+    i % 2 ? [] : Array.from({ length: value[i + 2] }, () => made(inner))));
   for (const value of shared) values.push(made(value));
   return made(data);
 }

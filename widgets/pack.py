@@ -3,10 +3,11 @@
     [{"a": "sin", "b": ["cos"]}, {"a": "sin", "b": ["cos"]}]
     → {"shared": [["a", "b"], "sin", ["cos"]], "data": [["~:0", "~1", "~2"], ["~:0", "~1", "~2"]]}
 
-`"~1"` stands for the value at that place of `shared`, which names only values before it; a list
-that begins with `"~:0"` is an object with the names that stand there; a list that begins with
-`"~|"` is a text, by its lines.  A text that begins with `~` itself gets another one in front.
-Objects are made anew each time, since the explorer keeps its state in them.  `pack.js` reads it.
+`"~1"` stands for the value at that place of `shared` (in base 36), which names only values before
+it.  A list that begins with `"~:0"` is an object with the names that stand there, one with `"~|"` a
+text, by its lines, one with `"~*"` a list of values, each with how often it follows itself.  A text
+that begins with `~` gets another one in front.  Objects are made anew each time, since the explorer
+keeps its state in them.  `pack.js` reads it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 LINES = "~|"
 NAMES = "~:"
-REFERENCE = 7
+RUNS = "~*"
+REFERENCE = 6
 """About so many bytes of JSON are a reference with its comma."""
 
 
@@ -39,7 +41,7 @@ def unpacked(packed: dict[str, Any]) -> Any:
     def made(value: Any) -> Any:
         if isinstance(value, str):
             return value if value[:1] != "~" else value[1:] if value[1] == "~" else (
-                values[int(value[1:])])  # fmt: skip
+                values[int(value[1:], 36)])  # fmt: skip
         if isinstance(value, dict):
             return {name: made(inner) for name, inner in value.items()}
         if not isinstance(value, list):
@@ -48,7 +50,10 @@ def unpacked(packed: dict[str, Any]) -> Any:
         if first == LINES:
             return "\n".join(map(made, value[1:]))
         if first.startswith(NAMES):
-            return dict(zip(values[int(first[2:])], map(made, value[1:]), strict=True))
+            return dict(zip(values[int(first[2:], 36)], map(made, value[1:]), strict=True))
+        if first == RUNS:
+            pairs = zip(value[1::2], value[2::2], strict=True)
+            return [made(inner) for inner, times in pairs for _ in range(times)]
         return [made(inner) for inner in value]
 
     for shared in packed["shared"]:
@@ -61,7 +66,7 @@ class _Packer:
 
     def __init__(self) -> None:
         self.shared: list[Any] = []
-        self._places: dict[int, int] = {}
+        self._places: dict[int | None, str] = {}
         self._numbers: dict[Any, int] = {}
         self._counts: Counter[int] = Counter()
 
@@ -105,7 +110,9 @@ class _Packer:
         made: Any = [part[1] for part in parts]
         if isinstance(value, str):
             made = [LINES, *made] if made else f"~{value}" if value.startswith("~") else value
-        elif not isinstance(value, list):
+        elif isinstance(value, list):
+            made = _runs(made, [part[0] for part in parts])
+        else:
             return number, value
         return number, self._placed(number, made)
 
@@ -114,7 +121,7 @@ class _Packer:
         times, size = self._counts[number or 0], _size(made)
         if number is None or times * size <= size + times * REFERENCE:
             return made
-        self._places[number] = len(self.shared)
+        self._places[number] = _digits(len(self.shared))
         self.shared.append(made)
         return f"~{self._places[number]}"
 
@@ -139,11 +146,28 @@ class _Packer:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
 
 
+def _digits(number: int) -> str:
+    """In base 36, as `parseInt` reads it: `_digits(71)` is `1z`."""
+    more, last = divmod(number, 36)
+    return (_digits(more) if more else "") + "0123456789abcdefghijklmnopqrstuvwxyz"[last]
+
+
 def _parts(value: Any) -> list[Any]:
     """What a list holds; the lines of a text of several."""
     if isinstance(value, list):
         return value
     return value.split("\n") if isinstance(value, str) and "\n" in value else []
+
+
+def _runs(made: list[Any], numbers: list[int | None]) -> list[Any]:
+    """The list by its runs, if they are long enough to pay; `numbers` say which parts are equal."""
+    found: list[Any] = [RUNS]
+    for at, (part, number) in enumerate(zip(made, numbers, strict=True)):
+        if at and number is not None and number == numbers[at - 1]:
+            found[-1] += 1
+        else:
+            found += [part, 1]
+    return found if 2 * len(found) < len(made) else made
 
 
 def _size(made: Any) -> int:

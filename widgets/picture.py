@@ -64,7 +64,8 @@ class Picture:
         return root.width, root.height
 
     def data(self) -> dict[str, Any]:
-        """Plain lists for the explorer; coordinates are whole pixels."""
+        """Plain lists for the explorer: whole pixels, edges as pairs of items' places."""
+        places = {name: place for place, name in enumerate(self.items)}
         return {
             "kind": "graph",
             "title": self.title,
@@ -76,7 +77,7 @@ class Picture:
                 [f.name, f.label, f.sub, f.tip, f.parent, f.open, list(f.things)]
                 for f in self.frames.values()
             ],
-            "edges": [list(edge) for edge in self.edges],
+            "edges": [places[end] for edge in self.edges for end in edge],
             "inside": {name: _layout_data(layout) for name, layout in self.inside.items()},
         }
 
@@ -157,10 +158,12 @@ def shorten(text: str) -> str:
 
 
 def _layout_data(layout: Layout) -> dict[str, Any]:
+    """Names apart from boxes, which equal layers share; a route is told where it bends."""
     return {
         "size": [round(layout.width), round(layout.height)],
-        "boxes": {name: _box_data(box) for name, box in layout.boxes.items()},
-        "routes": [_route_data(route) for route in layout.routes],
+        "names": list(layout.boxes),
+        "boxes": [_box_data(box) for box in layout.boxes.values()],
+        "routes": [_route_data(route) for route in layout.routes if len(route.points) > 2],
     }
 
 

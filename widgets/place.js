@@ -13,7 +13,8 @@ export class Placement {
   constructor(picture) {
     this.items = new Map(picture.items.map((item) => [item[0], item]));
     this.frames = new Map(picture.frames.map((frame) => [frame[0], frame]));
-    this.edges = picture.edges;
+    const ends = picture.edges.map((place) => picture.items[place][0]);
+    this.edges = ends.flatMap((end, i) => (i % 2 ? [] : [[end, ends[i + 1]]]));
     this.inside = picture.inside;
     this.open = new Set(picture.frames.filter((frame) => frame[5]).map((frame) => frame[0]));
   }
@@ -36,7 +37,8 @@ export class Placement {
   measure(level) {
     const layout = this.inside[level];
     const rows = new Map();
-    for (const [name, [x, y, w, h]] of Object.entries(layout.boxes)) {
+    for (const [i, [x, y, w, h]] of layout.boxes.entries()) {
+      const name = layout.names[i];
       const size = this.sizeOf(name, w, h);
       push(rows, Math.round(y + h / 2), { name, middle: x + w / 2, was: h, ...size });
     }
