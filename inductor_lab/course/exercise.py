@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from inductor_lab.course.language import both
 from inductor_lab.course.lines import line_of
+from inductor_lab.errors import CompilerDefect
 
 SHRINKS = 400
 """So many smaller cases are tried."""
@@ -80,8 +81,12 @@ class Exercise:
         except NotImplementedError:
             raise
         except Exception as error:
-            where = line_of(error.__traceback__, solution)
-            said = f"{type(error).__name__}: {error}"
+            own = error.__cause__ if isinstance(error, CompilerDefect) else None
+            raised: BaseException = own or error  # in a phase of the student's
+            if isinstance(raised, NotImplementedError):
+                raise raised from None
+            where = line_of(raised.__traceback__, solution)
+            said = f"{type(raised).__name__}: {raised}"
             return both("it raised {e}{w}", "抛出了异常 {e}{w}", e=said, w=where)
 
     def _shrunk(self, solution: Any, wrong: Wrong) -> Wrong:

@@ -8,6 +8,7 @@ import torch
 
 from inductor_lab.course.labs.capture import OPERATIONS
 from inductor_lab.course.labs.fusion import Graph, traffic
+from inductor_lab.ir.expr import Const
 
 # ---- lab 1 -------------------------------------------------------------------------------------
 
@@ -262,4 +263,69 @@ LAB_3 = [
     ("3.5", nothing_saved, "which cannot be made again"),
 ]
 
-WRONG = [*LAB_1, *LAB_3, *LAB_5]
+# ---- lab 4 -------------------------------------------------------------------------------------
+
+
+def without_offset(size, stride, offset, op):
+    after = torch.empty(1000).as_strided(size, stride)
+    kind, dim, *rest = op
+    if kind == "transpose":
+        after = after.transpose(dim, rest[0])
+    elif kind == "select":
+        after = after.select(dim, rest[0])
+    else:
+        after = after[(slice(None),) * dim + (slice(*rest),)]
+    return tuple(after.shape), after.stride(), offset
+
+
+def sizes_alone(size, stride, offset, op):
+    return size
+
+
+def packed(size, wanted):
+    return torch.empty(wanted).stride()
+
+
+def its_own(size, wanted):
+    return torch.empty(size).stride()
+
+
+def always_a_view(size, stride, wanted):
+    return torch.empty(wanted).stride()
+
+
+def always_a_copy(size, stride, wanted):
+    return None
+
+
+def first_column(nests, x):
+    return [row[:1] for row in x]
+
+
+def rows_as_tensor(nests, x):
+    return torch.tensor(x)
+
+
+def overflows(build, x):
+    power = build.op("exp", x)
+    return build.op("truediv", power, build.op("add", Const(1.0, x.dtype), power))
+
+
+def a_number(build, x):
+    return 3
+
+
+LAB_4 = [
+    ("4.1", without_offset, "gives (size, stride, offset)"),
+    ("4.1", sizes_alone, "you say"),
+    ("4.2", packed, "the stride of dimension"),
+    ("4.2", its_own, "the stride of dimension"),
+    ("4.3", always_a_view, "you say"),
+    ("4.3", always_a_copy, "no copy is needed"),
+    ("4.4", first_column, "it should be"),
+    ("4.4", rows_as_tensor, "it should return list or tuple"),
+    ("4.5", overflows, "torch.sigmoid gives"),
+    ("4.5", a_number, "made by build.op"),
+]
+
+WRONG = [*LAB_1, *LAB_3, *LAB_4, *LAB_5]
