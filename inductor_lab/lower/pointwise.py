@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
-from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import transfer
 from inductor_lab.lower.promote import (
     KEEP,
@@ -301,6 +302,9 @@ POWERS: dict[float, Compute] = {
 def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     """x ** exponent, by multiplication or a root where that is exact."""
     dtype = computation_dtype(given_operands(build, 2), KEEP)
+    if not (dtype.is_floating_point or isinstance(exponent, float)):
+        below = "integers to negative integer powers are not allowed"
+        build.require(sympy.Ge(size_of(exponent), 0), below)
     known = isinstance(exponent, int | float)
     whole = known and exponent in (1, 2, 3)
     if not (known and exponent in POWERS and (whole or dtype.is_floating_point)):

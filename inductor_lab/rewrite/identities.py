@@ -207,10 +207,10 @@ def where_same(node: Node, edit: Edit) -> Node | None:
 
 
 # ---- powers: eager computes these exponents in just this way.  In NumPy code, the exponent is a
-# tensor; NumPy computes 1, 2 and -1 so, and we round as it does
+# tensor; NumPy computes 1, 2, -1 and 0.5 so, and we round as it does
 
 
-def _raised(node: Node, wanted: int) -> Node | None:
+def _raised(node: Node, wanted: float) -> Node | None:
     """The base, if the exponent is this number and a power has the dtype and sizes of its base."""
     x, exponent = node.args
     value, result = _value(x), node.meta["val"]
@@ -238,6 +238,20 @@ def pow_minus_one(node: Node, edit: Edit) -> Node | None:
     x = _raised(node, -1)
     exact = x is not None and x.meta["val"].dtype in (torch.float32, torch.float64)
     return edit.add(aten.reciprocal.default, x) if exact else None
+
+
+@identity(aten.pow.Tensor_Tensor)
+def pow_half(node: Node, edit: Edit) -> Node | None:
+    """`x ** 0.5` → `sqrt(x)` in float32 and float64, also of integers, which become float64."""
+    x, exponent = node.args
+    value, result = _value(x), node.meta["val"]
+    if value is None or number_of(exponent) != 0.5 or not same_sizes(value.shape, result.shape):
+        return None
+    if result.dtype not in (torch.float32, torch.float64):
+        return None
+    if value.dtype != result.dtype:
+        x = edit.add(torch.ops.prims.convert_element_type.default, x, result.dtype)
+    return edit.add(aten.sqrt.default, x)
 
 
 @identity(aten.pow.Tensor_Scalar)

@@ -62,14 +62,15 @@ class Pool:
     with the block handed out longest ago.
 
     At most `limit` bytes are kept, counting blocks that somebody holds, or as many as the largest
-    block has.  Safe across threads.
+    block has.  Safe across threads, and in a finalizer or signal handler that runs in the midst of
+    a call: what it asks for does not come from the pool.
     """
 
     def __init__(self) -> None:
         self.limit = 0
         self.held = 0
         self._queues: dict[tuple[torch.dtype, int], deque[Block]] = {}
-        self._lock = threading.Lock()
+        self.renew_lock()
 
     def allow(self, nbytes: int) -> None:
         """Raise the limit to at least `nbytes`."""
@@ -84,19 +85,31 @@ class Pool:
         step = 1 << (nbytes.bit_length() - 5)
         key = dtype, nbytes + step - 1 & -step
         with self._lock:
-            queue = self._queues.pop(key, None) or deque()
+            if self._busy:
+                return empty_strided_cpu(size, stride, dtype)
+            self._busy = True
+            try:
+                return reinterpret(self._block(key).tensor, size, stride)
+            finally:
+                self._busy = False
+
+    def _block(self, key: tuple[torch.dtype, int]) -> Block:
+        """A block that nobody holds, now the last of its queue."""
+        queue = self._queues.pop(key, None) or deque()
+        self._queues[key] = queue
+        if queue and queue[0].is_free() and queue[0].is_sound():
+            queue.rotate(-1)
+        else:
+            block = self._free_block(queue, key[1]) or self._new_block(*key)
             self._queues[key] = queue
-            if queue and queue[0].is_free() and queue[0].is_sound():
-                queue.rotate(-1)
-            else:
-                block = self._free_block(queue, key[1]) or self._new_block(*key)
-                self._queues[key] = queue
-                queue.append(block)
-            return reinterpret(queue[-1].tensor, size, stride)
+            queue.append(block)
+        return queue[-1]
 
     def release(self) -> int:
         """Let go of all blocks; those that nobody holds go back to the system.  Returns bytes."""
         with self._lock:
+            if self._busy:
+                return 0
             freed = sum(
                 nbytes
                 for (_, nbytes), queue in self._queues.items()
@@ -108,8 +121,8 @@ class Pool:
             return freed
 
     def renew_lock(self) -> None:
-        """After a fork, when a thread that is not there any more may have held the lock."""
-        self._lock = threading.Lock()
+        """At first, and after a fork: a thread that is not there any more may have held it."""
+        self._lock, self._busy = threading.RLock(), False
 
     def _free_block(self, queue: deque[Block], nbytes: int) -> Block | None:
         for _ in range(min(len(queue), LOOKED_AT)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -206,3 +207,43 @@ def test_the_process_has_one_pool() -> None:
     address = lab.compile(lambda x: x.cos())(x).data_ptr()
     assert lab.compile(lambda x: x.sin())(x).data_ptr() == address
     assert POOL.held == 4 * N
+
+
+@pytest.mark.parametrize("what", ["new", "release"])
+def test_a_finalizer_in_the_midst_of_a_call_may_use_the_pool(what: str) -> None:
+    """It runs in the same thread, at any step: as here, at each event of Python's profiler."""
+    pool = Pool()
+    pool.allow(40 * N)
+    made: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def at_event(number: int) -> bool:
+        inner: list[torch.Tensor] = []
+        events = 0
+
+        def profile(_frame: Any, _event: str, _argument: Any) -> None:
+            nonlocal events
+            events += 1
+            if events == number:
+                inner.append(new(pool) if what == "new" else torch.empty(pool.release()))
+
+        sys.setprofile(profile)
+        try:
+            outer = new(pool)
+        finally:
+            sys.setprofile(None)
+        made.extend((outer, one) for one in inner)
+        assert all(outer.data_ptr() != one.data_ptr() for one in inner)
+        if number % 3 == 0:
+            made.clear()
+        return bool(inner)
+
+    def at_each_event() -> None:
+        assert any(map(at_event, range(2, 60)))
+        made.append((new(pool), new(pool)))
+
+    runs = threading.Thread(target=at_each_event, daemon=True)
+    runs.start()
+    runs.join(60)
+    assert not runs.is_alive(), "it waits for itself"
+    places = [tensor.data_ptr() for pair in made for tensor in pair if tensor.numel() == N]
+    assert len(set(places)) == len(places) > 1
