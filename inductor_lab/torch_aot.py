@@ -34,6 +34,7 @@ from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompil
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext, detect_fake_mode
 from torch.fx import GraphModule
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from inductor_lab.torch_api import FakeTensor, Shared
 from inductor_lab.torch_bare import (
@@ -319,7 +320,9 @@ class _Around:
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
         hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
         is_plain = hooks is None and not torch._C._is_any_autocast_enabled()
-        self.plain = is_plain and isinstance(module, GraphModule)
+        # a graph gets what is inside of a wrapper, and AOTAutograd's facts are about that alone
+        wrapped = any(map(is_traceable_wrapper_subclass, inputs))
+        self.plain = is_plain and isinstance(module, GraphModule) and not wrapped
         self.keeps, self.arguments = keeps, len(inputs)
         self.traces = [node.stack_trace or "" for node in module.graph.nodes] if keeps else []
         self.facts: Any = None

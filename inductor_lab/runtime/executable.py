@@ -9,7 +9,7 @@ import copy
 import ctypes
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,17 +19,16 @@ from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.cpp_statements import BY_ZERO
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
-from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins, integer_divisors
-from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
-from inductor_lab.ir.program import Scatter
+from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.bounds import checked_function, is_checked
+from inductor_lab.runtime.failures import dividing, gathering
 from inductor_lab.runtime.host_file import host_file
 from inductor_lab.runtime.library import Library, library_builder, place_of
 from inductor_lab.runtime.pool import POOL
 from inductor_lab.runtime.recorded import seen_by_profiler
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.schedule.result import Schedule
 from inductor_lab.torch_api import mark_boxed
 
 Call = Callable[[list[Any]], Any]
@@ -205,39 +204,6 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
 
         function.errcheck = check
     return checked_function(function, twins, traces) if is_checked(kernel) else function
-
-
-def dividing(group: Group) -> Iterator[Origins]:
-    """The nodes that divide integers by something that may be zero."""
-    for nest in (*group.nests, *group.inlined.values()):
-        for root in nest.roots:
-            yield from (origins or nest.origins for _, origins in integer_divisors(root))
-
-
-def gathering(group: Group) -> Iterator[tuple[str, Origins]]:
-    """The buffers that a group reads or writes at a place that depends on a loaded value.
-
-    A loaded position that is used as a number counts for the buffer that is computed from it.
-    """
-    for nest in (*group.nests, *group.inlined.values()):
-        nodes = [node for root in nest.roots for node in root.walk()]
-        if isinstance(nest, Scatter):
-            nodes.append(Load(nest.buffer, nest.index, nest.body.dtype, nest.origins))
-        for node in nodes:
-            if any(_has_gather(index) for index in node.indices()):
-                if isinstance(node, Load):
-                    yield node.buffer, node.origins
-                else:
-                    yield nest.buffer, nest.origins
-
-
-def _has_gather(index: Index) -> bool:
-    for atom, _ in index.terms:
-        if isinstance(atom, Gathered):
-            return True
-        if isinstance(atom, Quotient | Remainder) and _has_gather(atom.dividend):
-            return True
-    return False
 
 
 def _triton_function(kernel: Kernel) -> Callable[..., None]:

@@ -93,6 +93,10 @@ CASES = {
         (lambda x: x ** torch.full((), -1.0), powers_of_two),
         (lambda x: x[0] ** torch.full((4, 1), -1.0), powers_of_two),
     ],
+    "pow_half": [
+        (lambda x: x ** torch.full((), 0.5), ints),
+        (lambda x: x[0] ** torch.full((4, 1), 0.5), floats),
+    ],
     "pow_three": [(lambda x: x**3, floats), (lambda x: x**3, halves)],
     "pow_root": [(lambda x: x**0.5, floats), (lambda x: x**0.5, floats.half())],
     "view_of_same_shape": [
