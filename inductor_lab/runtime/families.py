@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class Family:
     no_openmp   flags instead of those where no OpenMP runtime can be linked
     output      how the name of the result is given; `{}` stands for the path
     joins       our libraries may use the OpenMP runtime that torch has loaded (see `openmp.py`)
+    alone       it has an OpenMP runtime of its own where torch's cannot be used
+    by_cpu      flags for what torch calls the CPU's capability, where there is no -march=native
     """
 
     name: str
@@ -23,6 +26,17 @@ class Family:
     no_openmp: tuple[str, ...]
     output: tuple[str, ...]
     joins: bool
+    alone: bool = True
+    by_cpu: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def flags(self, capability: str, joined: bool) -> tuple[str, ...]:
+        """All flags but the names of files.
+
+        capability   as `torch.backends.cpu.get_cpu_capability()` has it: "AVX2", "AVX512", ...
+        joined       torch's OpenMP runtime was found and is linked against
+        """
+        threads = self.openmp if joined or self.alone else ()
+        return (*self.compile, *self.by_cpu.get(capability, ()), *(threads or self.no_openmp))
 
 
 # Full registers: GCC and Clang stop at half of AVX-512 for the sake of old Xeons' clock rates.
@@ -49,6 +63,7 @@ _GNU = (
 # the loop for both answers, be it as long as nine loads and their maximum are.
 _UNSWITCH = ("--param", "max-unswitch-insns=300")
 _MICROSOFT = ("/nologo", "/LD", "/std:c++17", "/O2", "/fp:precise", "/EHsc", "/utf-8")
+_ARCH = {"AVX2": ("/arch:AVX2",), "AVX512": ("/arch:AVX512",)}
 _SIMD_ONLY = ("-fopenmp-simd",)
 
 FAMILIES: dict[str, Family] = {
@@ -63,12 +78,17 @@ FAMILIES: dict[str, Family] = {
             (),
             ("-o", "{}"),
             joins=True,
+            alone=False,
         ),
         Family("icx", _GNU, ("-qopenmp",), _SIMD_ONLY, ("-o", "{}"), joins=False),
         Family("zig", _GNU, (), _SIMD_ONLY, ("-o", "{}"), joins=False),
-        Family("msvc", _MICROSOFT, ("/openmp:experimental",), (), ("/Fe:{}",), joins=False),
-        Family("clang-cl", _MICROSOFT, ("/openmp",), (), ("/Fe:{}",), joins=False),
-        Family("icx-cl", _MICROSOFT, ("/Qopenmp",), (), ("/Fe:{}",), joins=False),
+        Family("msvc", _MICROSOFT, ("/openmp:experimental",), (), ("/Fe:{}",), joins=False,
+               by_cpu=_ARCH),
+        # with the registers of AVX2 come a*b+c in one rounding, which clang would take
+        Family("clang-cl", (*_MICROSOFT, "/clang:-ffp-contract=off"), ("/openmp",), (),
+               ("/Fe:{}",), joins=False, by_cpu=_ARCH),
+        Family("icx-cl", (*_MICROSOFT, "/Qfma-"), ("/Qopenmp",), (), ("/Fe:{}",), joins=False,
+               by_cpu=_ARCH),
     )
 }
 

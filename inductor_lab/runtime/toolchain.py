@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from inductor_lab.errors import NoCompiler
 from inductor_lab.runtime.families import (
     FAMILIES,
@@ -71,8 +73,8 @@ class Toolchain:
     @property
     def flags(self) -> tuple[str, ...]:
         """All flags but the names of files."""
-        family = self.family
-        return (*family.compile, *(family.openmp or family.no_openmp))
+        capability = torch.backends.cpu.get_cpu_capability()
+        return self.family.flags(capability, self.openmp is not None)
 
     @property
     def identity(self) -> str:

@@ -14,7 +14,7 @@ from inductor_lab.errors import CompileFailed, NoCompiler
 from inductor_lab.runtime import openmp, toolchain
 from inductor_lab.runtime.families import FAMILIES, family_of
 from inductor_lab.runtime.library import build_library
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.runtime.toolchain import Toolchain, find_toolchain
 from tests.scripts import script
 
 THREADS = """
@@ -82,6 +82,32 @@ def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.Mo
 def test_families(command: str, banner: str, family: str) -> None:
     assert family_of(command, banner) == family
     assert FAMILIES[family].output
+
+
+@pytest.mark.parametrize("command, openmp, exact", [
+    (r"C:\VS\cl.exe", "/openmp:experimental", None),
+    (r"C:\LLVM\clang-cl.exe", "/openmp", "/clang:-ffp-contract=off"),
+    (r"C:\oneAPI\icx-cl.exe", "/Qopenmp", "/Qfma-"),
+])  # fmt: skip
+def test_command_lines_on_windows(command: str, openmp: str, exact: str | None) -> None:
+    """Vectors as wide as the CPU's, and no product and sum in one rounding."""
+    family = FAMILIES[family_of(command, "Microsoft (R) C/C++ Optimizing Compiler")]
+    for capability, arch in (("AVX2", "/arch:AVX2"), ("AVX512", "/arch:AVX512"), ("DEFAULT", "")):
+        flags = family.flags(capability, joined=False)
+        assert [flag for flag in flags if flag.startswith("/arch")] == ([arch] if arch else [])
+        assert {"/O2", "/LD", "/fp:precise", openmp} <= set(flags)
+        assert exact is None or exact in flags
+    line = Toolchain((command,), family, "", None).command_for(Path("k.cpp"), Path("k.dll"))
+    assert line[0] == command and line[-2:] == ["k.cpp", "/Fe:k.dll"]
+
+
+def test_apples_clang_without_a_runtime_for_threads() -> None:
+    """Its own has none: a library that asks for one could not be loaded."""
+    apple = FAMILIES["apple-clang"]
+    assert "-fopenmp" in apple.flags("DEFAULT", joined=True)
+    alone = apple.flags("DEFAULT", joined=False)
+    assert not {"-fopenmp", "-undefined"} & set(alone) and "-O3" in alone
+    assert "-fopenmp" in FAMILIES["gcc"].flags("AVX2", joined=False)
 
 
 def test_one_openmp_runtime_and_its_threads() -> None:
