@@ -8,6 +8,7 @@ import { Links } from "./links.js";
 import { whenLive } from "./live.js";
 import { budgetView, lanesView } from "./memory.js";
 import { unpack } from "./pack.js";
+import { deepLinks, togglePresenter } from "./present.js";
 import { Selection } from "./selection.js";
 import { stepsView } from "./steps.js";
 import { barsView, emptyView, tableView } from "./table.js";
@@ -70,6 +71,7 @@ class Explorer {
     this.focus(this.slots[0]);
     this.selection.listen((lit, things, scroll) => this.light(lit, scroll));
     keyboard(this);
+    deepLinks(this);
   }
 
   orderPanes() {
@@ -132,6 +134,10 @@ class Explorer {
           type: "button", title: "light or dark", "aria-label": "light or dark",
           onclick: () => toggleTheme(this.root),
         }, "◐"),
+        html("button", {
+          type: "button", title: "large type (P)", "aria-label": "large type",
+          onclick: () => togglePresenter(this.root),
+        }, "A"),
         html("button", {
           type: "button", title: "keys (?)", "aria-label": "keys", onclick: () => this.help(),
         }, "?")), this.elsewhere);
@@ -328,6 +334,7 @@ const KEYS = [
   ["f + -", "fit and zoom a graph"],
   ["n p", "next and previous box of a graph"],
   ["arrows", "line by line, or move a graph"],
+  ["P", "large type, for an audience"],
   ["?", "this list"],
 ];
 

@@ -3,6 +3,8 @@
 // Each output of a notebook has a copy of this module, so which explorer was used last is known to
 // the page: keys that are pressed nowhere in particular go to that one alone.
 
+import { togglePresenter } from "./present.js";
+
 const USED_LAST = Symbol.for("inductor_lab.used last");
 const SPARED = "data-lm-suppress-shortcuts";
 const MOVES = ["Enter", " ", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight",
@@ -15,7 +17,11 @@ export function keyboard(explorer) {
   root.addEventListener("pointerdown", used);
   root.addEventListener("focusin", used);
   root.addEventListener("keydown", (event) => pressed(explorer, event));
-  const held = new WeakRef(explorer);
+  keysOfThePage(new WeakRef(explorer));
+}
+
+/** In a function of its own: closures of one function keep alive whatever any of them uses. */
+function keysOfThePage(held) {
   document.addEventListener("keydown", function elsewhere(event) {
     const alive = held.deref();
     if (!alive) document.removeEventListener("keydown", elsewhere);
@@ -73,6 +79,7 @@ const ACTIONS = {
   "]": (explorer) => step(explorer, 1),
   "/": (explorer) => explorer.search.focus(),
   "?": (explorer) => explorer.help(),
+  P: (explorer) => togglePresenter(explorer.root),
   d: (explorer) => showDiff(explorer),
   f: (explorer) => explorer.focused.view.fit?.(),
   "+": (explorer) => explorer.focused.view.zoom?.(1.25),

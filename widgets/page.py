@@ -19,6 +19,7 @@ MODULES = (
     "theme",
     "links",
     "selection",
+    "present",
     "words",
     "roving",
     "export",

@@ -33,6 +33,13 @@ export function textView(view, context) {
       shows.light(lit);
       if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
     },
+    goTo: (number) => {
+      const line = lines[number - 1];
+      if (!line) return;
+      if (line.things.length) context.selection.pin(line.things);
+      markCurrent(line, true);
+      line.element.scrollIntoView({ block: "center" });
+    },
     find: (query) => lines.filter((l) => l.text.toLowerCase().includes(query)).map((l) => l.element),
     text: () => lines.map((line) => line.text).join("\n") + "\n",
   };

@@ -1,6 +1,7 @@
 // What a word means: a term's sentence from the glossary, on hover, on focus, and for screen readers.
 
 import { html } from "./dom.js";
+import { enlarged } from "./present.js";
 
 const FOCUSABLE = ["BUTTON", "SELECT", "INPUT"];
 const TIP_GAP = 6;
@@ -52,11 +53,12 @@ export class Words {
     this.tip.textContent = element.dataset.word;
     if (!this.tip.isConnected) this.root.append(this.tip);
     const [box, all] = [element.getBoundingClientRect(), this.root.getBoundingClientRect()];
+    const scale = enlarged(this.root);
     const { offsetWidth: width, offsetHeight: height } = this.tip;
-    const left = Math.min(box.left - all.left, all.width - width - TIP_GAP);
-    const below = box.bottom - all.top + TIP_GAP;
-    const top = below + height < all.height ? below : box.top - all.top - height - TIP_GAP;
+    const left = Math.min((box.left - all.left) / scale, all.width / scale - width - TIP_GAP);
+    const below = (box.bottom - all.top) / scale + TIP_GAP;
+    const above = (box.top - all.top) / scale - height - TIP_GAP;
     this.tip.style.left = `${Math.max(TIP_GAP, left)}px`;
-    this.tip.style.top = `${Math.max(TIP_GAP, top)}px`;
+    this.tip.style.top = `${Math.max(TIP_GAP, below + height < all.height / scale ? below : above)}px`;
   }
 }

@@ -9,6 +9,8 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.notebook.calls import Explorers
+from inductor_lab.widgets.model import document
+from inductor_lab.widgets.page import document_for_html, script
 from inductor_lab.widgets.report import report_html
 from inductor_lab.widgets.show import html
 from inductor_lab.widgets.words import glossary
@@ -24,11 +26,24 @@ def scale(x: torch.Tensor) -> torch.Tensor:
     return x.exp() * 2
 
 
+AGAIN = """<!doctype html><meta charset="utf-8"><body><script type="module">
+{script}
+const packed = {doc};
+window.again = () => {{
+  document.querySelector(".lab-explorer")?.remove();
+  render(document.body.appendChild(document.createElement("div")), packed, "nobody");
+}};
+</script>"""
+"""A page in which a cell can be run again and again."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("pages")
     first, second = lab.inspect(wave, torch.randn(2, 3, 4, 5)), lab.inspect(scale, torch.randn(8))
     (made / "one.html").write_text(report_html(first))
+    doc = document_for_html(document(first))
+    (made / "again.html").write_text(AGAIN.format(script=script(), doc=doc))
     pages = f"<!doctype html><body>{html(first)}<p>between</p>{html(second)}"
     (made / "two.html").write_text(pages)
     (made / "tabs.html").write_text(f"<!doctype html>{html(Explorers((first, second)))}")
@@ -208,4 +223,59 @@ def test_arrows_move_the_focus_through_rows_bars_and_boxes(folder, open_page) ->
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert opened.count(".lab-explorer.has-pin") == 1
+    assert opened.wrong == []
+
+
+def test_nothing_is_kept_of_a_cell_that_runs_again(folder, open_page) -> None:
+    opened = open_page(folder / "again.html")
+    page = opened.page
+    page.wait_for_function("() => window.again")
+    tools = page.context.new_cdp_session(page)
+    tools.send("Performance.enable")
+
+    def held(times: int) -> tuple[int, int]:
+        """Listeners and nodes after so many more runs, once nothing can be collected."""
+        for _ in range(times):
+            page.evaluate("() => window.again()")
+        for _ in range(3):
+            page.wait_for_timeout(100)
+            tools.send("HeapProfiler.collectGarbage")
+            page.keyboard.press("x")  # listeners whose explorer is gone leave with the next event
+            page.evaluate("() => { document.dispatchEvent(new CustomEvent('inductor_lab.arrived'));"
+                          " document.body.toggleAttribute('data-changed'); }")  # fmt: skip
+        found = {m["name"]: m["value"] for m in tools.send("Performance.getMetrics")["metrics"]}
+        return found["JSEventListeners"], found["Nodes"]
+
+    listeners, nodes = held(3)
+    more_listeners, more_nodes = held(20)
+    assert more_listeners < 1.5 * listeners and more_nodes < 1.5 * nodes, (listeners, nodes)
+    assert opened.wrong == []
+
+
+def test_presenting_is_large_type_and_links_to_lines(folder, open_page) -> None:
+    opened = open_page(folder / "one.html")
+    page = opened.page
+    page.locator(".lab-pane [role=option].linked").last.click()
+    address = page.evaluate("() => location.hash")
+    pane, _, line = address.lstrip("#").partition("/")
+    text = page.locator(".lab-line.lit code").first.inner_text()
+    assert pane and line.isdigit()
+    page.keyboard.press("Escape")
+    page.evaluate("() => { location.hash = '#source/1'; }")
+    focused = "(id) => document.querySelector('.lab-pane.focused').dataset.pane === id"
+    page.wait_for_function(focused, arg="source")
+    page.evaluate("(there) => { location.hash = there; }", address)
+    page.wait_for_function(focused, arg=pane)
+    assert page.locator(".lab-line.lit code").first.inner_text() == text
+    page.reload()
+    assert page.locator(".lab-pane.focused").get_attribute("data-pane") == pane
+    assert page.locator(".lab-pane.focused .lab-line.lit").count()
+    before = page.locator(".lab-header h1").bounding_box()["height"]
+    page.keyboard.press("P")
+    assert page.locator(".lab-header h1").bounding_box()["height"] > 1.3 * before
+    assert page.evaluate("() => document.documentElement.scrollHeight <= innerHeight + 1")
+    fact = page.locator(".lab-fact", has_text="memory passes")
+    fact.hover()
+    tip, over = page.locator(".lab-tip").bounding_box(), fact.bounding_box()
+    assert 0 <= tip["y"] - over["y"] - over["height"] < 20
     assert opened.wrong == []
