@@ -96,7 +96,7 @@ def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
     # a crash writes the line that it happened in
     faulthandler.enable(sys.stdout, all_threads=False)
     watched = threading.get_ident()
-    clock = threading.Timer(asked.limit * 0.9, lambda: tell(line_now(watched, solution)))
+    clock = threading.Timer(asked.limit / 2, lambda: tell(line_now(watched, solution)))
     clock.daemon = True
     clock.start()
     try:

@@ -328,4 +328,64 @@ LAB_4 = [
     ("4.5", a_number, "made by build.op"),
 ]
 
-WRONG = [*LAB_1, *LAB_3, *LAB_4, *LAB_5]
+# ---- lab 2 -------------------------------------------------------------------------------------
+
+
+def overflowing_softmax(x):
+    return x.exp() / x.exp().sum(-1, keepdim=True)
+
+
+def library_softmax(x):
+    return torch.softmax(x, -1)
+
+
+def unbiased(x):
+    centred = x - x.mean(-1, keepdim=True)
+    variance = (centred * centred).sum(-1, keepdim=True) / (x.shape[-1] - 1)
+    return centred * (variance + 1e-5).rsqrt()
+
+
+def of_everything(x):
+    centred = x - x.mean()
+    return centred * ((centred * centred).mean() + 1e-5).rsqrt()
+
+
+def overflowing_sum(x):
+    return x.exp().sum(-1).log()
+
+
+def infinity_less_infinity(x):
+    top = x.amax(-1, keepdim=True)
+    return (x - top).exp().sum(-1).log() + top.squeeze(-1)
+
+
+def once(operators, table):
+    return [part for name in operators for part in table.get(name, [name])]
+
+
+def as_a_set(operators, table):
+    return set(operators)
+
+
+def any_relu(node, edit):
+    return node.args[0]
+
+
+def no_relu(node, edit):
+    return None
+
+
+LAB_2 = [
+    ("2.1", overflowing_softmax, "torch gives"),
+    ("2.1", library_softmax, "_softmax is not one of the simple operators"),
+    ("2.2", unbiased, "torch gives"),
+    ("2.2", of_everything, "torch gives"),
+    ("2.3", overflowing_sum, "torch gives"),
+    ("2.3", infinity_less_infinity, "torch gives"),
+    ("2.4", once, "it should be"),
+    ("2.4", as_a_set, "it should return list"),
+    ("2.5", any_relu, "with your rule"),
+    ("2.5", no_relu, "a relu of an abs is still there"),
+]
+
+WRONG = [*LAB_1, *LAB_2, *LAB_3, *LAB_4, *LAB_5]

@@ -1,0 +1,237 @@
+"""Lab 2, decompositions: softmax, layer norm and logsumexp of simple operators; a rewrite rule."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from inductor_lab.backend import inspect
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.language import both
+from inductor_lab.overrides import override
+from inductor_lab.rewrite.identities import RULES, identity
+
+aten = torch.ops.aten
+SIMPLE = frozenset(
+    "add sub mul div neg exp log sqrt rsqrt sum mean amax amin maximum minimum where abs pow "
+    "eq ne lt gt le ge isinf isfinite isnan full_like zeros_like ones_like full scalar_tensor "
+    "view reshape expand unsqueeze squeeze clone detach _to_copy logical_and bitwise_and select "
+    "square logical_not bitwise_not masked_fill alias lift_fresh".split()
+)
+"""Operators that a decomposition may use."""
+
+
+class _Used(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the ATen operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.names.append(func._schema.name.removeprefix("aten::"))
+        return func(*args, **(kwargs or {}))
+
+
+class _Decomposition(Exercise):
+    """Cases are tensors; a solution computes what torch does, of simple operators alone."""
+
+    values: tuple[float, ...] = ()
+
+    def cases(self, draw: random.Random) -> Iterator[torch.Tensor]:
+        for n in range(40):
+            rows, columns = draw.randint(1, 2), draw.randint(1, 4)
+            tensor = torch.tensor(
+                [[draw.uniform(-3, 3) for _ in range(columns)] for _ in range(rows)]
+            )
+            if n >= 10 and self.values:
+                tensor[draw.randrange(rows), draw.randrange(columns)] = draw.choice(self.values)
+            if n >= 30 and self.values:
+                tensor[0] = draw.choice(self.values)
+            yield tensor
+
+    def smaller(self, case: torch.Tensor) -> Iterable[torch.Tensor]:
+        yield from (case[n : n + 1] for n in range(len(case)) if len(case) > 1)
+        columns = case.shape[1]
+        yield from (
+            torch.cat([case[:, :n], case[:, n + 1 :]], 1) for n in range(columns) if columns > 1
+        )
+
+    def told(self, case: torch.Tensor) -> str:
+        return f"x = {[[round(value, 2) for value in row] for row in case.tolist()]}"
+
+    def wanted(self, case: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def judge(self, solution: Any, case: torch.Tensor) -> str | None:
+        with _Used() as used:
+            found = solution(case.clone())
+        wrong = expected(torch.Tensor, found)
+        if wrong:
+            return wrong
+        if banned := [name for name in used.names if name not in SIMPLE]:
+            return both(
+                "aten.{n} is not one of the simple operators",
+                "aten.{n} 不属于可用的简单运算",
+                n=banned[0],
+            )
+        wanted = self.wanted(case)
+        if found.shape != wanted.shape:
+            return both(
+                "the result has the size {b}, it should have {a}", "结果的尺寸是 {b}，应为 {a}",
+                a=list(wanted.shape), b=list(found.shape),
+            )  # fmt: skip
+        if torch.allclose(found, wanted, atol=1e-5, equal_nan=True):
+            return None
+        return both(
+            "torch gives {a}, yours {b}",
+            "torch 得 {a}，你的得 {b}",
+            a=wanted.tolist(),
+            b=found.tolist(),
+        )
+
+
+@exercise("2.1", "Softmax of simple operators", "用简单运算写 softmax", points=2)
+class Softmax(_Decomposition):
+    """`softmax(x)` along each row; large numbers must not overflow."""
+
+    values = (200.0, -200.0, 1e4)
+
+    def wanted(self, case: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(case, -1)
+
+
+@exercise("2.2", "Layer norm of simple operators", "用简单运算写 layer norm", points=2)
+class LayerNorm(_Decomposition):
+    """`layer_norm(x)` of each row, without weights, eps 1e-5."""
+
+    def wanted(self, case: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(case, case.shape[-1:])
+
+
+@exercise("2.3", "logsumexp, up to infinity", "logsumexp，直到无穷", points=3)
+class LogSumExp(_Decomposition):
+    """`logsumexp(x)` along each row; infinities of both signs are values like any other."""
+
+    values = (200.0, -200.0, float("-inf"), float("inf"))
+
+    def wanted(self, case: torch.Tensor) -> torch.Tensor:
+        return torch.logsumexp(case, -1)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Operators, and what each decomposes to; one without an entry is primitive."""
+
+    operators: tuple[str, ...]
+    table: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        rows = [f"{name} → {', '.join(became) or '(nothing)'}" for name, became in self.table]
+        return "\n".join([f"operators: {', '.join(self.operators)}", *rows])
+
+    def primitives(self) -> list[str]:
+        known = dict(self.table)
+
+        def of(name: str) -> list[str]:
+            return [p for part in known[name] for p in of(part)] if name in known else [name]
+
+        return [primitive for name in self.operators for primitive in of(name)]
+
+
+@exercise("2.4", "Decompose until nothing is left to do", "分解到底", points=2)
+class Decompose(Exercise):
+    """`decompose(operators, table)`: the primitive operators, in order."""
+
+    def cases(self, draw: random.Random) -> Iterator[Table]:
+        for n in range(60):
+            names = [f"op{k}" for k in range(1 + n // 10)]
+            rows = []
+            for place, name in enumerate(names):
+                parts = [*names[place + 1 :], "add", "exp", "sum"]
+                rows.append((name, tuple(draw.choice(parts) for _ in range(draw.randint(0, 3)))))
+            draw.shuffle(rows)
+            operators = tuple(draw.choice([*names, "mul"]) for _ in range(1 + n // 20))
+            yield Table(operators, tuple(rows))
+
+    def smaller(self, case: Table) -> Iterable[Table]:
+        for n in range(len(case.operators)):
+            if len(case.operators) > 1:
+                yield replace(case, operators=case.operators[:n] + case.operators[n + 1 :])
+        for n in range(len(case.table)):
+            yield replace(case, table=case.table[:n] + case.table[n + 1 :])
+
+    def judge(self, solution: Any, case: Table) -> str | None:
+        found = solution(list(case.operators), {name: list(to) for name, to in case.table})
+        wrong = expected(list, found)
+        if wrong or found == case.primitives():
+            return wrong
+        return both(
+            "it should be {a}, you give {b}", "应为 {a}，你得到 {b}", a=case.primitives(), b=found
+        )
+
+
+# ---- a rewrite rule in the real pipeline ---------------------------------------------------------
+
+CHAIN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relu": torch.relu,
+    "abs": torch.abs,
+    "neg": torch.neg,
+    "sin": torch.sin,
+}
+
+
+def rewritten(rule: Callable[..., Any], function: Callable[..., Any], x: torch.Tensor) -> Any:
+    """Compile with one more rewrite rule, asked for each relu."""
+
+    def relu_of_abs(node: Any, edit: Any) -> Any:
+        return rule(node, edit)
+
+    with override(rewrite={name: RULES[name] for name in RULES}):
+        identity(aten.relu.default)(relu_of_abs)
+        return inspect(function, x)
+
+
+@exercise(
+    "2.5", "A rewrite rule in the compiler", "把你的改写规则装进编译器", points=3, limit=120.0
+)
+class Rewrite(Exercise):
+    """`rule(node, edit)`: relu(abs(x)) is abs(x); None for any other relu."""
+
+    def cases(self, draw: random.Random) -> Iterator[tuple[str, ...]]:
+        yield from (("abs", "relu"), ("sin", "relu"), ("abs", "neg", "relu"), ("relu", "abs"))
+        yield from (tuple(draw.choice(list(CHAIN)) for _ in range(4)) for _ in range(4))
+
+    def told(self, case: tuple[str, ...]) -> str:
+        text = "x"
+        for name in case:
+            text = f"{name}({text})"
+        return text
+
+    def judge(self, solution: Any, case: tuple[str, ...]) -> str | None:
+        def chain(x: torch.Tensor) -> torch.Tensor:
+            for name in case:
+                x = CHAIN[name](x)
+            return x * 2
+
+        x = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0])
+        found = rewritten(solution, chain, x)
+        if not torch.allclose(found.result, chain(x)):
+            return both(
+                "with your rule x = {x} gives {b}, it should give {a}",
+                "用了你的规则，x = {x} 得到 {b}，应为 {a}",
+                x=x.tolist(), a=chain(x).tolist(), b=found.result.tolist(),
+            )  # fmt: skip
+        nodes = found.graphs[0].forward.rewrites.module.graph.find_nodes(
+            op="call_function", target=aten.relu.default
+        )
+        if any(node.args[0].target is aten.abs.default for node in nodes):
+            return both("a relu of an abs is still there", "图中仍有 relu(abs(x))")
+        return None
