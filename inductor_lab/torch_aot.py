@@ -112,7 +112,8 @@ class Part(OutputCode):
         """This copy is about to be written to disk."""
         if self.again is None:
             raise Bypass("only this process can make it")
-        if TracingContext.get().guards_context.aotautograd_guards:
+        context = TracingContext.get()
+        if context.guards_context.aotautograd_guards or _floats_are_fixed(context.fake_mode):
             raise Bypass("the guards that AOTAutograd has added are not found again")
         try:
             self.kept = pickle.dumps((self.again, *self.beside))
@@ -276,6 +277,13 @@ def _ranges(inputs: Sequence[Any]) -> list[tuple[str, str]]:
     shapes = getattr(detect_fake_mode(inputs), "shape_env", None)
     known = {} if shapes is None else shapes.var_to_range
     return sorted((str(symbol), str(reach)) for symbol, reach in known.items())
+
+
+def _floats_are_fixed(mode: Any) -> bool:
+    """Has AOTAutograd taken a symbolic float for its value?  torch keeps guards of ints alone."""
+    shapes = getattr(mode, "shape_env", None)
+    used = [guard.expr.free_symbols for guard in shapes.guards] if shapes is not None else []
+    return any(symbol.is_integer is not True for symbols in used for symbol in symbols)
 
 
 def _settings() -> tuple[Any, ...]:
