@@ -75,7 +75,7 @@ def test_every_file_is_inside(built: tuple[Path, Path]) -> None:
     names = set(ZipFile(wheel).namelist())
     wanted = {f"{FOLDERS[top]}{name.removeprefix(top)}" for name in tracked
               if (top := name.partition("/")[0]) in FOLDERS}  # fmt: skip
-    assert {name for name in wanted - names if not name.endswith(".md")} == set()
+    assert wanted - names == set()
     assert not any(name.startswith(("tests/", "widgets/", "notebooks/")) for name in names)
     assert {Path(name).suffix for name in wanted} >= {".h", ".js", ".css", ".ipynb", ".typed"}
 
