@@ -39,7 +39,7 @@ NEW = {
     "mixed": "autocast has another dtype",
     "other options": "they make other code",
 }
-NEVER = ("branches", "foreign", "packet")
+NEVER = ("branches", "foreign", "packet", "fixed_float")
 Report = dict[str, dict[str, Any]]
 
 

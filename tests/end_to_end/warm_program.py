@@ -118,6 +118,12 @@ def bounds(compiled: Callable[..., Any]) -> list[Any]:
     return [f(x)]
 
 
+def fixed_float(compiled: Callable[..., Any]) -> list[Any]:
+    """AOTAutograd takes the symbolic float for a constant."""
+    f = compiled(lambda x: torch.linspace(0, x, 4), dynamic=True)
+    return [f(x) for x in (1.5, -2.25, 0.1)]
+
+
 def literal(compiled: Callable[..., Any]) -> list[Any]:
     weight = 3.0 if SECOND else 2.0
     return [compiled(lambda x: x * torch.tensor([1.0, weight]) + weight)(numbers(5, 2))]
@@ -194,6 +200,7 @@ CASES: tuple[Case, ...] = (
     symbolic_training,
     reach,
     bounds,
+    fixed_float,
     literal,
     closed_over,
     mixed,

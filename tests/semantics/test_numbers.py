@@ -34,9 +34,3 @@ def test_ints_in_triton(text: str) -> None:
 @pytest.mark.parametrize("text", ["(a.abs() + 1) ** (x % 2)", "a.lerp(a + 1, x // 0.5)"])
 def test_floats_that_look_whole(text: str) -> None:
     check(text, FLOAT_VALUES[:5])
-
-
-def test_a_float_that_a_graph_on_disk_has_fixed() -> None:
-    """AOTAutograd takes it for a constant, and a guard of a float is not found on disk again."""
-    for _ in range(2):
-        check("torch.linspace(0, x, 4)", FLOAT_VALUES[:4])
