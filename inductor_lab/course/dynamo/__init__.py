@@ -1,6 +1,6 @@
 """A small TorchDynamo, to be read: Python bytecode becomes FX graphs, guards and graph breaks.
 
-    fast = dynamo.capture(f)     
+    fast = dynamo.capture(f)
     fast(x, w)                        # runs f, and keeps what was captured
     print(fast)                       # graphs, guards, breaks
 
