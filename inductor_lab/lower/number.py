@@ -85,7 +85,9 @@ def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
     if name != "ToFloat" and not (operation and _is_defined(operation, value.args)):
         return read(value)
     parts = [_real(arg, make, read) for arg in value.args]
-    return parts[0] if name == "ToFloat" else reduce(partial(make, operation), parts)
+    if len(parts) == 1:
+        return make(operation, *parts) if operation else parts[0]
+    return reduce(partial(make, operation), parts)
 
 
 def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:

@@ -21,6 +21,11 @@ def test_ints(text: str) -> None:
     check(text, INT_VALUES)
 
 
+@pytest.mark.parametrize("text", [t for t in lines(OTHERS) if "math.sin" in t or "full_like" in t])
+def test_functions_of_ints(text: str) -> None:
+    check(text, INT_VALUES)
+
+
 @pytest.mark.parametrize("text", lines(FLOATS)[::10])
 def test_floats(text: str) -> None:
     check(text, FLOAT_VALUES)
