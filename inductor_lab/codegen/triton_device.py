@@ -337,7 +337,8 @@ def digamma(x):
     total = total + tl.log(y) - 0.5 / y - tail
     total = tl.where(reflected, total - pi / libdevice.tan(pi * fraction), total)
     total = tl.where(reflected & (fraction == 0), float("nan"), total)
-    return tl.where(x == 0, libdevice.copysign(y * 0 + float("inf"), -x), total)
+    # `-x` is 0 - x to Triton 3.6, which loses the sign of a zero, but not that of what is infinite
+    return tl.where(x == 0, -libdevice.copysign(y * 0 + float("inf"), x), total)
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -70,7 +70,8 @@ TRITON_OPS: dict[str, str] = {
     "convert.to_bool": "{0} != 0",
     "convert.to_uint8.float": "{0}.to(tl.int64).to(tl.uint8)",
     "bitcast": "{0}.to(tl.{dtype}, bitcast=True)",
-    "neg": "-{0}",
+    "neg": "{0} * -1.0",  # `-x` is 0 - x to Triton 3.6, which loses the sign of a zero
+    "neg.int": "-{0}",
     "abs": "tl.abs({0})",
     "sign": "lab.sign({0})",
     "sign.bool": "{0}",

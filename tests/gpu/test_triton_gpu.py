@@ -218,9 +218,9 @@ def test_an_index_out_of_range_is_an_assertion_of_the_device_as_in_eager() -> No
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_signs_of_special_values(dtype: torch.dtype) -> None:
     x = torch.tensor([math.nan, -0.0, 0.0, math.inf, -math.inf, 3, -3], dtype=dtype, device="cuda")
-    found = InTriton(Options())(lambda x: (x.sign(), x.digamma()))(x)
-    torch.testing.assert_close(found, (x.sign(), x.digamma()), equal_nan=True)
-    assert not found[0][:3].signbit().any()
+    found = InTriton(Options())(lambda x: (x.sign(), x.digamma(), -x, 1 / -x))(x)
+    torch.testing.assert_close(found, (x.sign(), x.digamma(), -x, 1 / -x), equal_nan=True)
+    assert not found[0][:3].signbit().any() and found[2][2].signbit()
 
 
 def test_bytes_of_negative_numbers() -> None:
