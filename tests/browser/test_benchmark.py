@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from tests.browser.conftest import write_notebook
+
+playwright = pytest.importorskip("playwright.sync_api")
 
 CELLS = (
     "import torch, inductor_lab as lab\n"
@@ -64,8 +68,13 @@ def test_interrupting_the_kernel_keeps_what_was_measured(notebook):
     notebook.click(".jp-Cell:nth-child(3) .jp-InputArea-editor")
     notebook.keyboard.press("Control+Enter")
     notebook.wait_for_selector(".jp-Cell:nth-child(3) .lab-running:has-text('timing, round')")
-    notebook.keyboard.press("Escape")
-    notebook.keyboard.press("i")
-    notebook.keyboard.press("i")
-    notebook.wait_for_selector(".jp-Cell:nth-child(3) .jp-OutputArea-output:has-text('True False')")
+    printed = ".jp-Cell:nth-child(3) .jp-OutputArea-output:has-text('True False')"
+    for _ in range(6):  # Python drops an interrupt that comes within a callback or a finalizer
+        notebook.keyboard.press("Escape")
+        notebook.keyboard.press("i")
+        notebook.keyboard.press("i")
+        with contextlib.suppress(playwright.TimeoutError):
+            notebook.wait_for_selector(printed, timeout=30_000)
+            break
+    notebook.wait_for_selector(printed)
     assert "stopped after" in notebook.inner_text(".jp-Cell:nth-child(3) .jp-OutputArea")

@@ -277,3 +277,25 @@ def gaps_that_are_written_to(x):
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_as_in_eager_mode(name: str) -> None:
     check_call(*CASES[name])
+
+
+PLACES: dict[str, Callable[[torch.Tensor, int], Any]] = {
+    "of an input": lambda x, n: x.as_strided((2,), (1,), abs(n) % 3),
+    "of a result": lambda x, n: (y := x + 1, y.as_strided((2,), (1,), abs(n) % 3)),
+    "of nothing else": lambda x, n: (x + 1).as_strided((2,), (1,), abs(n) % 3),
+    "beside a slice": lambda x, n: (y := x * 2, y[abs(n) % 3 :], y.as_strided((2,), (1,), n % 2)),
+    "of what is written to": lambda x, n: x.mul_(2).as_strided((2,), (1,), abs(n) % 3),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_views_begin_where_a_number_says(name: str) -> None:
+    function = PLACES[name]
+    torch.compiler.reset()
+    compiled = torch.compile(function, backend="inductor_lab")
+    for n in (2, 4, -1, 0, -3, 1):
+        found, expected = (f(torch.arange(10.0), n) for f in (compiled, function))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+        tensors = (found, expected) if isinstance(found, tuple) else ((found,), (expected,))
+        places = [[(x.stride(), x.storage_offset()) for x in given] for given in tensors]
+        assert places[0] == places[1]
