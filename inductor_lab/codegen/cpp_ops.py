@@ -112,8 +112,7 @@ def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
 def cast_text(text: str, dtype: torch.dtype) -> str:
     """An integer in `dtype`: the 16-bit floats are types of ours, which a cast would fill bit by
     bit."""
-    name = CTYPES[dtype]
-    return f"lab_convert<{name}>({text})" if dtype in HALF else f"({name}){text}"
+    return f"lab_convert<{CTYPES[dtype]}>({text})" if dtype in HALF else f"({CTYPES[dtype]}){text}"
 
 
 def _from_bool(op: Op) -> bool:

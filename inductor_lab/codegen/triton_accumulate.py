@@ -105,18 +105,15 @@ class Accumulations(Lines):
     def _neutralized(self, init: Init, value: Value, row: Row) -> str:
         """The whole block of values, with the neutral one beyond the end of the row."""
         text, block = value.text, f"[XBLOCK, {row.block_name}]"
+        enough = row.masked and init.kind not in POSITIONS  # the mask widens it; not for a pair
         if value.number:
             text = f"tl.full({block}, {text}, tl.{TRITON_TYPES[init.dtype]})"
-        elif value.dims != {"x", row.prefix} and not self._widened_by_mask(init, value, row):
+        elif value.dims != {"x", row.prefix} and not (enough and row.prefix in value.dims):
             text = f"tl.broadcast_to({text}, {block})"
         if row.masked:
             start = literal(neutral(init.kind, init.dtype), init.dtype)
             text = f"tl.where({row.prefix}mask, {text}, {start})"
         return text
-
-    def _widened_by_mask(self, init: Init, value: Value, row: Row) -> bool:
-        """Is a row enough of the block?  Not for a pair with positions, which are a whole block."""
-        return row.masked and row.prefix in value.dims and init.kind not in POSITIONS
 
     def _finish(self, name: str, block: str, at: str = "") -> None:
         """From a block to one value for each row."""

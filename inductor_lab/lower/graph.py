@@ -152,6 +152,8 @@ class _Walk:
         self.callees: dict[str, Any] = {}
         self.spread: dict[torch.fx.Node, BufferView] = {}
         """Tensors that are seen with gaps in memory, as they are with them."""
+        self.copies_views = any(n.target is aten.as_strided.default for n in module.graph.nodes)
+        """May a view be a tensor of its own, because only a call knows where it begins?"""
 
     def run(self) -> LoopProgram:
         for node in self.module.graph.nodes:
@@ -326,7 +328,7 @@ class _Walk:
         output = self._strided_output(value, Facts.of(fake))
         is_input = self.build.buffers[output.buffer].kind is BufferKind.INPUT
         viewed = None if is_input else self._viewed(fake)
-        if viewed is None and (output.buffer != value.buffer or self._has_copied_views()):
+        if viewed is None and (output.buffer != value.buffer or self.copies_views):
             viewed = self._part_of(output, fake)
         return viewed or self._beside(output, value, fake)
 
@@ -355,10 +357,6 @@ class _Walk:
                 layout = layout_within(given, self.spread[node].layout, fake)
                 return layout and BufferView(self.spread[node].buffer, layout)
         return None
-
-    def _has_copied_views(self) -> bool:
-        """May a view be a tensor of its own, because only a call knows where it begins?"""
-        return any(node.target is aten.as_strided.default for node in self.module.graph.nodes)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:

@@ -9,6 +9,7 @@ Inductor: `constant_folding.py`, `fx_passes/joint_graph.py` (UniformValueConstan
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -75,13 +76,11 @@ def _compute(
     if not all(n in known for n in inputs) or (not inputs and node.target not in _CREATION):
         return None
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: known[n])
-    try:
-        with torch.no_grad():
-            value = node.target(*args, **kwargs)
-    except (RuntimeError, ValueError, IndexError):  # a division by zero: it is the call's to raise
-        return None
-    same = isinstance(value, torch.Tensor) and value.dtype == fake.dtype
-    return value if same and value.shape == fake.shape else None
+    with suppress(RuntimeError, ValueError, IndexError), torch.no_grad():
+        value = node.target(*args, **kwargs)
+        same = isinstance(value, torch.Tensor) and value.dtype == fake.dtype
+        return value if same and value.shape == fake.shape else None
+    return None  # a division by zero: it is the call's to raise
 
 
 def is_pure(node: Node) -> bool:
