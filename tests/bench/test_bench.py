@@ -65,7 +65,13 @@ def test_it_says_so_of_code_that_comes_from_disk(known_limits: None) -> None:
     assert found.contenders[2].note == "changes nothing here: same code as inductor_lab"
 
 
+LEFT_OUT = "while they were timed"
+"""What the text says where the machine was too busy for kernels to be compared with their call."""
+
+
 def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
+    if LEFT_OUT in str(whole):
+        pytest.skip("the machine is too busy, and the benchmark says so")
     assert [step.name.startswith("cpp_fused") for step in whole.steps] == [True, True]
     table = whole.tables[1]
     assert "roof" in table.columns and len(table.rows) == 2
@@ -83,7 +89,7 @@ def test_kernels_of_another_moment_are_left_out(whole) -> None:
     compilation, limits = timed(lab.inspect(wave, x), 0)
     compilation = replace(compilation, call_seconds=7.7e-3)
     shown = replace(whole, steps=(), limits=None).with_steps(compilation, limits)
-    assert shown.steps == () and "the call took 7.7 ms while they were timed" in str(shown)
+    assert shown.steps == () and f"the call took 7.7 ms {LEFT_OUT}" in str(shown)
 
 
 def test_a_forward_alone_has_the_kernels_of_a_forward() -> None:
@@ -95,7 +101,7 @@ def test_a_forward_alone_has_the_kernels_of_a_forward() -> None:
 def test_texts(whole) -> None:
     text = str(whole)
     assert "cold compile" in text and "thread" in text and "and its gradient" in text
-    assert "cpp_fused" in text and "\n" not in repr(whole)
+    assert ("cpp_fused" in text) != (LEFT_OUT in text) and "\n" not in repr(whole)
     lines = whole.to_markdown().splitlines()
     assert lines[2].startswith("|  | set-up |") and lines[3].startswith("| --- | ---: |")
 
