@@ -71,7 +71,7 @@ from inductor_lab.lower.softmax import softmax_from_parts
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
-from inductor_lab.torch_api import BackwardState, given_back, is_own, share_elements
+from inductor_lab.torch_api import BackwardState, given_back, is_own
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -152,8 +152,6 @@ class _Walk:
         self.callees: dict[str, Any] = {}
         self.spread: dict[torch.fx.Node, BufferView] = {}
         """Tensors that are seen with gaps in memory, as they are with them."""
-        self.copies_views = any(n.target is aten.as_strided.default for n in module.graph.nodes)
-        """May a view be a tensor of its own, because only a call knows where it begins?"""
 
     def run(self) -> LoopProgram:
         for node in self.module.graph.nodes:
@@ -326,10 +324,10 @@ class _Walk:
         self.build.begin(result)
         fake = result.meta["val"]
         output = self._strided_output(value, Facts.of(fake))
-        is_input = self.build.buffers[output.buffer].kind is BufferKind.INPUT
-        viewed = None if is_input else self._viewed(fake)
-        if viewed is None and (output.buffer != value.buffer or self.copies_views):
-            viewed = self._part_of(output, fake)
+        copied = output.buffer != value.buffer
+        viewed = self._viewed(fake) or self._part_of(value, fake) if copied else None
+        if viewed is None and result.target is aten.as_strided.default:
+            viewed = self._within(result.args[0], fake)
         return viewed or self._beside(output, value, fake)
 
     def _viewed(self, fake: torch.Tensor) -> BufferView | None:
@@ -342,21 +340,26 @@ class _Walk:
                     return BufferView(node.name, layout)
         return None
 
-    def _part_of(self, output: BufferView, fake: torch.Tensor) -> BufferView | None:
+    def _part_of(self, value: TensorValue, fake: torch.Tensor) -> BufferView | None:
         """As `_viewed`, of a whole tensor of ours, which is copied once if it is to have gaps."""
+        whole = identity(self.build.buffers[value.buffer].layout.size)
         for node, known in list(self.values.items()):
             given = node.meta.get("val")
             if not isinstance(known, TensorValue) or not isinstance(given, torch.Tensor):
                 continue
-            whole = identity(self.build.buffers[known.buffer].layout.size)
-            if share_elements(given, fake) and known.index == whole:
-                if known.buffer == output.buffer:
-                    return None
-                if node not in self.spread:
-                    self.spread[node] = self._strided_output(known, Facts.of(given))
-                layout = layout_within(given, self.spread[node].layout, fake)
-                return layout and BufferView(self.spread[node].buffer, layout)
+            if known.buffer == value.buffer and known.index == whole:
+                return self._within(node, fake)
         return None
+
+    def _within(self, node: Any, fake: torch.Tensor) -> BufferView | None:
+        """A view of what a node makes; where it begins may be known only in a call."""
+        known, given = self.values[node], node.meta["val"]
+        if known.index != identity(self.build.buffers[known.buffer].layout.size):
+            return None
+        if node not in self.spread:
+            self.spread[node] = self._strided_output(known, Facts.of(given))
+        layout = layout_within(given, self.spread[node].layout, fake)
+        return layout and BufferView(self.spread[node].buffer, layout)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:

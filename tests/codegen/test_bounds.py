@@ -12,7 +12,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.codegen.cpu import passes
 from inductor_lab.errors import OutOfBounds
-from inductor_lab.lower import view
+from inductor_lab.lower import fits
 from inductor_lab.runtime.bounds import reach
 from tests.semantics.compare import assert_same, wave
 
@@ -79,7 +79,7 @@ def test_a_wrong_place_is_told_with_its_line(language: str) -> None:
 
     options = {"check_bounds": True, "language": language}
     compiled = lab.compile(function, dynamic=True, options=options)
-    wrong = mock.patch.object(view, "_from_the_front", lambda build, size, place, *_: place)
+    wrong = mock.patch.object(fits, "_from_the_front", lambda build, size, place, *_: place)
     with wrong, pytest.raises(OutOfBounds, match=r"reaches element -\d+ of") as told:
         compiled(wave(6, 4), -2)
     assert "x[n:] * 2" in str(told.value) or language == "triton"
