@@ -90,9 +90,10 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
     doctor.set_defaults(run=_doctor)
 
-    course = commands.add_parser("course", help="what was earned in the labs; build the notebooks")
-    course.add_argument("what", choices=("status", "build"))
-    course.add_argument("--folder", type=Path, default=Path("notebooks"), help="of the sources")
+    # a parser of its own (course/command.py) reads all that follows, options too
+    alone = {"add_help": False, "prefix_chars": "\0"}
+    course = commands.add_parser("course", help="points; notebooks; nbgrader", **alone)
+    course.add_argument("rest", nargs=argparse.REMAINDER)
     course.set_defaults(run=_course)
 
     cache = commands.add_parser("cache", help="what is kept on disk, and how much")
@@ -228,11 +229,11 @@ _NOT_FOR_STUDENTS = shutil.ignore_patterns(".*", "__pycache__", "instructor", "s
 
 
 def _notebooks(given: argparse.Namespace) -> int:
-    package = Path(__file__).parent
-    ours = next(filter(Path.is_dir, (package / "notebooks", package.parent / "notebooks")))
+    from inductor_lab.course.build import own_folder
+
     if given.folder.exists():
         raise BadArguments(f"{given.folder} is there already", todo="give another folder")
-    shutil.copytree(ours, given.folder, ignore=_NOT_FOR_STUDENTS)
+    shutil.copytree(own_folder(), given.folder, ignore=_NOT_FOR_STUDENTS)
     print(f"jupyter lab {given.folder}")
     return 0
 
@@ -246,9 +247,9 @@ def _doctor(given: argparse.Namespace) -> int:
 
 
 def _course(given: argparse.Namespace) -> int:
-    from inductor_lab.course.build import command
+    from inductor_lab.course.command import command
 
-    print(command(given.what, given.folder))
+    print(command(given.rest))
     return 0
 
 

@@ -8,15 +8,22 @@ notebooks/source/lab_01_capture.md   →  notebooks/labs/en|zh/01_capture.ipynb 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import inductor_lab
 from inductor_lab.course.language import LANGUAGES, Language
-from inductor_lab.course.scores import board
 from inductor_lab.course.source import Source, read_source
 from inductor_lab.errors import BadArguments
 
 SOURCES = "source"
+
+
+def own_folder() -> Path:
+    """`notebooks/`, where it is installed or checked out."""
+    package = Path(inductor_lab.__file__).parent
+    return next(filter(Path.is_dir, (package / "notebooks", package.parent / "notebooks")))
 
 
 def sources(folder: Path) -> list[Source]:
@@ -39,46 +46,58 @@ def notebooks(source: Source) -> Iterator[tuple[str, str]]:
 
 def notebook_text(source: Source, language: Language, *, solved: bool) -> str:
     """The notebook as a file: no outputs, cells named by their order."""
-    cells: list[dict[str, object]] = [
+    cells = [Cell(kind, text) for kind, text in source.cells(language, solved=solved)]
+    return file_text(source, language, cells)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a notebook: "markdown" or "code", and what tools keep in its metadata."""
+
+    kind: str
+    text: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
+    """The file of a notebook: its title, a cell with the imports, then the cells."""
+    cells = [Cell("markdown", f"# {source.number} · {source.titles[language]}"),
+             Cell("code", start(language)), *cells]  # fmt: skip
+    written: list[dict[str, object]] = [
         {
-            "cell_type": kind,
+            "cell_type": cell.kind,
             "id": f"{source.name}-{number}",
-            "metadata": {},
-            "source": text.splitlines(keepends=True),
-            **({"execution_count": None, "outputs": []} if kind == "code" else {}),
+            "metadata": dict(cell.metadata),
+            "source": cell.text.splitlines(keepends=True),
+            **({"execution_count": None, "outputs": []} if cell.kind == "code" else {}),
         }
-        for number, (kind, text) in enumerate(_cells(source, language, solved))
+        for number, cell in enumerate(cells)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    whole = {"cells": written, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
 
-def _cells(source: Source, language: Language, solved: bool) -> list[tuple[str, str]]:
-    cells = source.cells(language, solved=solved)
-    title = ("markdown", f"# {source.number} · {source.titles[language]}")
+def start(language: Language) -> str:
+    """The first cell of code."""
     speak = "" if language == "en" else '\ncourse.speak("zh")'
-    start = f"import torch\nimport inductor_lab as lab\nfrom inductor_lab import course{speak}"
-    return [title, ("code", start), *cells]
-
-
-def command(what: str, folder: Path) -> str:
-    """`inductor-lab course status` and `build`: what to print."""
-    if what == "status":
-        return str(board())
-    written = build(folder)
-    return "\n".join([*map(str, written), f"{len(written)} notebooks written"])
+    return f"import torch\nimport inductor_lab as lab\nfrom inductor_lab import course{speak}"
 
 
 def build(folder: Path) -> list[Path]:
     """Write every notebook whose text has changed; the paths written."""
+    made = (one for source in sources(folder) for one in notebooks(source))
+    return write_changed(folder, made)
+
+
+def write_changed(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
+    """Write files, as (path below the folder, text), where their text has changed; their paths."""
     written = []
-    for source in sources(folder):
-        for name, text in notebooks(source):
-            path = folder / name
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-                written.append(path)
+    for name, text in files:
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            written.append(path)
     return written

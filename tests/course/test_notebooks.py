@@ -106,6 +106,9 @@ def test_the_command_tells_and_builds(tmp_path: Path, monkeypatch, capsys) -> No
     assert "How" in teacher and "= 42" in teacher
     assert main(["course", "status"]) == 0 and "0 of " in capsys.readouterr().out
     assert main(["course", "build", "--folder", str(tmp_path / "none")]) == 2
+    with pytest.raises(SystemExit):
+        main(["course", "--help"])
+    assert "nbgrader" in capsys.readouterr().out
 
 
 SOURCE = """---

@@ -1,0 +1,88 @@
+"""The labs as assignments of nbgrader: `inductor-lab course nbgrader FOLDER`.
+
+FOLDER/nbgrader_config.py               written once, then the teacher's own
+FOLDER/source/01_capture/01_capture.ipynb
+
+An exercise becomes two cells.  The student's holds the stub, and below it the solution between two
+marks, where nbgrader cuts it out.  The check's is locked and returns the points that it gave:
+nbgrader takes a number that a cell returns as its grade.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from inductor_lab.course.build import Cell, file_text, sources, write_changed
+from inductor_lab.course.exercise import EXERCISES
+from inductor_lab.course.language import LANGUAGES, Language
+from inductor_lab.course.source import Block, Source
+from inductor_lab.errors import UnreadableFile
+
+CONFIG = "nbgrader_config.py"
+CONFIG_TEXT = '''\
+"""Written once by `inductor-lab course nbgrader`; yours to change."""
+
+import os
+from pathlib import Path
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "inductor_lab"
+# The stub stands above the solution, so nothing takes the solution's place.
+c.ClearSolutions.code_stub = {"python": ""}
+# Seconds for a cell: longer than the limit of every check, which tells of endless loops itself.
+c.Execute.timeout = 300
+# Scores of graded notebooks are not the teacher's own.
+os.environ["INDUCTOR_LAB_COURSE_FILE"] = str(Path.cwd() / "graded.json")
+'''
+_CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
+
+
+def export(folder: Path, into: Path, language: Language) -> list[Path]:
+    """Write the labs of the sources below `folder` as a course of nbgrader's; the paths written.
+
+    A configuration that is there stays.  Raises BadArguments where there are no sources, and
+    UnreadableFile for a lab of which an exercise is not checked once.
+    """
+    labs = [source for source in sources(folder) if source.kind == "lab"]
+    files = [(f"source/{lab.stem}/{lab.stem}.ipynb", assignment(lab, language)) for lab in labs]
+    if not (into / CONFIG).exists():
+        files.insert(0, (CONFIG, CONFIG_TEXT))
+    return write_changed(into, files)
+
+
+def assignment(lab: Source, language: Language) -> str:
+    """The teacher's notebook of a lab, with solutions and what nbgrader keeps about each cell."""
+    checked = sorted(found[1] for block in lab.blocks if (found := _CHECK.fullmatch(block.text)))
+    wanted = sorted(name for name in EXERCISES if name.startswith(f"{lab.number}."))
+    if checked != wanted:
+        what = f"it checks {', '.join(checked)}; the exercises are {', '.join(wanted)}"
+        raise UnreadableFile(what, f"lab {lab.stem}", "one cell `course.check(...)` for each")
+    return file_text(lab, language, _cells(lab.blocks, language))
+
+
+def _cells(blocks: tuple[Block, ...], language: Language) -> Iterator[Cell]:
+    stub = ""
+    for number, block in enumerate(blocks):
+        if block.kind == "stub":
+            stub = block.text
+        elif block.kind == "solution":
+            text = f"{stub}\n### BEGIN SOLUTION\n{block.text}\n### END SOLUTION"
+            yield Cell("code", text, _about(f"answer-{number}", "solution"))
+        elif found := _CHECK.fullmatch(block.text):
+            name, solution = found.groups()
+            text = f'display(verdict := course.check("{name}", {solution}))\nverdict.points'
+            about = _about(f"check-{name.replace('.', '-')}", "grade", "locked")
+            about["nbgrader"]["points"] = EXERCISES[name].points
+            yield Cell("code", text, about)
+        elif block.kind not in LANGUAGES:
+            yield Cell("code", block.text)
+        elif block.kind == language:
+            yield Cell("markdown", block.text)
+
+
+def _about(identity: str, *roles: str) -> dict[str, dict[str, object]]:
+    """The metadata of a cell that nbgrader knows by name."""
+    kinds = {kind: kind in roles for kind in ("grade", "solution", "locked", "task")}
+    return {"nbgrader": {"schema_version": 3, "grade_id": identity, **kinds}}

@@ -1,0 +1,158 @@
+"""A lab goes all the way through the real nbgrader: three students, points and feedback."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from inductor_lab.cli import main
+from inductor_lab.course import EXERCISES
+from inductor_lab.course.build import sources
+from inductor_lab.course.nbgrader import CONFIG, assignment
+from inductor_lab.course.source import read_source
+from inductor_lab.errors import UnreadableFile
+from tests.course import wrong
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+LAB = "01_capture"
+TOTAL = sum(e.points for name, e in EXERCISES.items() if name.startswith("1."))
+needs_nbgrader = pytest.mark.skipif(
+    importlib.util.find_spec("nbgrader") is None,
+    reason="no nbgrader: pip install 'inductor-lab[classroom]'",
+)
+
+
+class Course:
+    """A folder with a course in it, and one with what goes between teacher and students."""
+
+    def __init__(self, folder: Path) -> None:
+        self.teacher, self.exchange = folder / "course", folder / "exchange"
+        self.exchange.mkdir(mode=0o777)
+        self.exchange.chmod(0o777)
+        assert main(["course", "nbgrader", str(self.teacher)]) == 0
+        self("generate_assignment", LAB)
+        self("release_assignment", LAB)
+
+    def __call__(self, *command: str, student: str = "") -> str:
+        """What an nbgrader command prints; it must not fail."""
+        at = self.exchange.parent / student if student else self.teacher
+        env = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(at), "JUPYTER_DATA_DIR": str(at / ".data"),
+        }  # fmt: skip
+        what = [sys.executable, "-m", "nbgrader", *command, "--course", "inductor_lab",
+                f"--Exchange.root={self.exchange}",
+                "--ExchangeCollect.check_owner=False"]  # fmt: skip
+        what += [f"--CourseDirectory.student_id={student}"] if student else []
+        done = subprocess.run(what, cwd=at, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def submit(self, student: str, answers: dict[str, str]) -> None:
+        """Fetch the assignment, put answers into the cells that ask for them, and submit."""
+        desk = self.exchange.parent / student
+        desk.mkdir()
+        self("fetch_assignment", LAB, student=student)
+        path = desk / LAB / f"{LAB}.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        for cell in notebook.cells:
+            identity = about(cell).get("grade_id", "")
+            cell.source = answers.get(identity, cell.source)
+        nbformat.write(notebook, path)
+        self("submit", LAB, student=student)
+
+
+def about(cell: NotebookNode) -> dict[str, object]:
+    return cell.metadata.get("nbgrader", {})
+
+
+def made(solved: bool = True) -> NotebookNode:
+    source = read_source(FOLDER / "source" / f"lab_{LAB}.md")
+    return nbformat.reads(assignment(source, "en"), as_version=4)
+
+
+def answers() -> dict[str, str]:
+    """The teacher's cells, with stubs and solutions."""
+    return {str(about(c)["grade_id"]): c.source for c in made().cells if about(c).get("solution")}
+
+
+def first(student_answer: str) -> dict[str, str]:
+    """Solutions but for the first exercise."""
+    own = dict(answers())
+    return own | {next(iter(own)): student_answer}
+
+
+@needs_nbgrader
+@pytest.mark.slow
+def test_three_students_get_their_points_and_feedback(tmp_path: Path) -> None:
+    course = Course(tmp_path)
+    name = wrong.swapped_operands.__name__
+    text = inspect.getsource(wrong.swapped_operands).replace(name, "stack_machine")
+    course.submit("full", answers())
+    course.submit("stub", {})
+    course.submit(
+        "wrong", first(f"from inductor_lab.course.labs.capture import OPERATIONS\n{text}")
+    )
+    course("collect", LAB)
+    course("autograde", LAB)
+    course("generate_feedback", LAB)
+    course("release_feedback", LAB)
+    course("export")
+    lost = EXERCISES["1.1"].points
+    assert scores(course.teacher / "grades.csv") == {
+        "full": TOTAL, "stub": 0, "wrong": TOTAL - lost,
+    }  # fmt: skip
+    course("fetch_feedback", LAB, student="wrong")
+    (page,) = (tmp_path / "wrong").rglob("*.html")
+    told = page.read_text(encoding="utf-8")
+    assert f"0 of {lost} points" in told and "your machine returns" in told
+
+
+def scores(table: Path) -> dict[str, float]:
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {r["student_id"]: float(r["score"]) for r in rows if r["assignment"] == LAB}
+
+
+@pytest.mark.parametrize(
+    "source", [s for s in sources(FOLDER) if s.kind == "lab"], ids=lambda s: s.stem
+)
+def test_every_lab_is_an_assignment(source) -> None:
+    notebook = nbformat.reads(assignment(source, "zh"), as_version=4)
+    nbformat.validate(notebook)
+    kept = [about(cell) for cell in notebook.cells if about(cell)]
+    points = sum(int(str(k["points"])) for k in kept if k["grade"])
+    assert points == sum(
+        e.points for name, e in EXERCISES.items() if name.startswith(f"{source.number}.")
+    )
+    assert len({k["grade_id"] for k in kept}) == len(kept)
+    assert all(k["locked"] for k in kept if k["grade"])
+    marks = [
+        c.source.count("### BEGIN SOLUTION") for c in notebook.cells if about(c).get("solution")
+    ]
+    assert set(marks) == {1}
+
+
+def test_a_configuration_that_is_there_stays(tmp_path: Path, capsys) -> None:
+    (tmp_path / CONFIG).write_text("c = get_config()\n")
+    assert main(["course", "nbgrader", str(tmp_path)]) == 0
+    assert (tmp_path / CONFIG).read_text() == "c = get_config()\n"
+    assert f"{CONFIG}\n" not in capsys.readouterr().out
+    assert main(["course", "nbgrader", str(tmp_path)]) == 0
+    assert "0 files written" in capsys.readouterr().out
+
+
+def test_a_lab_without_one_of_its_checks_is_refused(tmp_path: Path) -> None:
+    text = (FOLDER / "source" / f"lab_{LAB}.md").read_text(encoding="utf-8")
+    (tmp_path / "lab.md").write_text(text.replace('course.check("1.3"', 'print("1.3"'), "utf-8")
+    with pytest.raises(UnreadableFile, match=r"it checks 1\.1, 1\.2, 1\.4"):
+        assignment(read_source(tmp_path / "lab.md"), "en")
