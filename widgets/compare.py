@@ -9,7 +9,7 @@ from inductor_lab.rewrite.passes import PASSES
 from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.widgets.graphs import schedule_picture
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.parts import decisions_view, module_paths
+from inductor_lab.widgets.parts import decisions_view, kernel_block, module_paths
 from inductor_lab.widgets.views import (
     ShownLine,
     View,
@@ -86,7 +86,7 @@ def _code_diff(comparison: Comparison, links: Links) -> View:
     for scope, old, new in comparison.parts:
         lines = diff_lines(_code(old, scope, links), _code(new, scope, links))
         if lines:
-            blocks.append(block(lines, f"{scope} code", first=0))
+            blocks.append(block(lines, f"{scope} code", first=0, language=_language(old, new)))
     if not blocks:
         return empty_view("code diff", "The generated code is the same.")
     return text_view("code diff", blocks)
@@ -98,9 +98,15 @@ def _code(part: CompiledPart | None, scope: str, links: Links) -> list[ShownLine
     return [line for kernel in part.kernels for line in code_lines(kernel.code, links, scope)]
 
 
+def _language(*parts: CompiledPart | None) -> str:
+    """What the kernels of a part are written in: they are all for one device."""
+    kernels = [kernel for part in parts if part is not None for kernel in part.kernels]
+    return kernels[0].language if kernels else ""
+
+
 def _part_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
     picture = schedule_picture(part.schedule, links, scope, module_paths(part))
-    blocks = [block(code_lines(k.code, links, scope), k.name) for k in part.kernels]
+    blocks = [kernel_block(kernel, kernel.name, links, scope) for kernel in part.kernels]
     views: list[View] = [{**picture.data(), "name": "graph"}]
     views.append(text_view("code", blocks) if blocks else empty_view("code", "No kernels."))
     views.append(decisions_view(part.schedule, scope, links))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from inductor_lab.codegen.kernel import Code
 from inductor_lab.codegen.ladder_text import ladder_code
 from inductor_lab.errors import LabError
 from inductor_lab.runtime.assembly import assembly
@@ -15,6 +14,9 @@ from inductor_lab.widgets.views import View, block, code_lines, empty_view, pane
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
     from inductor_lab.records import CompiledPart
+
+LANGUAGES = {"triton": "triton", "ptx": "assembly", "amdgcn": "assembly"}
+"""Of the rungs of the ladder, for their colours; the others are forms of MLIR."""
 
 
 def low_level_panes(
@@ -47,7 +49,8 @@ def ladder_views(part: CompiledPart, target: str, scope: str, links: Links) -> l
             refused.append(f"{kernel.name}: {error}")
             continue
         for rung, code in rungs.items():
-            blocks[rung].append(_block(kernel.name, code, scope, links))
+            shown = code_lines(code, links, scope)
+            blocks[rung].append(block(shown, kernel.name, language=LANGUAGES.get(rung, "mlir")))
     views: list[View] = [text_view(rung, found) for rung, found in blocks.items()]
     if refused:
         views.append(empty_view("refused", "\n".join(refused)))
@@ -62,9 +65,8 @@ def assembly_view(part: CompiledPart, scope: str, links: Links) -> tuple[View, s
         return empty_view("assembly", str(error)), ""
     if not found:
         return empty_view("assembly", "No C++ kernels in this part."), "0"
-    blocks = [_block(name, code, scope, links) for name, code in found.items()]
+    blocks = [
+        block(code_lines(code, links, scope), name, language="assembly")
+        for name, code in found.items()
+    ]
     return text_view("assembly", blocks), str(sum(len(code.lines) for code in found.values()))
-
-
-def _block(name: str, code: Code, scope: str, links: Links) -> View:
-    return block(code_lines(code, links, scope), name)

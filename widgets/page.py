@@ -23,6 +23,7 @@ MODULES = (
     "words",
     "roving",
     "export",
+    "colours",
     "text",
     "table",
     "guards",

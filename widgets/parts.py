@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.text import tree_lines
 from inductor_lab.codegen.tree import Tree
 from inductor_lab.display import bytes_text
@@ -155,7 +156,7 @@ def rewrites_pane(
 
 def step_diff(step: Step, scope: str, links: Links) -> View:
     if step.before is None or step.after is None:
-        return block([[str(fired)] for fired in step.fired], step.name, first=0)
+        return block([[str(fired)] for fired in step.fired], step.name, first=0, language="")
     before = list(fx_lines(step.before, links, scope))
     after = list(fx_lines(step.after, links, scope))
     return block(diff_lines(before, after), step.name, first=0)
@@ -282,10 +283,15 @@ def code_view(part: CompiledPart, scope: str, links: Links) -> View:
     if not part.kernels:
         return empty_view("text", "No kernels: this part only calls libraries or moves views.")
     blocks = [
-        block(code_lines(kernel.code, links, scope), f"{kernel.name}   {kernel.language}")
+        kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope)
         for kernel in part.kernels
     ]
     return text_view("text", blocks)
+
+
+def kernel_block(kernel: Kernel, title: str, links: Links, scope: str) -> View:
+    """A generated kernel in the colours of its language."""
+    return block(code_lines(kernel.code, links, scope), title, language=kernel.language)
 
 
 def trees_views(part: CompiledPart, scope: str, links: Links) -> list[View]:

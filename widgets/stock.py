@@ -117,7 +117,7 @@ def _graph_panes(
     earlier = f"{scope}.captured"
     if graph.error:
         yield "failed", {f"{scope}.error": pane("error", [text_view("text", [
-            block(plain_lines(graph.error), first=0)])], problem="failed")}
+            block(plain_lines(graph.error), first=0, language="")])], problem="failed")}
     if graph.joint is not None:
         name = f"{scope}.joint"
         yield "autograd", joint_panes(graph.joint, None, name, earlier, links)
@@ -276,8 +276,9 @@ def _code(part: StockPart, scope: str, links: Links) -> View:
 def _kernel_block(kernel: StockKernel, scope: str, links: Links) -> View:
     if kernel.language == "extern":
         lines: list[Any] = [[EXTERN, links.find("node", scope, kernel.nodes)]]
-        return block(lines, f"{kernel.name}   extern", first=0)
-    return block(code_lines(kernel.code, links, scope), f"{kernel.name}   {kernel.language}")
+        return block(lines, f"{kernel.name}   extern", first=0, language="")
+    shown = code_lines(kernel.code, links, scope)
+    return block(shown, f"{kernel.name}   {kernel.language}", language=kernel.language)
 
 
 def _host(part: StockPart, scope: str, links: Links) -> View:

@@ -1,5 +1,6 @@
 // Numbered lines of source or generated code; every line knows the things that it shows.
 
+import { colourWhenSeen } from "./colours.js";
 import { html } from "./dom.js";
 import { Shows } from "./selection.js";
 
@@ -22,8 +23,10 @@ export function textView(view, context) {
       const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
       body.append(html("div", { class: style }, block.title));
     }
-    body.append(...inChunks(block.lines.map((line, i) => lineElement(
-      line, block.first ? block.first + i : "", `${id}-${lines.length}`, shows, lines, context))));
+    const chunks = inChunks(block.lines.map((line, i) => lineElement(
+      line, block.first ? block.first + i : "", `${id}-${lines.length}`, shows, lines, context)));
+    colourWhenSeen(chunks, CHUNK, block.lines, block.language);
+    body.append(...chunks);
     element.append(body);
   }
   listenToLines(element, lines, context.selection);

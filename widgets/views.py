@@ -51,9 +51,14 @@ def text_view(name: str, blocks: Sequence[View]) -> View:
     return {"kind": "text", "name": name, "blocks": list(blocks)}
 
 
-def block(lines: Iterable[ShownLine], title: str = "", first: int = 1) -> View:
-    """Lines under a title, numbered from `first`; 0 leaves numbers out."""
-    return {"title": title, "first": first, "lines": list(lines)}
+def block(
+    lines: Iterable[ShownLine], title: str = "", first: int = 1, language: str = "python"
+) -> View:
+    """Lines under a title, numbered from `first`; 0 leaves numbers out.
+
+    `language` is one that `colours.js` knows, or "" for prose.
+    """
+    return {"title": title, "first": first, "language": language, "lines": list(lines)}
 
 
 def table_view(name: str, columns: Sequence[str], rows: Iterable[View], note: str = "") -> View:

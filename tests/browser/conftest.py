@@ -107,7 +107,7 @@ def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
         yield address, folder
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 def wait_for(url: str, server: subprocess.Popen) -> None:
