@@ -23,7 +23,7 @@ def drawn_by(package: str) -> None:
     _PAINTERS[:] = [package]
 
 
-def _draw(name: str, *args: Any) -> Any:
+def draw(name: str, *args: Any) -> Any:
     assert _PAINTERS, "nobody said what draws"
     try:
         drawing = importlib.import_module(_PAINTERS[0]).drawing(name)
@@ -57,23 +57,23 @@ class Shown:
         "graph" of everything that is a graph, "memory" of a Schedule, "budget" of a Partition,
         "time" of a Compilation.  Raises UnknownName for a view that this value does not have.
         """
-        drawn: Svg = _draw("plot", self, view)
+        drawn: Svg = draw("plot", self, view)
         return drawn
 
     def to_dot(self) -> Any:
         """Its graph as a `graphviz.Digraph`: `.source` is text, drawing it needs Graphviz."""
-        return _draw("to_dot", self)
+        return draw("to_dot", self)
 
     def to_pydot(self) -> Any:
         """Its graph as a `pydot.Dot`, whose nodes and edges can be walked and changed."""
-        return _draw("to_pydot", self)
+        return draw("to_pydot", self)
 
     def _repr_html_(self) -> str | None:
-        html: str | None = _draw("html", self)
+        html: str | None = draw("html", self)
         return html
 
     def _repr_svg_(self) -> str | None:
-        svg: str | None = _draw("svg", self)
+        svg: str | None = draw("svg", self)
         return svg
 
 
@@ -94,63 +94,63 @@ def write_report(
     compilation: Any, path: Path, ladder: str | None = None, assembly: bool = False
 ) -> Path:
     """Write the self-contained HTML page of a compilation; raises CannotWrite."""
-    written: Path = _draw("report", compilation, path, ladder, assembly)
+    written: Path = draw("report", compilation, path, ladder, assembly)
     return written
 
 
 def write_trace_report(log: Any, path: Path, progress: Any = None) -> Path:
     """Write a trace log's index and compile ids as one HTML page; raises CannotWrite."""
-    written: Path = _draw("trace_report", log, path, progress)
+    written: Path = draw("trace_report", log, path, progress)
     return written
 
 
 def live_widget(compilation: Any) -> Any:
     """The explorer of a compilation as an anywidget."""
-    return _draw("widget", compilation)
+    return draw("widget", compilation)
 
 
 def mime_bundle(compilation: Any) -> dict[str, Any] | None:
     """What a notebook gets beside HTML, where HTML alone cannot be live; None elsewhere."""
-    bundle: dict[str, Any] | None = _draw("mime_bundle", compilation)
+    bundle: dict[str, Any] | None = draw("mime_bundle", compilation)
     return bundle
 
 
 def annotated(compilation: Any) -> Any:
     """The source with bytes moved beside each line; shows itself as HTML and as text."""
-    return _draw("annotated", compilation)
+    return draw("annotated", compilation)
 
 
 def benchmark_svg(result: Any, view: str) -> Svg:
     """A picture of a benchmark's result; raises UnknownName."""
-    drawn: Svg = _draw("benchmark_svg", result, view)
+    drawn: Svg = draw("benchmark_svg", result, view)
     return drawn
 
 
 def write_benchmark(result: Any, path: Path) -> Path:
     """Write a benchmark's result as one self-contained HTML page; raises CannotWrite."""
-    written: Path = _draw("benchmark_page", result, path)
+    written: Path = draw("benchmark_page", result, path)
     return written
 
 
 def live_benchmark() -> Any:
     """A view of a running benchmark in the cell that runs; None where there is no notebook."""
-    return _draw("live_benchmark")
+    return draw("live_benchmark")
 
 
 def live_steps(steps: Any) -> Any:
     """A call that is stepped through, as an anywidget with buttons."""
-    return _draw("live_steps", steps)
+    return draw("live_steps", steps)
 
 
 def steps_bundle(steps: Any) -> dict[str, Any] | None:
     """The same for a notebook's output; None where there is no notebook."""
-    bundle: dict[str, Any] | None = _draw("steps_bundle", steps)
+    bundle: dict[str, Any] | None = draw("steps_bundle", steps)
     return bundle
 
 
 def close_explorers() -> None:
     """Let go of the compilations that live explorers hold."""
-    _draw("close_explorers")
+    draw("close_explorers")
 
 
 @contextmanager

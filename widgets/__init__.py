@@ -19,6 +19,8 @@ _HOMES = {
     "report": "report.write_report",
     "trace_report": "trace.write_trace_report",
     "widget": "live.Explorer.of",
+    "course_bars": "course.bars",
+    "course_cells": "course.cells",
     "mime_bundle": "home.mime_bundle",
     "close_explorers": "home.close_explorers",
     "annotated": "annotate.Annotated",

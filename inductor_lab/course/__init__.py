@@ -11,6 +11,7 @@ from inductor_lab.course import labs
 from inductor_lab.course.checking import Verdict, check
 from inductor_lab.course.exercise import EXERCISES, Exercise
 from inductor_lab.course.language import speak
+from inductor_lab.course.pictures import bars, cells
 from inductor_lab.course.questions import Revealed, predict
 from inductor_lab.course.scores import Board, board
 
@@ -20,7 +21,9 @@ __all__ = [
     "Exercise",
     "Revealed",
     "Verdict",
+    "bars",
     "board",
+    "cells",
     "check",
     "labs",
     "predict",

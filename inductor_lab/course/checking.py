@@ -15,12 +15,13 @@ import html
 import re
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inductor_lab.course.exercise import EXERCISES, Exercise
 from inductor_lab.course.language import both, language
 from inductor_lab.course.lines import file_of, line_now, line_text
+from inductor_lab.course.pictures import Picture
 from inductor_lab.course.scores import record
 from inductor_lab.debug.apart import Ended, Tell, apart
 from inductor_lab.errors import BadArguments
@@ -36,6 +37,7 @@ class Verdict:
     message  why not all of them, in a sentence; "" if there is nothing to say
     case     the smallest case that went wrong
     printed  what the function itself printed
+    picture  what went wrong, drawn, where a picture helps
     """
 
     name: str
@@ -45,6 +47,7 @@ class Verdict:
     message: str = ""
     case: str = ""
     printed: str = ""
+    picture: Picture | None = None
 
     @property
     def right(self) -> bool:
@@ -54,6 +57,8 @@ class Verdict:
         score = both("{a} of {b} points", "{a}/{b} 分", a=self.points, b=self.possible)
         lines = [f"{'✓' if self.right else '✗'} {self.name} {self.title}: {score}"]
         lines += [f"  {line}" for line in (*self.case.splitlines(), *self.message.splitlines())]
+        if self.picture is not None:
+            lines += [f"  {line}" for line in str(self.picture).splitlines()]
         if self.printed.strip():
             lines += [
                 both("  printed:", "  输出："),
@@ -65,11 +70,11 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         colour = "#1a7f37" if self.right else "#b35900"
-        head, *rest = map(html.escape, str(self).splitlines())
+        head, *rest = map(html.escape, str(replace(self, picture=None)).splitlines())
         body = f'<pre style="margin:.3em 0 0">{chr(10).join(rest)}</pre>' if rest else ""
         return (
             f'<div role="status" style="border-left:4px solid {colour};padding:.3em .8em">'
-            f"<b>{head}</b>{body}</div>"
+            f"<b>{head}</b>{body}{self.picture.html if self.picture else ''}</div>"
         )
 
 
@@ -84,15 +89,17 @@ def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
     asked = EXERCISES[name]
     ended = apart(lambda tell: _judged(asked, solution, seed, tell), asked.limit)
     title = asked.title[language() == "zh"]
-    message, case = _message(ended, asked, solution)
+    message = _message(ended, asked, solution)
+    found = ended.value if ended.how == "returned" else None
+    case, picture = found[1:] if found else ("", None)
     points = 0 if message else asked.points
     printed = ended.printed if ended.how == "returned" else ""
     record(name, points, asked.points)
-    return Verdict(name, title, points, asked.points, message, case, printed)
+    return Verdict(name, title, points, asked.points, message, case, printed, picture)
 
 
 def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
-    """In the copy: the reason and the case, or None."""
+    """In the copy: the reason, the case and its picture, or None."""
     # a crash writes the line that it happened in
     faulthandler.enable(sys.stdout, all_threads=False)
     watched = threading.get_ident()
@@ -102,37 +109,34 @@ def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
     try:
         wrong = asked.first_wrong(solution, seed)
     except NotImplementedError:
-        return "not begun", ""
+        return "not begun", "", None
     finally:
         clock.cancel()
-    return None if wrong is None else (wrong.reason, asked.told(wrong.case))
+    if wrong is None:
+        return None
+    return wrong.reason, asked.told(wrong.case), asked.drawn(solution, wrong.case)
 
 
-def _message(ended: Ended, asked: Exercise, solution: Any) -> tuple[str, str]:
-    """The sentence, and the case, if there is one."""
+def _message(ended: Ended, asked: Exercise, solution: Any) -> str:
+    """What is wrong, in a sentence; "" if nothing is."""
     if ended.how == "hung":
-        where = ended.told[-1] if ended.told else ""
         return both(
             "still running after {s:.0f} s: does it end?{w}",
             "运行 {s:.0f} 秒后仍未结束：是不是死循环？{w}",
             s=asked.limit,
-            w=where,
-        ), ""
+            w=ended.told[-1] if ended.told else "",
+        )
     if ended.how == "crashed":
         found = [m for m in _IN_TRACE.findall(ended.printed) if m[0] == file_of(solution)]
         where = line_text(*found[0]) if found else ""
-        return both(
-            "it ended its process ({k}){w}", "进程被终止（{k}）{w}", k=ended.kind, w=where
-        ), ""
+        return both("it ended its process ({k}){w}", "进程被终止（{k}）{w}", k=ended.kind, w=where)
     if ended.how == "raised":
         return both(
             "the check ended with {k}: {v}", "检查以 {k} 结束：{v}", k=ended.kind, v=ended.value
-        ), ""
-    if ended.value is None:
-        return "", ""
-    text, case = ended.value
+        )
+    text: str = ended.value[0] if ended.value else ""
     if text == "not begun":
         return both(
             "not begun yet: replace the last line of the stub", "尚未开始：请替换占位代码的最后一行"
-        ), ""
-    return text, case
+        )
+    return text

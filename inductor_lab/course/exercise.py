@@ -5,6 +5,7 @@
         def cases(self, draw): ...            random cases, small ones first
         def judge(self, solution, case): ...  None, or a sentence that says what is wrong
         def smaller(self, case): ...          cases to try in its place
+        def picture(self, solution, case): .. what went wrong, drawn, if a picture helps
 
 MiniTorch: tests as the contract of a module.  QuickCheck (Claessen and Hughes 2000): properties on
 random values, and shrinking.
@@ -19,6 +20,7 @@ from typing import Any, ClassVar
 
 from inductor_lab.course.language import both
 from inductor_lab.course.lines import line_of
+from inductor_lab.course.pictures import Picture
 from inductor_lab.errors import CompilerDefect
 
 SHRINKS = 400
@@ -34,7 +36,8 @@ class Wrong:
 
 
 class Exercise:
-    """What is asked for, and how an answer is judged.  Subclasses define the three methods.
+    """What is asked for, and how an answer is judged.  Subclasses define the first three
+    methods.
 
     name     "1.2": lab and number
     title    in both languages
@@ -62,6 +65,17 @@ class Exercise:
     def told(self, case: Any) -> str:
         """The case as a student should see it."""
         return str(case)
+
+    def picture(self, solution: Any, case: Any) -> Picture | None:
+        """What went wrong in this case, drawn; None where words say it all."""
+        return None
+
+    def drawn(self, solution: Any, case: Any) -> Picture | None:
+        """`picture`, or None where the solution cannot give what it shows."""
+        try:
+            return self.picture(solution, case)
+        except Exception:
+            return None
 
     def first_wrong(self, solution: Any, seed: int = 0) -> Wrong | None:
         """Try all cases; the first that fails, made as small as it can be."""

@@ -1,0 +1,462 @@
+"""Lab 6, C++: a cache, an order in tiles, lanes, shares of threads, tile sizes, a pass."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_lab.backend import inspect
+from inductor_lab.codegen.run import run_trees
+from inductor_lab.codegen.text import tree_text
+from inductor_lab.codegen.tree import Loop, Store, Tree
+from inductor_lab.codegen.verify import InvalidTree, verify_tree
+from inductor_lab.codegen.visit import walk
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.language import both
+from inductor_lab.course.pictures import Cell, Picture, cells
+from inductor_lab.ir.value import Value
+from inductor_lab.schedule.result import Schedule
+
+Place: TypeAlias = tuple[int, int]
+
+
+def hits(addresses: Sequence[int], lines: int, line: int) -> list[bool]:
+    """For each access: is its line in a cache of `lines` lines of `line` elements?
+
+    A new line takes the place of the one that was used longest ago (LRU).
+    """
+    held, found = OrderedDict[int, None](), []
+    for address in addresses:
+        wanted = address // line
+        found.append(wanted in held)
+        held[wanted] = None
+        held.move_to_end(wanted)
+        if len(held) > lines:
+            held.popitem(last=False)
+    return found
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Addresses in order, and a cache."""
+
+    addresses: tuple[int, ...]
+    lines: int
+    line: int
+
+    def __str__(self) -> str:
+        return f"misses({list(self.addresses)}, lines={self.lines}, line={self.line})"
+
+
+@exercise("6.1", "A cache", "模拟一个缓存", points=2)
+class Cache(Exercise):
+    """`misses(addresses, lines, line)`: how many accesses have to fetch a line."""
+
+    def cases(self, draw: random.Random) -> Iterator[Accesses]:
+        for n in range(120):
+            line, lines = draw.choice([2, 4]), draw.randint(1, 4)
+            count, reach = 1 + n // 8, draw.choice([8, 16, 24])
+            yield Accesses(tuple(draw.randrange(reach) for _ in range(count)), lines, line)
+
+    def smaller(self, case: Accesses) -> Iterable[Accesses]:
+        for n in range(len(case.addresses)):
+            yield replace(case, addresses=case.addresses[:n] + case.addresses[n + 1 :])
+
+    def judge(self, solution: Any, case: Accesses) -> str | None:
+        found = solution(list(case.addresses), case.lines, case.line)
+        wanted = hits(case.addresses, case.lines, case.line).count(False)
+        wrong = expected(int, found)
+        if wrong or found == wanted:
+            return wrong
+        return both("{a} lines are fetched, you say {b}", "要取 {a} 次缓存行，你给出 {b}",
+                    a=wanted, b=found)  # fmt: skip
+
+    def picture(self, solution: Any, case: Accesses) -> Picture:
+        there = hits(case.addresses, case.lines, case.line)
+        line: list[Cell] = [
+            (f"{a}:{a // case.line}", "output" if hit else "wrong")
+            for a, hit in zip(case.addresses, there, strict=True)
+        ]
+        title = both("address:line, crossed where it is fetched", "地址:缓存行，打叉处需要取")
+        return cells(title, [("", line)])
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A matrix and the sides of a tile."""
+
+    rows: int
+    columns: int
+    tile: Place
+
+    def __str__(self) -> str:
+        return f"tiled({self.rows}, {self.columns}, {self.tile})"
+
+
+@exercise("6.2", "Tile by tile", "一块一块地走", points=2)
+class TileOrder(Exercise):
+    """`tiled(rows, columns, tile)`: all places (i, j) of a matrix, one tile after the other."""
+
+    def cases(self, draw: random.Random) -> Iterator[Tiled]:
+        for n in range(80):
+            most = 2 + n // 12
+            tile = (draw.randint(1, 4), draw.randint(1, 4))
+            yield Tiled(draw.randint(1, most), draw.randint(1, most), tile)
+
+    def smaller(self, case: Tiled) -> Iterable[Tiled]:
+        if case.rows > 1:
+            yield replace(case, rows=case.rows - 1)
+        if case.columns > 1:
+            yield replace(case, columns=case.columns - 1)
+
+    def judge(self, solution: Any, case: Tiled) -> str | None:
+        found = list(map(tuple, solution(case.rows, case.columns, case.tile)))
+        wanted = set(product(range(case.rows), range(case.columns)))
+        if outside := sorted(set(found) - wanted):
+            return both("{p} is outside of the matrix", "{p} 在矩阵之外", p=outside[0])
+        if missing := sorted(wanted - set(found)):
+            return both("{p} is never visited", "没有走到 {p}", p=missing[0])
+        if len(found) > len(wanted):
+            return both("some places are visited twice", "有的位置走了两遍")
+        tiles = [(i // case.tile[0], j // case.tile[1]) for i, j in found]
+        for n, tile in enumerate(tiles[1:], 1):
+            if tile != tiles[n - 1] and tile in tiles[:n]:
+                return both(
+                    "at {p} it comes back to a tile that it had left",
+                    "到 {p} 时又回到了已经离开的块",
+                    p=found[n],
+                )
+        return None
+
+    def picture(self, solution: Any, case: Tiled) -> Picture:
+        found = list(map(tuple, solution(case.rows, case.columns, case.tile)))
+        order = {place: str(n) for n, place in reversed(list(enumerate(found)))}
+
+        def cell(i: int, j: int) -> Cell:
+            tile = (i // case.tile[0] + j // case.tile[1]) % 2
+            role = ("bar", "other")[tile] if (i, j) in order else "wrong"
+            return order.get((i, j), ""), role
+
+        rows = [(f"i={i}", [cell(i, j) for j in range(case.columns)]) for i in range(case.rows)]
+        return cells(both("your order, and the tiles", "你的顺序与各个块"), rows)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """Values to be summed in lanes."""
+
+    values: tuple[int, ...]
+    width: int
+
+    def __str__(self) -> str:
+        return f"lane_sums({list(self.values)}, width={self.width})"
+
+
+@exercise("6.3", "A sum in lanes", "用向量通道求和", points=2)
+class LaneSums(Exercise):
+    """`lane_sums(values, width)`: (the accumulator of each lane, the sum of the tail)."""
+
+    def cases(self, draw: random.Random) -> Iterator[Summed]:
+        for n in range(80):
+            values = tuple(draw.randint(-9, 9) for _ in range(n // 3))
+            yield Summed(values, draw.choice([2, 4, 8]))
+
+    def smaller(self, case: Summed) -> Iterable[Summed]:
+        if case.values:
+            yield replace(case, values=case.values[:-1])
+            yield replace(case, values=case.values[1:])
+
+    def judge(self, solution: Any, case: Summed) -> str | None:
+        found = solution(list(case.values), case.width)
+        wrong = expected(tuple, found)
+        if wrong or len(found) != 2:
+            return wrong or both("it should return (lanes, tail)", "应当返回 (lanes, tail)")
+        whole = len(case.values) // case.width * case.width
+        lanes = [sum(case.values[k : whole : case.width]) for k in range(case.width)]
+        tail = sum(case.values[whole:])
+        if list(found[0]) == lanes and found[1] == tail:
+            return None
+        return both(
+            "the lanes hold {a} and the tail {t}, yours hold {b} and {u}",
+            "各通道应为 {a}，尾部为 {t}；你的是 {b} 和 {u}",
+            a=lanes, t=tail, b=list(found[0]), u=found[1],
+        )  # fmt: skip
+
+    def picture(self, solution: Any, case: Summed) -> Picture:
+        whole = len(case.values) // case.width * case.width
+        heads: list[Cell] = [(f"l{k}", "input") for k in range(case.width)]
+        turns = [
+            (f"{n}", [(str(v), "box") for v in case.values[n : n + case.width]])
+            for n in range(0, whole, case.width)
+        ]
+        tail = ("", [(str(v), "other") for v in case.values[whole:]])
+        return cells(both("a column is a lane; the tail is left over", "一列是一个通道；尾部剩下"),
+                     [("", heads), *turns, tail])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Turns of a loop, threads, and how many elements are a cache line."""
+
+    count: int
+    threads: int
+    line: int
+
+    def __str__(self) -> str:
+        return f"shares({self.count}, threads={self.threads}, line={self.line})"
+
+
+@exercise("6.4", "Shares of threads", "分给各个线程", points=2)
+class Shares(Exercise):
+    """`shares(count, threads, line)`: (begin, end) of each thread, no line in two of them."""
+
+    def cases(self, draw: random.Random) -> Iterator[Shared]:
+        for n in range(120):
+            yield Shared(draw.randint(0, 4 + 2 * n), draw.randint(1, 5), draw.choice([1, 4, 16]))
+
+    def smaller(self, case: Shared) -> Iterable[Shared]:
+        yield from (replace(case, count=n) for n in (case.count // 2, case.count - 1) if n >= 0)
+        if case.threads > 1:
+            yield replace(case, threads=case.threads - 1)
+
+    def judge(self, solution: Any, case: Shared) -> str | None:
+        found = [tuple(share) for share in solution(case.count, case.threads, case.line)]
+        if len(found) != case.threads:
+            return both("{a} shares are wanted, one for each thread, you give {b}",
+                        "每个线程一份，共 {a} 份，你给出 {b} 份",
+                        a=case.threads, b=len(found))  # fmt: skip
+        reached = 0
+        for begin, end in found:
+            if begin != reached or end < begin:
+                return both(
+                    "after {r} the share {s} follows: turns are left out, or done twice",
+                    "到 {r} 之后接的是 {s}：有的轮次漏掉了，或者做了两遍",
+                    r=reached, s=(begin, end),
+                )  # fmt: skip
+            reached = end
+            if end != case.count and end % case.line:
+                return both(
+                    "the line that holds turn {e} is written by two threads: false sharing",
+                    "第 {e} 轮所在的缓存行由两个线程写：伪共享",
+                    e=end,
+                )
+        if reached != case.count:
+            return both("turns from {r} on are left out", "从第 {r} 轮起漏掉了", r=reached)
+        lines = [-(-(end - begin) // case.line) for begin, end in found]
+        if max(lines) - min(lines) <= 1:
+            return None
+        return both(
+            "one thread has {a} lines, another {b}: the others wait for it",
+            "有的线程分到 {a} 行，有的只有 {b} 行：其余线程都在等它",
+            a=max(lines), b=min(lines),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """`out[i, j] = x[j, i]`: sizes of `out`, and a cache."""
+
+    rows: int
+    columns: int
+    lines: int
+    line: int
+
+    def __str__(self) -> str:
+        return f"tile_sizes({self.rows}, {self.columns}, lines={self.lines}, line={self.line})"
+
+
+def transposed_misses(rows: int, columns: int, lines: int, line: int, tile: Place) -> int:
+    """Lines that a transposed copy fetches, going tile by tile: x is read, out is written."""
+    addresses = []
+    for top, left in product(range(0, rows, tile[0]), range(0, columns, tile[1])):
+        bottom, right = min(top + tile[0], rows), min(left + tile[1], columns)
+        for i, j in product(range(top, bottom), range(left, right)):
+            addresses += [j * rows + i, rows * columns + i * columns + j]
+    return hits(addresses, lines, line).count(False)
+
+
+ENOUGH = 1.3
+"""Tiles may fetch so many times the lines that there are."""
+
+
+@exercise("6.5", "Your own tile sizes", "自己选块的大小", points=3, limit=60.0)
+class TileSizes(Exercise):
+    """`tile_sizes(rows, columns, lines, line)`: the sides of a tile for a transposed copy."""
+
+    def cases(self, draw: random.Random) -> Iterator[Transposed]:
+        for n in range(24):
+            line, lines = draw.choice([4, 8]), draw.choice([20, 32, 48])
+            rows, columns = (line * draw.randint(1, 2 + n // 2) for _ in range(2))
+            yield Transposed(rows, columns, lines, line)
+
+    def smaller(self, case: Transposed) -> Iterable[Transposed]:
+        for side in ("rows", "columns"):
+            if getattr(case, side) > case.line:
+                yield replace(case, **{side: getattr(case, side) - case.line})
+
+    def judge(self, solution: Any, case: Transposed) -> str | None:
+        found = solution(case.rows, case.columns, case.lines, case.line)
+        wrong = expected(tuple, found)
+        if wrong:
+            return wrong
+        if len(found) != 2 or not all(isinstance(side, int) and side > 0 for side in found):
+            return both("a tile has two sides, of 1 or more, not {f}",
+                        "块有两条边，都至少为 1，而不是 {f}", f=found)  # fmt: skip
+        needed = 2 * case.rows * case.columns // case.line
+        fetched = transposed_misses(case.rows, case.columns, case.lines, case.line, found)
+        if fetched <= ENOUGH * needed:
+            return None
+        return both(
+            "with tiles of {t} it fetches {a} lines; there are {n}, so {m} are allowed",
+            "块取 {t} 时要取 {a} 次缓存行；总共只有 {n} 行，最多允许 {m} 次",
+            t=found, a=fetched, n=needed, m=int(ENOUGH * needed),
+        )  # fmt: skip
+
+
+# ---- a pass over the real tree ------------------------------------------------------------------
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return x.T + x
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return x * x[0]
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A program of two loops, and whether somebody has exchanged them."""
+
+    function: Callable[..., Any]
+    size: int
+    swapped: bool
+
+    def built(self) -> tuple[Schedule, Tree, torch.Tensor]:
+        """Its schedule, its one tree, and an input."""
+        x = torch.arange(float(self.size**2)).reshape(self.size, self.size)
+        part = inspect(self.function, x).graphs[0].forward
+        tree = part.trees[0].steps[0].tree
+        return part.schedule, exchanged(tree) if self.swapped else tree, x
+
+    def __str__(self) -> str:
+        return tree_text(self.built()[1])
+
+
+def exchanged(tree: Tree) -> Tree:
+    """A nest of two loops with the loops in the other order."""
+    (outer,) = tree
+    assert isinstance(outer, Loop) and isinstance(outer.body[0], Loop), "two loops, one in another"
+    inner = outer.body[0]
+    return (replace(outer, axis=inner.axis, body=(replace(inner, axis=outer.axis),)),)
+
+
+def nested(swapped: bool = True) -> Tree:
+    """The tree of `x.T + x` as it is built, or with its loops exchanged."""
+    return Nested(turned, 6, swapped).built()[1]
+
+
+@exercise("6.6", "A pass over the tree", "在循环树上写一遍 pass", points=3, limit=90.0)
+class Interchange(Exercise):
+    """`interchange(tree)`: the loops in an order in which stores lie side by side."""
+
+    def cases(self, draw: random.Random) -> Iterator[Nested]:
+        for size, function, swapped in product((3, 5), (spread, turned), (True, False)):
+            yield Nested(function, size, swapped)
+
+    def judge(self, solution: Any, case: Nested) -> str | None:
+        schedule, tree, x = case.built()
+        made = solution(tree)
+        wrong = expected(tuple, made)
+        if wrong:
+            return wrong
+        if not made or not all(isinstance(stmt, Value) for stmt in made):
+            return both("a tree is a tuple of statements, not {m!r}",
+                        "循环树是语句的元组，而不是 {m!r}", m=made)  # fmt: skip
+        try:
+            verify_tree(made)
+        except InvalidTree as reason:
+            return both("that is no legal tree: {r}", "这不是合法的循环树：{r}", r=reason)
+        (result,) = run_trees(schedule, lambda group: made, [x])
+        if not torch.equal(result, case.function(x)):
+            return both("your tree computes something else:\n{t}", "你的树算出了别的结果：\n{t}",
+                        t=tree_text(made))  # fmt: skip
+        step = stored_step(made)
+        if step == 1:
+            return None
+        return both("stores are {s} elements apart still:\n{t}",
+                    "相邻两次写入仍相隔 {s} 个元素：\n{t}",
+                    s=step, t=tree_text(made))  # fmt: skip
+
+
+def stored_step(tree: Tree) -> Any:
+    """How far apart the stores of two turns of the innermost loop are."""
+    inner = [stmt for stmt in walk(tree) if isinstance(stmt, Loop)][-1]
+    store = next(stmt for stmt in inner.body if isinstance(stmt, Store))
+    return store.index.coefficient(inner.axis)
+
+
+# ---- predict ------------------------------------------------------------------------------------
+
+
+def attend(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def total(x: torch.Tensor) -> torch.Tensor:
+    return x.sum()
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], int]] = {
+    "scaled": (scaled, 1024),
+    "scaled small": (scaled, 4),
+    "turned": (turned, 1024),
+    "softmax": (attend, 512),
+    "softmax small": (attend, 4),
+    "total": (total, 1024),
+}
+"""By name: a function, and the side of its square input."""
+
+ASKED = ("rows", "tiles", "threads", "parts", "lanes")
+
+
+def passes_of(name: str) -> set[str]:
+    """Which of the passes that are asked for change a program's kernel."""
+    function, size = PROGRAMS[name]
+    trees = inspect(function, torch.randn(size, size)).graphs[0].forward.trees
+    return {step for tree in trees for step in tree.passes if step in ASKED}
+
+
+@exercise("6.7", "Predict the passes", "预测哪些 pass 起作用", points=3, limit=120.0)
+class Passes(Exercise):
+    """`predicted`: for each program the passes that change its kernel."""
+
+    def cases(self, draw: random.Random) -> Iterator[str]:
+        return iter(PROGRAMS)
+
+    def judge(self, solution: Any, case: str) -> str | None:
+        wrong = expected(dict, solution)
+        if wrong or case not in solution:
+            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+        found, wanted = set(solution[case]), passes_of(case)
+        if unknown := found - set(ASKED):
+            return both("{u} is not one of {a}", "{u} 不在 {a} 之中",
+                        u=sorted(unknown)[0], a=", ".join(ASKED))  # fmt: skip
+        said = [
+            both("{p} does nothing here", "{p} 在这里不起作用", p=name)
+            for name in ASKED if name in found - wanted
+        ]  # fmt: skip
+        said += [
+            both("{p} is missing", "漏了 {p}", p=name) for name in ASKED if name in wanted - found
+        ]
+        return "; ".join(said) or None

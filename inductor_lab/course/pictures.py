@@ -1,0 +1,68 @@
+"""Pictures of the course, drawn from live values; each tells in words what it shows.
+
+    course.bars("time per call", [("all passes", 0.32e-3, "319 µs"), ...])
+    course.cells("which thread takes which row", [("row 0", [("t0", "input"), ...])])
+
+A notebook draws it, `print` writes the words, and a screen reader gets them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from inductor_lab.display import draw
+
+Bar: TypeAlias = tuple[str, float, str]
+"""A name, a value, and the value with its unit."""
+
+Cell: TypeAlias = tuple[str, str]
+"""Text, and its role: "box", "input", "output", "extern", "bar", "other", or "wrong" (crossed)."""
+
+Row: TypeAlias = tuple[str, Sequence[Cell]]
+"""A name, and the cells of one line."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """HTML that a notebook shows, and the same in words."""
+
+    html: str
+    told: str
+
+    def __str__(self) -> str:
+        return self.told
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def bars(title: str, rows: Sequence[Bar]) -> Picture:
+    """Horizontal bars from 0, in the order given."""
+    widest = max((len(name) for name, *_ in rows), default=0)
+    told = "\n".join([title, *(f"  {name:<{widest}}  {text}" for name, _, text in rows)])
+    return _drawn("course_bars", title, told, list(rows))
+
+
+def cells(title: str, rows: Sequence[Row], legend: Sequence[Cell] = ()) -> Picture:
+    """Lines of cells; what is wrong is crossed, so that no colour has to be told apart.
+
+    The legend says what a role stands for: (meaning, role).
+    """
+    meaning = {role: text for text, role in legend}
+    lines = [f"  {name}: {' '.join(_told(cell, meaning) for cell in line)}" for name, line in rows]
+    told = "\n".join([title, *(line.rstrip() for line in lines)])
+    return _drawn("course_cells", title, told, list(rows), list(legend))
+
+
+def _told(cell: Cell, meaning: dict[str, str]) -> str:
+    text, role = cell
+    said = "×" if role == "wrong" else ""
+    return f"{said}{text}" if text else f"{said}({meaning.get(role, role)})"
+
+
+def _drawn(kind: str, title: str, told: str, *values: Any) -> Picture:
+    return Picture(draw(kind, title, told, *values), told)
