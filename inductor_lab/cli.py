@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -87,6 +86,11 @@ def _parser() -> argparse.ArgumentParser:
     notebooks.add_argument("folder", type=Path, nargs="?", default=Path("notebooks"))
     notebooks.set_defaults(run=_notebooks)
 
+    warm = commands.add_parser("warm", help="run notebooks, so that what they compile is on disk")
+    warm.add_argument("paths", nargs="+", type=Path, metavar="NOTEBOOK", help="or a folder of them")
+    warm.add_argument("--into", type=Path, metavar="FOLDER", help="of a cache that a class shares")
+    warm.set_defaults(run=_warm)
+
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
     doctor.set_defaults(run=_doctor)
 
@@ -123,6 +127,7 @@ class PhaseProgress(Observer):
 def _demo(given: argparse.Namespace) -> int:
     from inductor_lab.demo.programs import PROGRAMS
     from inductor_lab.demo.run import run_program
+    from inductor_lab.demo.table import outcome_table
 
     known = [program.name for program in PROGRAMS]
     unknown = [name for name in given.names if name not in known]
@@ -134,48 +139,13 @@ def _demo(given: argparse.Namespace) -> int:
     for program in chosen:
         with closing(PhaseProgress(program.title)) as observer:
             outcome = run_program(program, given.reports, observer)
-        print(_outcome_table(outcome))
+        print(outcome_table(outcome))
         if not outcome.passed:
             failed.append(program.name)
     took = time.perf_counter() - started
     agree = f"{len(chosen) - len(failed)} of {len(chosen)} programs agree with eager"
     print(f"{agree}, {took:.0f} s; reports in {given.reports}/")
     return 1 if failed else 0
-
-
-def _outcome_table(outcome: Any) -> str:
-    c = outcome.compilation
-    kinds = f"{sum(g.backward is not None for g in c.graphs)} with gradient"
-    ratio = outcome.eager_ms / outcome.compiled_ms
-    verdict = "agrees" if outcome.passed else "DIFFERS"
-    note = f", {outcome.note}" if outcome.note else ""
-    rows = [
-        ("graphs", f"{len(c.graphs)} ({kinds}), {len(c.capture.breaks)} breaks"),
-        ("kernels", c.kernels_text),
-        ("memory passes", f"one kernel per op {c.before.passes} → {c.after.passes} fused"),
-        ("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})"),
-        ("code", f"{c.coverage.headline}, {c.coverage.calls} extern calls"),
-        ("compile seconds", _phase_text(c.seconds)),
-        ("eager", f"{outcome.eager_ms:.3f} ms"),
-        ("compiled", f"{outcome.compiled_ms:.3f} ms ({ratio:.2f}x)"),
-        ("largest error", f"{outcome.error:.1e} ({verdict}){note}"),
-    ]
-    if outcome.report:
-        rows.append(("report", str(outcome.report)))
-    return "\n".join([f"\n{outcome.program.title}", *(f"  {name:16}{text}" for name, text in rows)])
-
-
-def _phase_text(seconds: dict[str, float]) -> str:
-    """`0.61 = capture and autograd 0.40 + rewrite 0.01 + ...`, parts of both directions summed."""
-    phases: dict[str, float] = {}
-    for name, took in seconds.items():
-        if name not in ("total", "graph"):
-            short = name.split(".")[-1]
-            phases[short] = phases.get(short, 0.0) + took
-    rest = seconds["total"] - sum(phases.values())
-    parts = [f"capture, autograd, first run {rest:.2f}"]
-    parts += [f"{name} {took:.2f}" for name, took in phases.items()]
-    return f"{seconds['total']:.2f} = " + " + ".join(parts)
 
 
 def _explain(given: argparse.Namespace) -> int:
@@ -225,16 +195,19 @@ def _trace(given: argparse.Namespace) -> int:
     return 0
 
 
-_NOT_FOR_STUDENTS = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
-
-
 def _notebooks(given: argparse.Namespace) -> int:
-    from inductor_lab.course.build import own_folder
+    from inductor_lab.course.build import copy_for_students
 
-    if given.folder.exists():
-        raise BadArguments(f"{given.folder} is there already", todo="give another folder")
-    shutil.copytree(own_folder(), given.folder, ignore=_NOT_FOR_STUDENTS)
+    copy_for_students(given.folder)
     print(f"jupyter lab {given.folder}")
+    return 0
+
+
+def _warm(given: argparse.Namespace) -> int:
+    from inductor_lab.notebook.warm import warm
+
+    kept = warm(given.paths, given.into, print)
+    print(f"{kept} entries added to {given.into}" if given.into else "they lie in your own cache")
     return 0
 
 

@@ -8,6 +8,7 @@ notebooks/source/lab_01_capture.md   →  notebooks/labs/en|zh/01_capture.ipynb 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,15 @@ def own_folder() -> Path:
     """`notebooks/`, where it is installed or checked out."""
     package = Path(inductor_lab.__file__).parent
     return next(filter(Path.is_dir, (package / "notebooks", package.parent / "notebooks")))
+
+
+def copy_for_students(folder: Path) -> None:
+    """Copy the notebooks, without sources and solutions; raises BadArguments for a folder that is
+    there already."""
+    if folder.exists():
+        raise BadArguments(f"{folder} is there already", todo="give another folder")
+    spared = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
+    shutil.copytree(own_folder(), folder, ignore=spared)
 
 
 def sources(folder: Path) -> list[Source]:

@@ -8,6 +8,8 @@ somebody presses Ctrl-C.  Each holds a checksum; what does not match it is built
     <cache>/inductor_lab/tmp/                  what is being built
     <cache>/inductor_lab/failed/               sources that did not compile
 
+    $INDUCTOR_LAB_SHARED_CACHE/<version>/…     read, never written: a class has it from its teacher
+
 What was used longest ago goes when all together is larger than a limit (`prune.py`).
 
 Inductor: `codecache.py`.
@@ -31,7 +33,7 @@ import platformdirs
 
 from inductor_lab.errors import CacheRefused
 from inductor_lab.runtime.prune import KEPT_FAILURES, oldest_first, prune_sometimes, touched
-from inductor_lab.runtime.trust import distrust
+from inductor_lab.runtime.trust import distrust, distrust_entry
 
 try:
     import fcntl
@@ -39,6 +41,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 VARIABLE = "INDUCTOR_LAB_CACHE_DIR"
+SHARED = "INDUCTOR_LAB_SHARED_CACHE"
 DAY = 24 * 3600.0
 CHECKSUM = "sha256"
 ELSEWHERE = f"set {VARIABLE} to a directory of your own"
@@ -48,16 +51,25 @@ class DamagedEntry(UserWarning):
     """A cache entry did not match its checksum and was built again."""
 
 
+class UntrustedCache(UserWarning):
+    """The shared cache has an entry that others may have written; it is not used."""
+
+
 @dataclass(frozen=True)
 class Cache:
-    """A directory of entries that is ours alone; made by `open_cache`."""
+    """A directory of entries that is ours alone; made by `open_cache`.
+
+    What it lacks may lie in one that is `shared`, which another user fills (`notebook/warm.py`).
+    """
 
     root: Path
+    shared: Path | None = None
 
     def entry(self, parts: tuple[str, ...], build: Callable[[Path], None]) -> Path:
         """The folder for everything in `parts`; `build(folder)` fills it if it is not there yet."""
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        final = self.root / own_version() / key[:2] / key
+        place = Path(own_version(), key[:2], key)
+        final = self.root / place
         if final.exists():
             if is_sound(final):
                 touched(final)
@@ -65,12 +77,22 @@ class Cache:
             message = f"the cache entry {final} is damaged; it is built again"
             warnings.warn(message, DamagedEntry, stacklevel=2)
             self._discard(final)
+        elif self.shared is not None and self._offers(self.shared / place):
+            return self.shared / place
         with self.workspace() as folder:
             build(folder)
             (folder / CHECKSUM).write_text(checksum(folder), encoding="ascii")
             made = self._publish(folder, final)
         prune_sometimes(self.root)
         return made
+
+    def _offers(self, entry: Path) -> bool:
+        """Is there such an entry in the shared cache, and is it to be trusted?"""
+        if not entry.exists() or self.shared is None:
+            return False
+        if problem := distrust_entry(self.shared, entry):
+            warnings.warn(f"{problem}; {SHARED} is not used", UntrustedCache, stacklevel=3)
+        return not problem and is_sound(entry)
 
     def keep_failed(self, name: str, text: str) -> Path:
         """Write a source that did not compile to where the user can look at it; its path.
@@ -141,7 +163,8 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
     )
     if problem := distrust(root):
         raise CacheRefused(problem, todo=ELSEWHERE)
-    return Cache(root)
+    shared = environment.get(SHARED)
+    return Cache(root, Path(shared).resolve() if shared else None)
 
 
 @contextlib.contextmanager

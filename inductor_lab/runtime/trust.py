@@ -3,6 +3,7 @@
     /home/me/.cache/inductor_lab      mine, 0700
     /home/me/.cache -> /data/cache    a link of mine; /data belongs to root
     /tmp/mine                         /tmp is everybody's, but sticky: what is mine there stays mine
+    /srv/class                        root's, read by everybody: shared, entry by entry
 """
 
 from __future__ import annotations
@@ -37,6 +38,23 @@ def distrust(folder: Path) -> str:
         return f"no cache directory at {folder}: {problem}"
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"the cache directory {folder} cannot be written"
+    return ""
+
+
+def distrust_entry(root: Path, entry: Path) -> str:
+    """Why files of `entry`, below a folder that several users share, must not become code of this
+    process; "" if they may: all of it is root's or the user's, and nobody else writes to it.
+    """
+    if not hasattr(os, "geteuid"):
+        return "this system does not tell who may write to a file"
+    try:
+        for step in (*_way_to(entry), *entry.iterdir()):
+            if problem := _open_to_others(step):
+                return problem
+            if step.is_relative_to(root) and step.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return f"others than its owner may write to {step}"
+    except OSError as problem:
+        return f"{entry} cannot be read: {problem}"
     return ""
 
 

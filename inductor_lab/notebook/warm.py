@@ -1,0 +1,118 @@
+"""Run notebooks so that what they compile lies on disk: `inductor-lab warm notebooks/tutorials`.
+
+With `--into FOLDER` it lies there, readable for everybody and writable for its owner alone: a class
+cache, which kernels find by `INDUCTOR_LAB_SHARED_CACHE` (`runtime/cache.py`).
+
+What is compiled depends on the number of threads and on the CPU: warm with the students' own
+`OMP_NUM_THREADS`, on the machine that they work on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.errors import BadArguments, CannotWrite, MissingPackage
+from inductor_lab.runtime.cache import SHARED, VARIABLE
+from inductor_lab.runtime.prune import libraries
+
+SECONDS = 600
+"""For one cell."""
+OPEN_TO_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+FOLDER_MODE = OPEN_TO_ALL | stat.S_IWUSR | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One notebook that was run: its seconds, and how many of its cells raised."""
+
+    path: Path
+    seconds: float
+    failed: int
+
+    def __str__(self) -> str:
+        errors = f"  {self.failed} cells raised" if self.failed else ""
+        return f"{self.seconds:6.1f} s  {self.path}{errors}"
+
+
+def warm(paths: Sequence[Path], into: Path | None, tell: Callable[[str], None]) -> int:
+    """Run all notebooks at and below `paths`, then publish what they compiled; how many entries.
+
+    A notebook in another language, with the same code, is not run again.  Raises BadArguments where
+    there is none, CannotWrite where `into` cannot be written.
+    """
+    found = list(_notebooks(paths))
+    if not found:
+        raise BadArguments(f"no notebook in {', '.join(map(str, paths))}", todo="give others")
+    with tempfile.TemporaryDirectory(prefix="inductor_lab-") as scratch:
+        environment = {"INDUCTOR_LAB_COURSE_FILE": f"{scratch}/course.json"}
+        if into is not None:
+            environment |= {VARIABLE: scratch, SHARED: ""}
+        for path, notebook in found:
+            tell(str(_run(path, notebook, environment)))
+        return 0 if into is None else publish(Path(scratch) / "inductor_lab", into)
+
+
+def publish(root: Path, into: Path) -> int:
+    """Copy the entries of a cache that are not there yet; how many."""
+    made = 0
+    try:
+        for entry in libraries(root):
+            final = into / entry.relative_to(root)
+            if final.exists():
+                continue
+            for folder in (final.parent.parent, final.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(FOLDER_MODE)
+            fresh = final.with_name(f"{final.name}.{os.getpid()}")
+            shutil.copytree(entry, fresh)
+            for path in (fresh, *fresh.rglob("*")):
+                path.chmod(FOLDER_MODE if path.is_dir() else OPEN_TO_ALL)
+            fresh.rename(final)
+            made += 1
+    except OSError as problem:
+        what = f"{into} cannot be written: {problem}"
+        raise CannotWrite(what, todo="give a folder of your own") from problem
+    return made
+
+
+def _notebooks(paths: Sequence[Path]) -> Iterator[tuple[Path, Any]]:
+    """Each notebook whose code is not that of one before it."""
+    try:
+        import nbformat
+    except ImportError as missing:
+        raise MissingPackage("nbformat") from missing
+    seen = set()
+    for given in paths:
+        for path in sorted(given.rglob("*.ipynb")) if given.is_dir() else [given]:
+            if ".ipynb_checkpoints" in path.parts:
+                continue
+            notebook = nbformat.read(path, as_version=4)
+            code = tuple(c.source for c in notebook.cells if c.cell_type == "code")[1:]
+            if code not in seen:
+                seen.add(code)
+                yield path, notebook
+
+
+def _run(path: Path, notebook: Any, environment: Mapping[str, str]) -> Ran:
+    from nbclient import NotebookClient
+
+    started = time.perf_counter()
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        allow_errors=True,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    client.execute(env=os.environ | environment)
+    outputs = [c.outputs for c in notebook.cells if c.cell_type == "code"]
+    failed = sum(any(one.output_type == "error" for one in cell) for cell in outputs)
+    return Ran(path, time.perf_counter() - started, failed)
