@@ -57,4 +57,4 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext inductor_lab` in a notebook: adds `%%compile`."""
-    importlib.import_module(f"{__name__}.magic").register(shell)
+    importlib.import_module(f"{__name__}.notebook.magic").register(shell)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab import saving
-from inductor_lab.again import Again, call_again
+from inductor_lab.debug.again import Again, call_again
 from inductor_lab.debug.dump import dump
 from inductor_lab.debug.profile import Profile, profile
+from inductor_lab.debug.what_if import Comparison, recompile
 from inductor_lab.display import annotated, live_widget, mime_bundle, write_report
 from inductor_lab.records import Record
+from inductor_lab.saved import saving
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.trace import write_trace
-from inductor_lab.what_if import Comparison, recompile
 
 if TYPE_CHECKING:
     from inductor_lab.bench.ablation import Ablation

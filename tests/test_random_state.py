@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.again import call_with_edits
+from inductor_lab.debug.again import call_with_edits
 from inductor_lab.demo.programs import PROGRAMS
 
 

@@ -12,7 +12,6 @@ import sympy
 import torch
 
 import inductor_lab as lab
-from inductor_lab import saving
 from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
 from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
 from inductor_lab.compilation import Compilation
@@ -29,6 +28,7 @@ from inductor_lab.ir.program import (
     Pointwise,
 )
 from inductor_lab.options import FusionOptions, Options
+from inductor_lab.saved import saving
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
 f32 = torch.float32

@@ -24,8 +24,8 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
+    from inductor_lab.debug.what_if import Comparison
     from inductor_lab.records import CompiledPart
-    from inductor_lab.what_if import Comparison
 
 
 def switches() -> list[View]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.again import call_with_edits
 from inductor_lab.capture.result import Capture, Guard, readable_source
+from inductor_lab.debug.again import call_with_edits
 from inductor_lab.widgets.conditions import Condition, condition_of, entry_guards, inputs_of
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.views import View, empty_view, row, table_view

@@ -9,7 +9,7 @@ from typing import Any
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.errors import LabError
-from inductor_lab.so_far import SoFar
+from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.widgets.plain import STYLE
 
 MARKS = """

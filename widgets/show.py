@@ -16,12 +16,12 @@ from inductor_lab.debug.minify.run import Minified
 from inductor_lab.debug.profile import Profile
 from inductor_lab.debug.result import Blame
 from inductor_lab.debug.steps import Steps
+from inductor_lab.debug.what_if import Comparison
 from inductor_lab.notebook.calls import Explorers
-from inductor_lab.so_far import SoFar
+from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.stock.compare import SideBySide
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog
-from inductor_lab.what_if import Comparison
 from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.home import connect

@@ -15,12 +15,12 @@ from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.codegen.cpu.passes import OPTIONAL, PASSES
 from inductor_lab.codegen.tree import Local, Loop, Store, Tree
 from inductor_lab.codegen.visit import expressions, walk
+from inductor_lab.debug.what_if import call_of, recompile
 from inductor_lab.display import Shown, bytes_text
 from inductor_lab.errors import NotRunnable
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import hint
 from inductor_lab.records import AnyRecord, CompiledPart
-from inductor_lab.what_if import call_of, recompile
 
 ABOUT = {step.name: step.what for step in PASSES} | {"all": "simple loops, one after the other"}
 

@@ -22,13 +22,13 @@ from pathlib import Path
 
 import torch
 
-from inductor_lab import saving
 from inductor_lab.bench.timing import clock_of
 from inductor_lab.display import Shown
 from inductor_lab.doctor import cpu_name
 from inductor_lab.errors import CacheRefused, CannotWrite, UnreadableFile
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.toolchain import cpu_identity
+from inductor_lab.saved import saving
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inductor_lab import saving
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
 from inductor_lab.display import Shown, Svg, benchmark_svg, write_benchmark
 from inductor_lab.records import Record
+from inductor_lab.saved import saving
 
 OURS = "inductor_lab"
 STOCK = "inductor"

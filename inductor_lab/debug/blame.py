@@ -27,9 +27,9 @@ from inductor_lab.debug.guards import stale_guard
 from inductor_lab.debug.judging import first_wrong, judge_all
 from inductor_lab.debug.result import Blame, Fault, StageRow
 from inductor_lab.debug.watch import Watching, watch
+from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import NotRunnable
 from inductor_lab.options import Options
-from inductor_lab.what_if import call_of
 
 if TYPE_CHECKING:
     from inductor_lab.records import Record

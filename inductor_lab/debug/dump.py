@@ -36,7 +36,7 @@ from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.pipeline import GraphCompiler
 from inductor_lab.records import AnyRecord, CompiledPart
-from inductor_lab.saving import save
+from inductor_lab.saved.saving import save
 
 VARIABLE = "TORCH_COMPILE_DEBUG"
 FOLDER = "torch_compile_debug"

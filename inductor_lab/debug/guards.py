@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from inductor_lab.again import call_again
 from inductor_lab.capture.graph import FxGraph, FxNode
+from inductor_lab.debug.again import call_again
 from inductor_lab.debug.judging import first_wrong, judge_all
 from inductor_lab.debug.result import Blame, Fault, StageRow
 from inductor_lab.debug.values import copied_call, named_results
 from inductor_lab.debug.watch import watch
-from inductor_lab.what_if import call_of
+from inductor_lab.debug.what_if import call_of
 
 if TYPE_CHECKING:
     from inductor_lab.records import Record

@@ -24,10 +24,10 @@ from inductor_lab.capture.graph import Span
 from inductor_lab.debug.host import HostRun
 from inductor_lab.debug.stages import span_of
 from inductor_lab.debug.values import copied_call, copies, gradients, named_results
+from inductor_lab.debug.what_if import call_of
 from inductor_lab.display import Shown, bytes_text
 from inductor_lab.errors import NotRunnable
 from inductor_lab.records import CompiledGraph, CompiledPart, Record
-from inductor_lab.what_if import call_of
 
 BARS = 16
 """Bars of a histogram."""

@@ -12,8 +12,8 @@ from inductor_lab.display import Shown
 from inductor_lab.errors import LabError
 from inductor_lab.notebook.failure import shorten, torch_failed
 from inductor_lab.notebook.quiet import hushed
+from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.options import Options
-from inductor_lab.so_far import SoFar
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab import saving
 from inductor_lab.autograd.result import JointGraph
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
@@ -20,6 +19,7 @@ from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import Code
 from inductor_lab.display import Shown, write_report
 from inductor_lab.observer import Phase
+from inductor_lab.saved import saving
 from inductor_lab.stock.times import measured
 from inductor_lab.trace import write_trace
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import inductor_lab as lab
-from inductor_lab import saving
+from inductor_lab.saved import saving
 from tests.faults import jobs
 from tests.faults.child import batch, caches
 from tests.faults.outcome import DEFECT, OK, SKIPPED, Tried, judged

@@ -29,7 +29,7 @@ BASE = {"errors", "options", "observer", *TORCH, "library_ops", "display"}
 BASE_OF_IR = {"errors", "display"}
 
 # Folders that stand above the whole compiler, like the files at the top.
-ABOVE = {"bench", "course", "debug", "demo", "stock", "notebook"}
+ABOVE = {"bench", "course", "debug", "demo", "notebook", "saved", "stock"}
 
 DOORS = tuple(PACKAGE / f"{name}.py" for name in TORCH)
 PRIVATE_TORCH = ("torch._dynamo", "torch._functorch", "torch._logging", "torch._guards", "torch._C")

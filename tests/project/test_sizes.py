@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILE_LINES, FUNCTION_LINES = 500, 60
-COMPILER_LINES = 22_730
+COMPILER_LINES = 21_701
 """Of code, without blank lines, comments and docstrings.  The aim was 10,000; an interpreter for
 every stage, a verifier, two printers of one tree, 300 lowered operators, scans, scatters, combos of
 kernels (an optimizer's step), sizes that only the data tell, packed weights, and what random
@@ -22,9 +22,14 @@ tiles, lanes and parts of C++ kernels as trees, made by passes of a file each, 6
 torch's profiler, and profiles asked for in a cell, 60; a check of every read and write of a kernel,
 150; the user's names of inputs, and the line that calls a module of torch's, 30; the ways into the
 debugging tools, and host programs as files, 90; the text, the verifier and the interpreter of loop
-trees 600; masks of attention, prepared launches, parts of rows and
-blocks for GPUs 450; a schedule and a partitioner of the user's, verified, the last 120."""
-NOT_THE_COMPILER = {"demo", "bench", "stock", "debug", "course", "notebook"}
+trees 600; masks of attention, prepared launches, parts of rows and blocks for GPUs 450; a schedule
+and a partitioner of the user's, verified, the last 120.  1,020 lines that only ask a compilation
+again, write it to a file, or begin from a cell or the command line were counted here before; they
+are no part of what compiles, and no phase may import them (test_layering.py)."""
+NOT_THE_COMPILER = {
+    *("bench", "course", "debug", "demo", "notebook", "saved", "stock"),  # folders
+    *("cli", "user_file"),  # files at the top: the command `inductor-lab`
+}
 
 # Longer than that, with the reason.  Paths from the root; functions as "path:name".
 LONGER: dict[str, str] = {}
@@ -82,7 +87,8 @@ def test_the_whole_compiler_is_small(capsys: pytest.CaptureFixture[str]) -> None
     total = 0
     for path in (ROOT / "inductor_lab").rglob("*.py"):
         inside = path.relative_to(ROOT / "inductor_lab").parts
-        by_folder[inside[0] if len(inside) > 1 else "."] += lines_of_code(path)
+        folder = inside[0] if len(inside) > 1 else "."
+        by_folder[path.stem if path.stem in NOT_THE_COMPILER else folder] += lines_of_code(path)
         total += length(path)
     code = sum(lines for folder, lines in by_folder.items() if folder not in NOT_THE_COMPILER)
     with capsys.disabled():

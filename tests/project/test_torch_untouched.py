@@ -31,7 +31,9 @@ changed = [key for key in before if after.get(key) is not before[key]]
 print(*(".".join(key) for key in changed))
 """
 
-IMPORT = "import inductor_lab, inductor_lab.backend, inductor_lab.bench.run, inductor_lab.magic\n"
+IMPORT = """
+import inductor_lab.backend, inductor_lab.bench.run, inductor_lab.notebook.magic
+"""
 USE = """
 import torch
 for grad in (False, True):

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.again import call_with_edits
 from inductor_lab.capture.result import Guard
+from inductor_lab.debug.again import call_with_edits
 from inductor_lab.errors import BadArguments, NotRunnable
 from inductor_lab.widgets.conditions import condition_of, entry_guards, inputs_of
 from inductor_lab.widgets.guards import answer_again

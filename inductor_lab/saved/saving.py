@@ -29,7 +29,7 @@ import sympy
 import torch
 
 from inductor_lab.errors import CannotWrite, UnreadableFile
-from inductor_lab.saved_types import checks_of
+from inductor_lab.saved.checks import checks_of
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
 T = TypeVar("T")

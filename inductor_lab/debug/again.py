@@ -13,9 +13,9 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
+from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import BadArguments
 from inductor_lab.records import Record
-from inductor_lab.what_if import call_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""Compilations as files: what `save` writes and `load` reads."""
