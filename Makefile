@@ -10,6 +10,8 @@
 #              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu
 # make gpu     on a machine with a GPU, in ten minutes: all checks of GPU code, then ours, eager and stock
 #              TorchInductor; GPU="--parts times softmax": options of benchmarks/gpu.py (reports/gpu)
+# make hub     the real JupyterHub with thirty students who run tutorial 1 (ten minutes, 24 GB): what
+#              they wait for, memory, errors; HUB="--users 5": options of deploy/jupyterhub/load.py
 # make dist    the sdist and the wheel, in dist/ (`make test` installs and tests a wheel of its own)
 # Others: lint, clean.
 #
@@ -31,8 +33,9 @@ FUZZ ?=
 FAULTS ?=
 BENCH ?=
 GPU ?=
+HUB ?=
 
-.PHONY: demo test bench gpu opinfo fuzz faults dist lint clean install
+.PHONY: demo test bench gpu opinfo fuzz faults hub dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -54,6 +57,9 @@ fuzz: $(INSTALLED)
 
 faults: $(INSTALLED)
 	$(BIN)/python -m tests.faults.run $(FAULTS)
+
+hub: $(INSTALLED)
+	$(BIN)/python -m deploy.jupyterhub.load $(HUB)
 
 dist: $(INSTALLED)
 	$(BIN)/python -m tests.wheel.build dist

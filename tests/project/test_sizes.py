@@ -36,7 +36,7 @@ LONGER: dict[str, str] = {}
 
 
 def sources() -> list[Path]:
-    folders = ("inductor_lab", "widgets", "benchmarks", "tests")
+    folders = ("inductor_lab", "widgets", "benchmarks", "deploy", "tests")
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("inductor_lab", "widgets", "notebooks", "tests", "docs", "benchmarks", ".ci")
+PARTS = ("inductor_lab", "widgets", "notebooks", "tests", "docs", "benchmarks", "deploy", ".ci")
 SDIST = "import sys, setuptools.build_meta as b; print(b.build_sdist(sys.argv[1]))"
 
 
