@@ -33,6 +33,7 @@ _HOMES = {
     "compare": "stock.compare",
     "read_trace": "stock.trace_log",
     "release_memory": "runtime.pool",
+    "try_kernel": "debug.edited",
 }
 _MODULES = {"bench": "bench", "course": "course", "faults": "debug.faults"}
 __all__ = ["__version__", *_HOMES, *_MODULES]

@@ -224,7 +224,8 @@ class Explorer {
     slot.element.setAttribute("aria-label", this.title(id));
     slot.element.dataset.pane = id;
     const body = html("div", { class: "lab-body" },
-      pane.note ? html("p", { class: "lab-note" }, pane.note) : null, slot.view.element);
+      pane.note ? html("p", { class: "lab-note" }, pane.note) : null, slot.view.above,
+      slot.view.element);
     for (const head of body.querySelectorAll("th")) {
       this.words.explain(head, head.textContent, pane.title);
     }
@@ -261,7 +262,7 @@ class Explorer {
     }, "×");
     return html("div", { class: "lab-pane-head" }, choose,
       html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
-      html("span", { class: "lab-space" }), copy, close);
+      html("span", { class: "lab-space" }), slot.view.tools || [], copy, close);
   }
 
   /** A pane's title with the group it stands in: `forward · code`. */

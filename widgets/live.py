@@ -5,9 +5,9 @@
                             same explorer, only without somebody to ask.
     VS Code, Colab, marimo  `Explorer`, a widget that draws itself; beside it stands the inert HTML
 
-Both talk the same way: the page sends `{id, changes}`, `{id, show, target}` or `{id, show: "again",
-edits}`; Python answers `{id, verdict, panes}`, `{id, title, panes}`, `{id, verdict, entry}` or
-`{id, error}`.
+Both talk the same way: the page sends `{id, changes}`, `{id, show, target}`, `{id, show: "again",
+edits}` or `{id, show: "kernel", kernel, part, text}`; Python answers `{id, verdict, panes}`, `{id,
+title, panes}`, `{id, verdict, entry}`, `{id, verdict, right, errors}` or `{id, error}`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import anywidget
 import traitlets
 
+from inductor_lab.debug.edited import try_kernel
 from inductor_lab.errors import LabError
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.guards import answer_again
@@ -75,6 +76,10 @@ class Connection(anywidget.AnyWidget):
             return {"title": "assembly", "panes": panes}
         if request.get("show") == "again":
             return answer_again(self._compilation, request["edits"], self._links)
+        if request.get("show") == "kernel":
+            asked = (request["kernel"], request["text"])
+            tried = try_kernel(self._compilation, *asked, part=request["part"])
+            return {"verdict": str(tried), "right": tried.right, "errors": list(tried.errors)}
         return what_if(self._compilation, request.get("changes", {}), self._links)
 
 

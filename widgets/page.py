@@ -24,6 +24,7 @@ MODULES = (
     "roving",
     "export",
     "colours",
+    "edit",
     "text",
     "table",
     "guards",

@@ -279,11 +279,12 @@ def saved_text(schedule: Schedule) -> str:
 
 
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:
-    """The generated kernels, in the order they run."""
+    """The generated kernels, in the order they run; a block's `kernel` says what can be edited."""
     if not part.kernels:
         return empty_view("text", "No kernels: this part only calls libraries or moves views.")
     blocks = [
-        kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope)
+        {**kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope),
+         "kernel": [scope, kernel.name]}
         for kernel in part.kernels
     ]
     return text_view("text", blocks)

@@ -2,6 +2,7 @@
 
 import { colourWhenSeen } from "./colours.js";
 import { html } from "./dom.js";
+import { kernelEditor } from "./edit.js";
 import { Shows } from "./selection.js";
 
 let views = 0;
@@ -9,7 +10,8 @@ let views = 0;
 const CHUNK = 200;
 const LINE_HEIGHT = 18.75;
 
-/** Draw a text view; returns what every view returns: `{element, light, find, text}`. */
+/** Draw a text view; returns what every view returns: `{element, light, find, text}`; of kernels also
+ * `{tools, above}`, for the head of the pane and what stands over the lines. */
 export function textView(view, context) {
   const id = `lab-text-${views++}`;
   const element = html("div", {
@@ -32,6 +34,7 @@ export function textView(view, context) {
   listenToLines(element, lines, context.selection);
   return {
     element,
+    ...kernelEditor(view, context),
     light: (lit, scroll) => {
       shows.light(lit);
       if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });

@@ -271,6 +271,43 @@ def asks_for_the_code_of_a_gpu(user: Newcomer) -> None:
 
 
 @action
+def breaks_a_kernel(user: Newcomer) -> None:
+    pane = user.rail(SIN, "g0.forward.code")
+    pane.locator(".lab-edit").click()
+    text = pane.locator("textarea")
+    text.fill(text.input_value().replace("lab_cos", "lab_kos"))
+    pane.locator(".lab-editor button", has_text="run").click()
+    error = pane.locator(".lab-editor-errors button", has_text="lab_kos").first
+    error.wait_for()
+    line = int(error.inner_text().split()[1].rstrip(":"))
+    assert "lab_kos" in text.input_value().split("\n")[line - 1]
+    assert str(line) in pane.locator(".lab-editor-numbers .wrong").all_inner_texts()
+
+
+@action
+def makes_it_wrong(user: Newcomer) -> None:
+    pane = user.explorer(SIN).locator('.lab-pane[data-pane="g0.forward.code"]')
+    text = pane.locator("textarea")
+    text.fill(text.input_value().replace("lab_kos", "lab_exp"))
+    pane.locator(".lab-editor button", has_text="run").click()
+    pane.locator(".lab-editor-said.no", has_text="wrong: result 0").wait_for()
+
+
+@action
+def rewrites_it(user: Newcomer) -> None:
+    pane = user.explorer(SIN).locator('.lab-pane[data-pane="g0.forward.code"]')
+    pane.locator(".lab-editor button", has_text="as generated").click()
+    text = pane.locator("textarea")
+    text.fill(text.input_value().replace("return 0;", "return 0;  // the same"))
+    pane.locator(".lab-editor button", has_text="run").click()
+    said = pane.locator(".lab-editor-said.ok")
+    said.wait_for()
+    assert "agrees with eager" in said.inner_text() and "the original" in said.inner_text()
+    pane.locator(".lab-edit").click()
+    assert pane.locator("textarea").count() == 0
+
+
+@action
 def edits_the_size_of_an_input(user: Newcomer) -> None:
     pane = user.rail(SIN, "guards")
     pane.locator('[data-input="x"] [data-fact="size"]').fill("20")

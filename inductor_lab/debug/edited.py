@@ -1,0 +1,259 @@
+"""A generated kernel whose text was edited: compiled, checked against eager, and timed.
+
+    c = lab.inspect(f, x)
+    kernel = c.graphs[0].forward.kernels[0]
+    print(lab.try_kernel(c, kernel.name, str(kernel.code).replace("sin", "cos")))
+
+What the inspected call gives to its part is copied, and the edited kernel runs in the host program
+on these copies, in a process of its own where that can be had: it may crash, or never end.  The
+compilation and the caches on disk stay as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from inductor_lab.bench.kernels import Clock
+from inductor_lab.bench.roofline import duration
+from inductor_lab.bench.timing import Timings
+from inductor_lab.codegen.cpp import translation_unit
+from inductor_lab.codegen.kernel import Code, Kernel, Line
+from inductor_lab.debug.apart import Tell, apart
+from inductor_lab.debug.graphs import is_random
+from inductor_lab.debug.precision import Judged, judge
+from inductor_lab.debug.stages import run_graph
+from inductor_lab.debug.steps import Running, steps_of
+from inductor_lab.debug.values import copies, widened
+from inductor_lab.errors import UnknownName
+from inductor_lab.records import Record
+from inductor_lab.runtime.cache import scratch
+from inductor_lab.runtime.executable import Executable, cpp_function
+from inductor_lab.runtime.library import LIBRARY, SOURCE, Library
+from inductor_lab.runtime.toolchain import find_toolchain
+
+OLD, NEW = "the original", "edited"
+FEWEST_ROUNDS = 9
+SEED = 1
+"""Programs that draw random numbers draw the same before and after the edit."""
+_ERROR = re.compile(
+    rf"^(?:\S*{re.escape(SOURCE)}[:(](\d+)(?:[:,]\d+)?\)?\s*:\s*)?(?:fatal )?error\b[^:]*:\s*(.*)$"
+)
+
+
+@dataclass(frozen=True)
+class EditedKernel:
+    """What came of an edited kernel.
+
+    errors   (line of the edited text, message) of a text that does not compile; line 0 is none
+    failure  how its run ended, if it did not return (`ended by SIGSEGV`)
+    against  what the results were compared with
+    judged   each result of its part, in order
+    timings  seconds of this kernel alone, `"the original"` and `"edited"`, in turns
+    """
+
+    kernel: str
+    part: str
+    errors: tuple[tuple[int, str], ...] = ()
+    failure: str = ""
+    against: str = "eager"
+    judged: tuple[Judged, ...] = ()
+    timings: Timings = field(default_factory=lambda: Timings({}))
+
+    @property
+    def right(self) -> bool:
+        """Did it run, and are all results of its part right?"""
+        return not self.errors and not self.failure and all(j.right for j in self.judged)
+
+    def __str__(self) -> str:
+        if self.errors:
+            said = [f"line {line}: {text}" if line else text for line, text in self.errors]
+            return "\n".join([f"{self.kernel} does not compile", *said])
+        if self.failure:
+            return f"{self.kernel} {self.failure}"
+        wrong = [(n, j) for n, j in enumerate(self.judged) if not j.right]
+        worst = max(self.judged, key=lambda j: j.ulp, default=Judged("equal"))
+        lines = [f"wrong: result {n} of {self.part}: {j}" for n, j in wrong]
+        lines = lines or [f"right: {self.part} agrees with {self.against} ({worst})"]
+        if self.timings.rounds:
+            times = [duration(self.timings.median_ms(name) / 1e3) for name in (OLD, NEW)]
+            verdict = self.timings.verdict(NEW, OLD)
+            lines.append(f"{OLD} {times[0]}, {NEW} {times[1]}: {verdict}")
+        return "\n".join(lines)
+
+
+def try_kernel(
+    compilation: Record,
+    kernel: str,
+    text: str,
+    *,
+    part: str = "g0.forward",
+    seconds: float = 0.5,
+    limit: float = 60.0,
+) -> EditedKernel:
+    """Run the inspected call with another text of one kernel: is it right, and how fast is it?
+
+    `kernel` is its name, `part` where it stands (`"g0.backward"`), `text` the whole function, whose
+    parameters stay as they are.  It is timed for about `seconds`, and ended after `limit` seconds.
+    Raises UnknownName for a part or a kernel that is not there, NotRunnable for a compilation that
+    was loaded from a file.
+    """
+    parts = {running.where: running for running in steps_of(compilation).parts}
+    if part not in parts:
+        there = ", ".join(parts)
+        raise UnknownName(f"no part {part!r} runs in this call", todo=f"there is {there}")
+    running = parts[part]
+    twins = [each for each in running.part.kernels if each.name == kernel]
+    if not twins:
+        names = ", ".join(dict.fromkeys(each.name for each in running.part.kernels))
+        raise UnknownName(f"{part} has no kernel {kernel!r}", todo=f"there is {names}")
+    edited = [replace(each, code=edited_code(text, each.code)) for each in twins]
+    try:
+        function = compiled(edited)
+    except _Refused as refused:
+        return EditedKernel(kernel, part, errors=refused.errors)
+    attempt = _Attempt(running, kernel, function, seconds)
+    ended = apart(attempt.run, limit)
+    found = EditedKernel(kernel, part, against=attempt.against)
+    if ended.how != "returned":
+        return replace(found, failure=str(ended))
+    judged, samples = ended.value
+    return replace(found, judged=judged, timings=Timings(samples))
+
+
+def edited_code(text: str, old: Code) -> Code:
+    """The lines of a text; those that were there keep their origins."""
+    origins = {line.text: line.origins for line in old.lines}
+    return Code.of(
+        Line(line, *((origins[line],) if line in origins else ()))
+        for line in text.rstrip("\n").split("\n")
+    )
+
+
+class _Refused(Exception):
+    def __init__(self, errors: Sequence[tuple[int, str]]) -> None:
+        super().__init__(errors)
+        self.errors = tuple(errors)
+
+
+def compiled(twins: Sequence[Kernel]) -> Callable[..., Any]:
+    """The function of a kernel, outside of all caches; raises _Refused."""
+    if twins[0].language == "triton":
+        return _triton(twins[0])
+    toolchain, unit = find_toolchain(), translation_unit(twins)
+    above = len(unit.lines) - len(twins[0].code.lines)
+    with scratch() as folder:
+        source = folder / SOURCE
+        source.write_text(str(unit), encoding="utf-8")
+        attempt = toolchain.compile(source, folder / LIBRARY)
+        if attempt.status != 0:
+            raise _Refused(list(_messages(attempt.output, above)) or [(0, attempt.output[:500])])
+        library = Library.load(folder / LIBRARY)
+    try:
+        return cpp_function(library, twins, {})  # type: ignore[no-any-return]
+    except AttributeError:
+        raise _Refused([(0, f"the text has no function {twins[0].name} any more")]) from None
+
+
+def _messages(output: str, above: int) -> Iterator[tuple[int, str]]:
+    """The errors of a C++ compiler, each with its line of the kernel's text."""
+    for line in output.splitlines():
+        found = _ERROR.match(line.strip())
+        if found:
+            yield max(int(found[1] or 0) - above, 0), found[2]
+
+
+def _triton(kernel: Kernel) -> Callable[..., Any]:
+    from inductor_lab.runtime.triton_launch import load_kernel
+
+    try:
+        compile(str(kernel.code), kernel.name, "exec")
+        return load_kernel(kernel)
+    except SyntaxError as error:
+        raise _Refused([(error.lineno or 0, error.msg)]) from None
+    except KeyError:
+        raise _Refused([(0, f"the text has no function {kernel.name} any more")]) from None
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """The part as it was and with the edited function, on what one call gave to it."""
+
+    running: Running
+    kernel: str
+    function: Callable[..., Any]
+    seconds: float
+
+    @property
+    def random(self) -> bool:
+        nodes = self.running.part.graph.module.graph.nodes
+        return any(is_random(node) for node in nodes)
+
+    @property
+    def against(self) -> str:
+        return "the generated code" if self.random else "eager"
+
+    @property
+    def executable(self) -> Executable:
+        assert self.running.part.executable is not None, "it has just run"
+        return self.running.part.executable
+
+    def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The host program with this function for the kernel."""
+        names: Any = self.executable.call.__globals__  # type: ignore[attr-defined]
+        program = names["_program"]  # `call` itself asks for a profiler (runtime/recorded.py)
+        return FunctionType(program.__code__, {**names, self.kernel: function})
+
+    def run(self, _: Tell) -> tuple[tuple[Judged, ...], dict[str, tuple[float, ...]]]:
+        judged = tuple(self.judged())
+        right = all(each.right for each in judged)
+        return judged, self.samples() if right else {}
+
+    def judged(self) -> Iterator[Judged]:
+        """Each result, and each new value of an input."""
+        given = self.running.inputs
+        edited = replace(self.executable, call=self.program(self.function))
+        torch.manual_seed(SEED)
+        results = edited.run(*copies(given))
+        if self.random:
+            torch.manual_seed(SEED)
+            expected = self.executable.run(*copies(given))
+            yield from (judge(got, peer) for got, peer in zip(results, expected, strict=True)
+                        if isinstance(peer, torch.Tensor))  # fmt: skip
+            return
+        wide = [v.detach() if isinstance(v, torch.Tensor) else v for v in widened(given)]
+        ran = run_graph(self.running.part.graph, copies(given), wide, ())
+        (output,) = (n for n in self.running.part.graph.module.graph.nodes if n.op == "output")
+        for got, node in zip(results, output.args[0], strict=True):
+            name = getattr(node, "name", None)
+            if isinstance(peer := ran.own.get(name or ""), torch.Tensor):
+                truth = None if ran.exact is None else ran.exact.get(name)
+                yield judge(got, peer, truth, ran.spread.get(name))
+
+    def samples(self) -> dict[str, tuple[float, ...]]:
+        """Seconds of this kernel in calls of the part, the two texts in turns."""
+        names: Any = self.executable.call.__globals__  # type: ignore[attr-defined]
+        functions = {OLD: names[self.kernel], NEW: self.function}
+        clocks = {name: Clock.of(self.running.part) for name in functions}
+        calls = {name: self.program(clocks[name].around(self.kernel, function))
+                 for name, function in functions.items()}  # fmt: skip
+        found: dict[str, list[float]] = {name: [] for name in functions}
+        given = copies(self.running.inputs)
+        end = time.perf_counter() + self.seconds
+        for number in itertools.count(-1):
+            if number >= FEWEST_ROUNDS and time.perf_counter() > end:
+                break
+            for name in (OLD, NEW) if number % 2 else (NEW, OLD):
+                calls[name](list(given))
+                took = sum(tick.seconds() for tick in clocks[name].ticks)
+                clocks[name].ticks.clear()
+                if number >= 0:  # the first round warms up
+                    found[name].append(took)
+        return {name: tuple(samples) for name, samples in found.items()}
