@@ -61,7 +61,8 @@ def cells(title: str, rows: Sequence[Row], legend: Sequence[Cell] = ()) -> Pictu
 def _told(cell: Cell, meaning: dict[str, str]) -> str:
     text, role = cell
     said = "×" if role == "wrong" else ""
-    return f"{said}{text}" if text else f"{said}({meaning.get(role, role)})"
+    plain = "·" if role == "box" else f"({meaning.get(role, role)})"
+    return f"{said}{text or plain}"
 
 
 def _drawn(kind: str, title: str, told: str, *values: Any) -> Picture:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import triton.language as tl
+
 from inductor_lab.course.labs.cpp import ASKED, PROGRAMS, exchanged
+from inductor_lab.course.labs.gpu import MASKED
 
 # ---- lab 6 -------------------------------------------------------------------------------------
 
@@ -93,4 +96,79 @@ LAB_6 = [
     ("6.7", EVERYTHING, "does nothing here"),
 ]
 
-LABS_6_TO_9 = [*LAB_6]
+# ---- lab 7 -------------------------------------------------------------------------------------
+
+
+def rounded_down(count, block):
+    return [
+        ([p * block + lane for lane in range(block)], [True] * block) for p in range(count // block)
+    ]
+
+
+def never_masked(count, block):
+    return [
+        ([p * block + lane for lane in range(block)], [True] * block)
+        for p in range(-(-count // block))
+    ]
+
+
+def one_for_each(addresses):
+    return len(addresses)
+
+
+def by_span(addresses):
+    return (max(addresses) - min(addresses)) // 32 + 1
+
+
+def unmasked_load(x, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) * 2 + 1, at < count)
+
+
+def first_block_alone(x, out, count, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < count) * 2 + 1, at < count)
+
+
+def zero_for_masked(x, out, columns, BLOCK: tl.constexpr):
+    row, lane = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + lane, lane < columns, 0.0)
+    tl.store(out + row, tl.max(values, 0))
+
+
+def rows_of_a_block(x, out, columns, BLOCK: tl.constexpr):
+    row, lane = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * BLOCK + lane, lane < columns, float("-inf"))
+    tl.store(out + row, tl.max(values, 0))
+
+
+def sum_of_everything(scores, out, columns, BLOCK: tl.constexpr):
+    row, lane = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(scores + row * columns + lane, lane < columns, 0.0)
+    values = tl.exp(values - tl.max(values, 0))
+    tl.store(out + row * columns + lane, values / tl.sum(values, 0), lane < columns)
+
+
+def stored_without_mask(scores, out, columns, BLOCK: tl.constexpr):
+    row, lane = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(scores + row * columns + lane, lane < columns, float("-inf"))
+    values = tl.exp(values - tl.max(values, 0))
+    tl.store(out + row * columns + lane, values / tl.sum(values, 0))
+
+
+LAB_7 = [
+    ("7.1", rounded_down, "programs are wanted"),
+    ("7.1", never_masked, "which is not there"),
+    ("7.2", one_for_each, "segments are fetched, you say"),
+    ("7.2", by_span, "segments are fetched, you say"),
+    ("7.3", unmasked_load, "a mask is missing"),
+    ("7.3", first_block_alone, "never stored"),
+    ("7.4", zero_for_masked, "your kernel stores 0"),
+    ("7.4", rows_of_a_block, "the address is wrong"),
+    ("7.5", sum_of_everything, "should be"),
+    ("7.5", stored_without_mask, "a mask is missing"),
+    ("7.6", {}, "no guess for"),
+    ("7.6", dict.fromkeys(MASKED, True), "there is no mask"),
+]
+
+LABS_6_TO_9 = [*LAB_6, *LAB_7]

@@ -1,5 +1,5 @@
 """The exercises, one module for each lab; importing them registers them."""
 
-from inductor_lab.course.labs import capture, cpp, decompositions, fusion, gradients, loops
+from inductor_lab.course.labs import capture, cpp, decompositions, fusion, gpu, gradients, loops
 
-__all__ = ["capture", "cpp", "decompositions", "fusion", "gradients", "loops"]
+__all__ = ["capture", "cpp", "decompositions", "fusion", "gpu", "gradients", "loops"]

@@ -1,0 +1,288 @@
+"""Lab 7, Triton and the GPU: blocks and masks, transactions, kernels of one's own, predictions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from inductor_lab.backend import inspect
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.gpu import Outside, run_kernel
+from inductor_lab.course.language import both
+from inductor_lab.course.pictures import Cell, Picture, cells
+
+SEGMENT = 32
+"""Floats that a GPU fetches at once: 128 bytes."""
+
+
+def power(count: int) -> int:
+    """The power of two that is not below `count`."""
+    return 1 << max(count - 1, 0).bit_length()
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """So many elements, so many lanes in a block."""
+
+    count: int
+    block: int
+
+    def __str__(self) -> str:
+        return f"blocks({self.count}, block={self.block})"
+
+
+@exercise("7.1", "Blocks and masks", "块与掩码", points=2)
+class BlocksAndMasks(Exercise):
+    """`blocks(count, block)`: for each program its (offsets, mask)."""
+
+    def cases(self, draw: random.Random) -> Iterator[Blocks]:
+        for n in range(80):
+            yield Blocks(draw.randint(0, 2 + n // 3), draw.choice([2, 4, 8]))
+
+    def smaller(self, case: Blocks) -> Iterable[Blocks]:
+        if case.count:
+            yield replace(case, count=case.count - 1)
+
+    def judge(self, solution: Any, case: Blocks) -> str | None:
+        found = solution(case.count, case.block)
+        wrong = expected(list, found)
+        if wrong:
+            return wrong
+        programs = -(-case.count // case.block)
+        if len(found) != programs:
+            return both(
+                "{a} programs are wanted, you start {b}",
+                "需要 {a} 个 program，你启动了 {b} 个",
+                a=programs,
+                b=len(found),
+            )
+        seen = set[int]()
+        for number, (offsets, mask) in enumerate(found):
+            if len(offsets) != case.block or len(mask) != case.block:
+                return both(
+                    "program {n} has {a} offsets and {b} values of its mask; a block always has "
+                    "{c} lanes",
+                    "program {n} 有 {a} 个偏移和 {b} 个掩码值；一个块总是有 {c} 个通道",
+                    n=number, a=len(offsets), b=len(mask), c=case.block,
+                )  # fmt: skip
+            live = [at for at, on in zip(offsets, mask, strict=True) if on]
+            for at in live:
+                if not 0 <= at < case.count:
+                    return both("program {n} touches element {e}, which is not there",
+                                "program {n} 访问了不存在的元素 {e}", n=number, e=at)  # fmt: skip
+                if at in seen:
+                    return both("element {e} is touched twice", "元素 {e} 被访问了两次", e=at)
+                seen.add(at)
+        missing = sorted(set(range(case.count)) - seen)
+        return both("element {e} is left out", "漏掉了元素 {e}", e=missing[0]) if missing else None
+
+    def picture(self, solution: Any, case: Blocks) -> Picture:
+        rows = []
+        for number, (offsets, mask) in enumerate(solution(case.count, case.block)):
+            line: list[Cell] = []
+            for at, on in zip(offsets, mask, strict=False):
+                wrong = bool(on) != (0 <= at < case.count)
+                line.append((str(at), "wrong" if wrong else "input" if on else "box"))
+            rows.append((f"program {number}", line))
+        title = both("offsets of each program; crossed: the mask is wrong",
+                     "各 program 的偏移；打叉处掩码不对")  # fmt: skip
+        return cells(title, rows, [(both("on", "有效"), "input"), (both("off", "屏蔽"), "box")])
+
+
+@dataclass(frozen=True)
+class Warp:
+    """The addresses of the 32 threads of a warp, in elements."""
+
+    addresses: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"segments({list(self.addresses)})"
+
+
+@exercise("7.2", "Coalesced accesses", "合并访存", points=2)
+class Coalesced(Exercise):
+    """`segments(addresses)`: how many segments of 32 floats a warp fetches."""
+
+    def cases(self, draw: random.Random) -> Iterator[Warp]:
+        for n in range(60):
+            start, step = draw.randrange(64), draw.choice([0, 1, 1, 2, 4, 32, 33])
+            addresses = [start + step * lane for lane in range(32)]
+            if n % 3 == 0:
+                draw.shuffle(addresses)
+            yield Warp(tuple(addresses))
+
+    def smaller(self, case: Warp) -> Iterable[Warp]:
+        if len(case.addresses) > 1:
+            half = len(case.addresses) // 2
+            yield from (Warp(part) for part in (case.addresses[:half], case.addresses[half:]))
+
+    def judge(self, solution: Any, case: Warp) -> str | None:
+        found, wanted = solution(list(case.addresses)), len({a // SEGMENT for a in case.addresses})
+        wrong = expected(int, found)
+        if wrong or found == wanted:
+            return wrong
+        return both("{a} segments are fetched, you say {b}", "要取 {a} 段，你给出 {b}",
+                    a=wanted, b=found)  # fmt: skip
+
+
+# ---- kernels ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A matrix of small whole numbers, and the lanes of a block."""
+
+    rows: int
+    columns: int
+    block: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"x: float32[{self.rows}, {self.columns}], BLOCK={self.block}"
+
+    def x(self) -> torch.Tensor:
+        draw = torch.Generator().manual_seed(self.seed)
+        return torch.randint(-9, 0, (self.rows, self.columns), generator=draw).float()
+
+
+class _Kernel(Exercise):
+    """A kernel of the student's, launched on random sizes and compared with torch."""
+
+    def cases(self, draw: random.Random) -> Iterator[Launch]:
+        for n in range(24):
+            columns = draw.choice([1, 4, 5, 7, 8, 12]) if n else 4
+            yield Launch(1 + n // 6, columns, self.block(columns), draw.randrange(99))
+
+    def block(self, columns: int) -> int:
+        return power(columns)
+
+    def smaller(self, case: Launch) -> Iterable[Launch]:
+        if case.rows > 1:
+            yield replace(case, rows=case.rows - 1)
+        if case.columns > 1:
+            columns = case.columns - 1
+            yield replace(case, columns=columns, block=self.block(columns))
+
+    def wanted(self, x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def launch(self, case: Launch) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """The grid, and the arguments behind x and the result."""
+        return (case.rows,), (case.columns,)
+
+    def judge(self, solution: Any, case: Launch) -> str | None:
+        x = case.x()
+        wanted = self.wanted(x)
+        found = torch.full_like(wanted, torch.nan)
+        grid, more = self.launch(case)
+        try:
+            run_kernel(solution, grid, x, found, *more, BLOCK=case.block)
+        except Outside as reason:
+            return str(reason)
+        if torch.allclose(found, wanted, atol=1e-6):
+            return None
+        unset = found.isnan() & ~wanted.isnan()
+        if unset.any():
+            return both("element {e} of the result is never stored, or NaN",
+                        "结果的元素 {e} 没有写入，或是 NaN",
+                        e=tuple(unset.nonzero()[0].tolist()))  # fmt: skip
+        place = tuple((found - wanted).abs().gt(1e-6).nonzero()[0].tolist())
+        return both(
+            "element {p} should be {a:.4g}, your kernel stores {b:.4g}",
+            "元素 {p} 应为 {a:.4g}，你的 kernel 写入了 {b:.4g}",
+            p=place, a=float(wanted[place]), b=float(found[place]),
+        )  # fmt: skip
+
+    def picture(self, solution: Any, case: Launch) -> Picture | None:
+        """What each program reads of x, up to where it went wrong."""
+        x = case.x()
+        grid, more = self.launch(case)
+        try:
+            trace = run_kernel(
+                solution, grid, x, torch.empty_like(self.wanted(x)), *more, BLOCK=case.block
+            )
+        except Outside as reason:
+            trace = reason.trace
+        return trace.picture(0)
+
+
+@exercise("7.3", "Your first kernel", "第一个 kernel", points=2, limit=60.0)
+class Wave(_Kernel):
+    """`wave(x, out, count, BLOCK)`: out = 2 * x + 1, a block of elements each program."""
+
+    def block(self, columns: int) -> int:
+        return 4
+
+    def wanted(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * x + 1
+
+    def launch(self, case: Launch) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        count = case.rows * case.columns
+        return (-(-count // case.block),), (count,)
+
+
+@exercise("7.4", "The largest of a row", "每行的最大值", points=3, limit=60.0)
+class RowMax(_Kernel):
+    """`row_max(x, out, columns, BLOCK)`: a program for each row."""
+
+    def wanted(self, x: torch.Tensor) -> torch.Tensor:
+        return x.amax(-1)
+
+
+@exercise("7.5", "Your kernel for a group", "为一个融合组写 kernel", points=4, limit=60.0)
+class RowSoftmax(_Kernel):
+    """`rows(scores, out, columns, BLOCK)`: softmax, a program for each row."""
+
+    def wanted(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1)
+
+
+# ---- predict ------------------------------------------------------------------------------------
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x + 1
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+MASKED: dict[str, tuple[Callable[..., Any], tuple[int, int]]] = {
+    "wave 1024 x 1024": (wave, (1024, 1024)),
+    "wave 1000 x 1001": (wave, (1000, 1001)),
+    "softmax 64 x 1024": (softmax, (64, 1024)),
+    "softmax 64 x 1000": (softmax, (64, 1000)),
+    "softmax 63 x 1024": (softmax, (63, 1024)),
+}
+"""By name: a function and the sizes of its input."""
+
+
+def masks_of(name: str) -> bool:
+    """Does the Triton kernel that is made for a GPU mask anything?"""
+    function, size = MASKED[name]
+    part = inspect(function, torch.randn(size), target="cuda:90").graphs[0].forward
+    return any("mask" in str(kernel) for kernel in part.kernels)
+
+
+@exercise("7.6", "Predict the masks", "预测掩码", points=2, limit=120.0)
+class Masks(Exercise):
+    """`predicted`: for each program True if its kernel needs a mask."""
+
+    def cases(self, draw: random.Random) -> Iterator[str]:
+        return iter(MASKED)
+
+    def judge(self, solution: Any, case: str) -> str | None:
+        wrong = expected(dict, solution)
+        if wrong or case not in solution:
+            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+        wanted = masks_of(case)
+        if bool(solution[case]) == wanted:
+            return None
+        if wanted:
+            return both("its blocks do not fit: there is a mask", "块不能整除：有掩码")
+        return both("its blocks fit exactly: there is no mask", "块正好整除：没有掩码")
