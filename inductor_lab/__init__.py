@@ -32,6 +32,7 @@ _HOMES = {
     "override": "overrides",
     "compare": "stock.compare",
     "read_trace": "stock.trace_log",
+    "recompiles": "debug.recompiles",
     "release_memory": "runtime.pool",
     "try_kernel": "debug.edited",
 }

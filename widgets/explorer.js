@@ -86,8 +86,8 @@ class Explorer {
     this.root.classList.add("live");
   }
 
-  /** Panes that were not there from the start; the first of them is shown. */
-  addGroup(title, panes) {
+  /** Panes that were not there from the start; the first of them is shown if they are `wanted`. */
+  addGroup(title, panes, wanted = true) {
     this.removeGroup(title, false);
     const ids = Object.keys(panes);
     this.doc.groups.unshift({ title, panes: ids });
@@ -96,7 +96,7 @@ class Explorer {
     this.fillRail();
     const shown = this.slots.filter((slot) => ids.includes(slot.id));
     for (const slot of shown) this.fill(slot, slot.id);
-    if (!shown.length) this.fill(this.slots[1] || this.slots[0], ids[0]);
+    if (!shown.length && wanted) this.fill(this.slots[1] || this.slots[0], ids[0]);
     else for (const slot of this.slots) if (!shown.includes(slot)) this.fill(slot, slot.id);
   }
 

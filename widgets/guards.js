@@ -9,10 +9,11 @@ const STATES = { holds: "✓", fails: "✗", unknown: "·" };
 
 /** A form of the inputs above the guards, each with its verdict (see conditions.py). */
 export function guardsView(view, context) {
-  const state = view.state || (view.state = { values: copy(view.inputs), said: "" });
+  const state = view.state || (view.state = { values: copy(view.inputs), said: "", calls: [] });
   const element = html("div", { class: "lab-table lab-guards", tabindex: 0 });
   const verdict = html("p", { class: "lab-guard-verdict", role: "status" });
   const body = html("div", {});
+  const calls = html("div", { class: "lab-calls" });
   const shown = { rows: [], shows: new Shows(element) };
 
   const judge = () => {
@@ -32,7 +33,10 @@ export function guardsView(view, context) {
       html("button", { type: "button", onclick: () => reset(view, state, refillForm) }, "as it was"),
       html("button", {
         type: "button", class: "lab-run-it", title: "call the compiled function with these inputs",
-        onclick: () => runIt(view, state, context, said, judge),
+        onclick: async () => {
+          await runIt(view, state, context, said, judge);
+          refill(calls, callTable(state.calls));
+        },
       }, "run it")));
   const refillForm = () => {
     form.querySelectorAll(".lab-guard-input").forEach((row, i) => {
@@ -40,7 +44,8 @@ export function guardsView(view, context) {
     });
     edited();
   };
-  element.append(html("p", { class: "lab-note" }, view.note), form, verdict, said, body);
+  element.append(html("p", { class: "lab-note" }, view.note), form, verdict, said, calls, body);
+  refill(calls, callTable(state.calls));
   judge();
   return {
     element,
@@ -50,7 +55,7 @@ export function guardsView(view, context) {
     },
     find: (query) => shown.rows.filter((r) => r.text.toLowerCase().includes(query))
       .map((r) => r.element),
-    text: () => `${verdict.textContent}\n${shown.rows.map((r) => r.text).join("\n")}\n`,
+    text: () => `${verdict.textContent}\n${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}\n`,
   };
 }
 
@@ -78,9 +83,27 @@ async function runIt(view, state, context, said, judge) {
   const answer = await context.whatIf.line.ask({ show: "again", edits: edits(view, state.values) });
   state.said = answer.error || answer.verdict;
   if (answer.entry) view.entries.push(answer.entry);
+  if (answer.call) {
+    const now = performance.now();
+    state.first ??= now;
+    state.calls.push({ ...answer.call, at: `${((now - state.first) / 1000).toFixed(1)} s` });
+  }
   judge();
   said.textContent = state.said;
 }
+
+/** When the function was called from here, what came of it, and which guards asked for that. */
+function callTable(calls) {
+  if (!calls.length) return null;
+  const head = ["call", "at", "took", "what", "guards that failed"];
+  return html("table", {}, html("caption", {}, "calls from here"),
+    html("thead", {}, html("tr", {}, head.map((name) => html("th", {}, name)))),
+    html("tbody", {}, calls.map(({ at, took, what, why }, i) => html("tr", {},
+      [i + 1, at, took, what, why.join("\n")].map((cell) => html("td", {}, String(cell)))))));
+}
+
+const callText = (calls) => calls.map(({ at, took, what, why }, i) => (
+  `call ${i + 1} at ${at}, ${took}: ${[what, ...why].join("; ")}\n`)).join("");
 
 function inputRow(value, edited) {
   const fields = value.kind === "tensor" ? tensorFields(value, edited) : [plainField(value, edited)].flat();

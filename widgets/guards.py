@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.bench.roofline import duration
 from inductor_lab.capture.result import Capture, Guard, readable_source
 from inductor_lab.debug.again import call_with_edits
+from inductor_lab.debug.recompiles import recompiles
 from inductor_lab.widgets.conditions import Condition, condition_of, entry_guards, inputs_of
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.views import View, empty_view, row, table_view
@@ -84,10 +86,15 @@ def _short_text(guard: Guard, condition: Condition | None) -> str:
 
 
 def answer_again(compilation: Compilation, edits: Any, links: Links) -> dict[str, Any]:
-    """Call with edited inputs: what happened, and the guards of the code that was added."""
-    again = call_with_edits(compilation, edits)
+    """Call with edited inputs: what happened, the guards of the code that was added, and the call's
+    row in the list of calls."""
+    with recompiles() as seen:
+        again = call_with_edits(compilation, edits)
+    what = f"compiled again in {duration(sum(each.seconds for each in seen.compiled))}"
+    call = {"what": "used again" if again.hit else what, "took": duration(seen.seconds),
+            "why": [reason.partition(": ")[2] for reason in again.reasons]}  # fmt: skip
     if again.hit:
-        return {"verdict": "It ran: the compiled code was used again.", "entry": None}
+        return {"verdict": "It ran: the compiled code was used again.", "entry": None, "call": call}
     entry = guard_entry(entry_guards(again.capture), links)
     verdict = "\n".join(["It ran, and TorchDynamo compiled again:", *again.reasons])
-    return {"verdict": verdict, "entry": entry}
+    return {"verdict": verdict, "entry": entry, "call": call}

@@ -5,13 +5,20 @@
                             same explorer, only without somebody to ask.
     VS Code, Colab, marimo  `Explorer`, a widget that draws itself; beside it stands the inert HTML
 
-Both talk the same way: the page sends `{id, changes}`, `{id, show, target}`, `{id, show: "again",
-edits}` or `{id, show: "kernel", kernel, part, text}`; Python answers `{id, verdict, panes}`, `{id,
-title, panes}`, `{id, verdict, entry}`, `{id, verdict, right, errors}` or `{id, error}`.
+Both talk the same way: the page sends `{id, changes}`, and with `show` what it wants beside a
+comparison; Python answers `{id, error}`, or
+
+    show                                       answer
+                                               {id, verdict, panes}
+    "ladder" (of `target`), "assembly"         {id, title, panes}, compiled with the `changes`
+    "bench"                                    {id, title, panes}, measured with the `changes`
+    "again" (with `edits` of the inputs)       {id, verdict, entry, call}
+    "kernel" (with its `part` and new `text`)  {id, verdict, right, errors}
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,8 +26,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import anywidget
 import traitlets
 
+from inductor_lab.debug.apart import can_fork
 from inductor_lab.debug.edited import try_kernel
 from inductor_lab.errors import LabError
+from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.guards import answer_again
 from inductor_lab.widgets.ladder import low_level_panes
@@ -52,6 +61,7 @@ class Connection(anywidget.AnyWidget):
         super().__init__(channel=secrets.token_hex(6), **traits)
         self._compilation = compilation
         self._links = links
+        self._changed = (json.dumps({}), compilation)
         self.on_msg(self._answer)
         self._open.append(self)
         while len(self._open) > KEPT:
@@ -67,20 +77,32 @@ class Connection(anywidget.AnyWidget):
         self.send({"id": request.get("id"), **answer})
 
     def _made(self, request: Any) -> dict[str, Any]:
-        if request.get("show") == "ladder":
-            target = request["target"]
-            panes = low_level_panes(self._compilation, target, False, self._links)
-            return {"title": f"ladder {target}", "panes": panes}
-        if request.get("show") == "assembly":
-            panes = low_level_panes(self._compilation, None, True, self._links)
-            return {"title": "assembly", "panes": panes}
-        if request.get("show") == "again":
+        show = request.get("show")
+        if show == "again":
             return answer_again(self._compilation, request["edits"], self._links)
-        if request.get("show") == "kernel":
+        if show == "kernel":
             asked = (request["kernel"], request["text"])
             tried = try_kernel(self._compilation, *asked, part=request["part"])
             return {"verdict": str(tried), "right": tried.right, "errors": list(tried.errors)}
-        return what_if(self._compilation, request.get("changes", {}), self._links)
+        changes = request.get("changes") or {}
+        changed = self._with(changes)
+        if show == "bench":
+            panes = {"bench": bench_pane(benched(changed))}
+            if not can_fork():  # it ran here, and has forgotten what torch.compile had compiled
+                self._compilation = self._compilation.what_if()
+            return {"title": "bench", "panes": panes}
+        if show in ("ladder", "assembly"):
+            return lower_answer(changed, request.get("target"), changes, self._links)
+        comparison = self._compilation.compare(changed)
+        panes = comparison_panes(comparison, self._links)
+        return {"verdict": verdict(comparison), "panes": panes}
+
+    def _with(self, changes: Any) -> Compilation:
+        """The compilation with what the page asks for; the last one is kept for what follows."""
+        asked = json.dumps(changes, sort_keys=True)
+        if asked != self._changed[0]:
+            self._changed = (asked, changed_by(self._compilation, changes))
+        return self._changed[1]
 
 
 class Explorer(Connection):
@@ -96,15 +118,24 @@ class Explorer(Connection):
         return cls(compilation, links, document=packed(shown))
 
 
-def what_if(compilation: Compilation, changes: Any, links: Links) -> dict[str, Any]:
-    """Compile again with what the page asks for; the panes and a sentence to show."""
+def lower_answer(
+    compilation: Compilation, target: str | None, changes: Any, links: Links
+) -> dict[str, Any]:
+    """The ladder for a `target`, or assembly; each pane says if it is of changed code."""
+    found = low_level_panes(compilation, target, target is None, links)
+    note = {"note": "With the changes that are asked for above."} if changes else {}
+    panes = {name: {**shown, **note} for name, shown in found.items()}
+    return {"title": f"ladder {target}" if target else "assembly", "panes": panes}
+
+
+def changed_by(compilation: Compilation, changes: Any) -> Compilation:
+    """Compile again with what the page asks for; without changes, just as it was."""
     asked: dict[str, Any] = {}
     for name in LISTS:
         asked[name] = [tuple(x) if isinstance(x, list) else x for x in changes.get(name, ())]
     for name in VALUES:
         asked[name] = changes.get(name)
-    comparison = compilation.compare(compilation.what_if(**asked))
-    return {"verdict": verdict(comparison), "panes": comparison_panes(comparison, links)}
+    return compilation.what_if(**asked)
 
 
 def bundle(compilation: Compilation) -> dict[str, Any]:

@@ -9,11 +9,16 @@ export class WhatIf {
     this.line = line;
     this.changes = new Map();
     this.asked = 0;
+    this.lower = new Map();
     this.verdict = html("span", { class: "lab-verdict", role: "status" });
     this.chips = html("span", { class: "lab-chips" });
     this.choice = this.chooser();
     this.element = html("div", { class: "lab-whatif" },
-      html("span", { class: "lab-whatif-title" }, "What if"), this.chips, this.choice, this.verdict);
+      html("span", { class: "lab-whatif-title" }, "What if"), this.chips, this.choice,
+      html("button", {
+        type: "button", title: "time it beside eager and stock torch.compile (lab.bench)",
+        onclick: () => this.showMore({ show: "bench" }, "measuring, compiling stock's too"),
+      }, "bench"), this.verdict);
   }
 
   chooser() {
@@ -78,33 +83,57 @@ export class WhatIf {
     if (!this.changes.size) {
       this.verdict.textContent = "";
       this.explorer.removeGroup("what if");
+      this.lowerAgain();
       return;
     }
     const clock = this.countSeconds();
-    const answer = await this.line.ask({ changes: merged([...this.changes.values()]) });
+    const answer = await this.line.ask({ changes: this.merged() });
     clearInterval(clock);
     if (number !== this.asked) return;
     this.verdict.classList.toggle("no", Boolean(answer.error));
     this.verdict.textContent = answer.error || answer.verdict;
-    if (!answer.error) this.explorer.addGroup("what if", answer.panes);
+    if (answer.error) return;
+    this.explorer.addGroup("what if", answer.panes);
+    this.lowerAgain();
   }
 
-  /** Panes below the generated code, made when they are asked for. */
+  /** Panes below the generated code, made when they are asked for; they follow what is changed. */
   async showLower(request) {
-    const number = ++this.asked;
-    const clock = this.countSeconds();
-    const answer = await this.line.ask(request);
-    clearInterval(clock);
-    if (number !== this.asked) return;
-    this.verdict.textContent = answer.error || "";
-    if (!answer.error) this.explorer.addGroup(answer.title, answer.panes);
+    const title = await this.showMore(request);
+    if (title) this.lower.set(title, request);
   }
 
-  countSeconds() {
+  async lowerAgain() {
+    const number = this.asked;
+    for (const request of this.lower.values()) {
+      const answer = await this.line.ask({ ...request, changes: this.merged() });
+      if (number !== this.asked) return;
+      if (!answer.error) this.explorer.addGroup(answer.title, answer.panes, false);
+    }
+  }
+
+  /** Ask for more panes of the code with its changes; the title of their group, null if it failed. */
+  async showMore(request, doing = "compiling") {
+    const number = ++this.asked;
+    const clock = this.countSeconds(doing);
+    const answer = await this.line.ask({ ...request, changes: this.merged() });
+    clearInterval(clock);
+    if (number !== this.asked) return null;
+    this.verdict.textContent = answer.error || "";
+    if (answer.error) return null;
+    this.explorer.addGroup(answer.title, answer.panes);
+    return answer.title;
+  }
+
+  merged() {
+    return merged([...this.changes.values()]);
+  }
+
+  countSeconds(doing = "compiling") {
     const start = performance.now();
     const tell = () => {
       const seconds = (performance.now() - start) / 1000;
-      this.verdict.textContent = `compiling … ${seconds.toFixed(1)} s`;
+      this.verdict.textContent = `${doing} … ${seconds.toFixed(1)} s`;
     };
     tell();
     return setInterval(tell, 100);

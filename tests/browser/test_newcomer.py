@@ -243,19 +243,34 @@ def forbids_a_fusion(user: Newcomer) -> None:
 
 
 @action
-def takes_it_back(user: Newcomer) -> None:
-    explorer = user.explorer(SIN)
-    explorer.locator(".lab-chip").click()
-    explorer.locator('.lab-rail [data-pane="whatif"]').wait_for(state="detached")
-
-
-@action
-def asks_for_the_assembly(user: Newcomer) -> None:
+def asks_for_the_assembly_of_what_is_changed(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
     explorer.locator(".lab-whatif select").select_option(label="assembly of the C++ kernels")
     pane = explorer.locator('.lab-pane[data-pane="g0.forward.assembly"]')
-    pane.wait_for()
+    pane.locator(".lab-note", has_text="With the changes").wait_for()
     assert pane.locator(".lab-line.linked").count() > 5
+    assert pane.locator(".lab-block-title").count() == 2
+
+
+@action
+def takes_it_back(user: Newcomer) -> None:
+    """The assembly follows."""
+    explorer = user.explorer(SIN)
+    explorer.locator(".lab-chip").click()
+    explorer.locator('.lab-rail [data-pane="whatif"]').wait_for(state="detached")
+    pane = explorer.locator('.lab-pane[data-pane="g0.forward.assembly"]')
+    pane.locator(".lab-note", has_text="With the changes").wait_for(state="detached")
+    assert pane.locator(".lab-block-title").count() == 1
+
+
+@action
+def measures_with_a_button(user: Newcomer) -> None:
+    explorer = user.explorer(SIN)
+    explorer.locator(".lab-whatif button", has_text="bench").click()
+    pane = explorer.locator('.lab-pane[data-pane="bench"]')
+    pane.locator(".lab-line", has_text="inductor_lab").first.wait_for()
+    pane.locator("[role=tab]", has_text="compilers").click()
+    assert {"eager", "inductor"} <= set(pane.locator("td:first-child").all_inner_texts())
 
 
 @action
@@ -320,6 +335,17 @@ def runs_the_edited_call(user: Newcomer) -> None:
     pane.locator(".lab-run-it").click()
     pane.locator(".lab-guard-said:has-text('compiled again')").wait_for()
     assert "expected 1000, actual 20" in pane.inner_text()
+
+
+@action
+def calls_again_and_looks_at_the_list_of_calls(user: Newcomer) -> None:
+    pane = user.explorer(SIN).locator('.lab-pane[data-pane="guards"]')
+    pane.locator("text=as it was").click()
+    pane.locator(".lab-run-it").click()
+    pane.locator(".lab-calls tbody tr").nth(1).wait_for()
+    first, second = pane.locator(".lab-calls tbody tr").all_inner_texts()
+    assert "compiled again in" in first and "expected 1000, actual 20" in first
+    assert "used again" in second
 
 
 @action

@@ -8,7 +8,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.errors import BadOption, NotRunnable
 from inductor_lab.widgets.compare import comparison_panes, switches, verdict
-from inductor_lab.widgets.live import Connection, Explorer, what_if
+from inductor_lab.widgets.live import Connection, Explorer, changed_by
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.pack import unpacked
 
@@ -84,9 +84,8 @@ def test_what_cannot_be(inference, tmp_path):
 def test_every_switch_can_be_asked_for(training):
     changes = [change for group in switches() for _, change in group["changes"]]
     assert {next(iter(c)) for c in changes} == {"fusion", "fusion_off", "rewrites_off"}
-    links = linked_document(training)[1]
     for change in changes[:2] + changes[-1:]:
-        assert "kernels" in what_if(training, change, links)["verdict"]
+        assert "kernels" in verdict(training.compare(changed_by(training, change)))
 
 
 def test_panes_are_plain_data_with_known_things(training):
@@ -111,6 +110,32 @@ def test_a_connection_answers_and_tells_errors(inference, monkeypatch):
     assert "g0.forward.assembly" in sent[2]["panes"]
     assert sent[0]["id"] == "1" and "3 kernels" in sent[0]["verdict"]
     assert sent[1]["id"] == "2" and "nonsense" in sent[1]["error"]
+
+
+def test_assembly_follows_what_is_changed(inference, monkeypatch):
+    connection = Connection(inference, linked_document(inference)[1])
+    sent = []
+    monkeypatch.setattr(connection, "send", sent.append)
+    for changes in ({}, {"fusion": False}):
+        request = {"id": "1", "show": "assembly", "changes": changes}
+        connection._answer(connection, request, [])
+    one, three = (answer["panes"]["g0.forward.assembly"] for answer in sent)
+    assert len(one["views"][0]["blocks"]) == 1 and "note" not in one
+    assert len(three["views"][0]["blocks"]) == 3 and "changes" in three["note"]
+    assert any(line[1] for block in three["views"][0]["blocks"] for line in block["lines"])
+
+
+def test_a_benchmark_is_a_pane_and_forgets_nothing(inference, monkeypatch):
+    connection = Connection(inference, linked_document(inference)[1])
+    sent = []
+    monkeypatch.setattr(connection, "send", sent.append)
+    monkeypatch.setattr("inductor_lab.widgets.bench_pane.SECONDS", 0.05)
+    connection._answer(connection, {"id": "1", "show": "bench"}, [])
+    views = {view["name"]: view for view in sent[0]["panes"]["bench"]["views"]}
+    assert json.loads(json.dumps(sent[0])) == sent[0]
+    assert {"eager", "inductor_lab"} <= {row["cells"][0] for row in views["compilers"]["rows"]}
+    assert {row["label"] for row in views["per call"]["rows"]} >= {"eager", "inductor_lab"}
+    assert inference.again(*inference.call.args).hit
 
 
 def test_the_widget_carries_the_same_document(inference):
