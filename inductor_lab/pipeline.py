@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -92,7 +92,9 @@ class GraphCompiler:
         """
         if torch_api.resizes_storage(module):
             return module.forward
-        if self.options.mode != "default" and not any(map(_is_on_gpu, inputs)):
+        if any(map(_is_on_gpu, inputs)):
+            _warm_triton()
+        elif self.options.mode != "default":
             tell_of_mode(self.options.mode)
         if self.keep:
             as_it_was = torch_api.copy_of(module)
@@ -259,6 +261,15 @@ def tell_of_mode(mode: str) -> None:
         NothingToChange,
         stacklevel=3,
     )
+
+
+def _warm_triton() -> None:
+    """Triton makes itself ready while Python goes on; where it is not installed, nothing happens
+    before a kernel needs it."""
+    with suppress(ImportError):
+        from inductor_lab.runtime.triton_launch import warm_compiler
+
+        warm_compiler()
 
 
 def _is_on_gpu(given: Any) -> bool:
