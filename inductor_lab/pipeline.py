@@ -38,6 +38,7 @@ from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.masks import simplify_masks
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
+from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
 from inductor_lab.runtime.warm import running_again, warm_key
@@ -203,7 +204,8 @@ class GraphCompiler:
             return eager
         again = partial(running_again, schedule, kernels, host, options)
         portable = not loops.callees
-        return torch_aot.Part(executable.call, again if portable else None, traces)
+        call = recorded(executable.call, loops, options)
+        return torch_aot.Part(call, again if portable else None, traces)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""

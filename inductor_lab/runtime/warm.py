@@ -21,6 +21,7 @@ from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import NoCompiler
 from inductor_lab.options import Options
+from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.toolchain import find_toolchain
 from inductor_lab.runtime.trust import distrust
@@ -35,7 +36,8 @@ def running_again(
     traces: Mapping[str, str],
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
     """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
-    return build_executable(schedule, kernels, host, options, traces).call
+    call = build_executable(schedule, kernels, host, options, traces).call
+    return recorded(call, schedule.program, options)
 
 
 def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:
