@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
-from inductor_lab.runtime.warm import running_again, warm_key
+from inductor_lab.runtime.warm import running_again, warm_key, warm_triton
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.given import scheduled_by
 from inductor_lab.schedule.precision import keep_precision
@@ -94,7 +94,7 @@ class GraphCompiler:
         if torch_api.resizes_storage(module):
             return module.forward
         if any(map(_is_on_gpu, inputs)):
-            _warm_triton()
+            warm_triton()
         elif self.options.mode != "default":
             tell_of_mode(self.options.mode)
         if self.keep:
@@ -263,15 +263,6 @@ def tell_of_mode(mode: str) -> None:
         NothingToChange,
         stacklevel=3,
     )
-
-
-def _warm_triton() -> None:
-    """Triton makes itself ready while Python goes on; where it is not installed, nothing happens
-    before a kernel needs it."""
-    with suppress(ImportError):
-        from inductor_lab.runtime.triton_launch import warm_compiler
-
-        warm_compiler()
 
 
 def _is_on_gpu(given: Any) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,15 @@ def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> 
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     facts = (compiler_itself(), changed, options, sorted(parameters), threads, precision, compiler)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def warm_triton() -> None:
+    """Triton makes itself ready while Python goes on; where it is not installed, nothing happens
+    before a kernel needs it."""
+    with suppress(ImportError):
+        from inductor_lab.runtime.triton_launch import warm_compiler
+
+        warm_compiler()
 
 
 @functools.cache
