@@ -12,24 +12,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, TypeAlias
 
 import sympy
 import torch
 import triton
 import triton.language as tl
-from triton.compiler import ASTSource
 from triton.runtime import driver
-from triton.runtime.jit import JITFunction
 
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_module import (
-    compile_options,
-    compiled_device,
-    jit_function,
-    source,
-)
+from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 from inductor_lab.ir.index import Size
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.triton_interpret import Interpreted
@@ -151,26 +143,6 @@ def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any]) -> Launch:
         run(*whole, stream, function, packed, None, None, None, *arguments, *constants)
 
     return launch
-
-
-def _nothing() -> None:
-    pass
-
-
-@cache
-def warm_compiler() -> Ahead[Any]:
-    """Begin what Triton does once in a process, in a thread: it finds the assembler, reads itself
-    for the key of its cache, and builds the module that it loads kernels with."""
-    device = torch.cuda.current_device()
-
-    def make() -> Any:
-        with torch.cuda.device(device):
-            compiled_device()
-            target = driver.active.get_current_target()
-            made = triton.compile(ASTSource(JITFunction(_nothing), {}, {}), target=target)
-            return made[1, 1, 1]
-
-    return Ahead(make)
 
 
 def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:

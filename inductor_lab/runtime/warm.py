@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import NoCompiler
 from inductor_lab.options import Options
+from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.toolchain import find_toolchain
@@ -62,13 +62,35 @@ def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> 
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def warm_triton() -> None:
-    """Triton makes itself ready while Python goes on; where it is not installed, nothing happens
-    before a kernel needs it."""
-    with suppress(ImportError):
-        from inductor_lab.runtime.triton_launch import warm_compiler
+@functools.cache
+def warm_triton() -> Ahead[Any] | None:
+    """Begin what Triton does once in a process, in a thread: it finds the assembler, reads itself
+    for the key of its cache, and builds the module that it loads kernels with.
 
-        warm_compiler()
+    Where Triton is not installed, nothing happens before a kernel needs it.
+    """
+    try:
+        import triton
+        from triton.compiler import ASTSource
+        from triton.runtime import driver
+        from triton.runtime.jit import JITFunction
+
+        from inductor_lab.codegen.triton_module import compiled_device
+    except ImportError:
+        return None
+    device = torch.cuda.current_device()
+
+    def make() -> Any:
+        with torch.cuda.device(device):
+            compiled_device()
+            target = driver.active.get_current_target()
+            return triton.compile(ASTSource(JITFunction(_nothing), {}, {}), target=target)[1, 1, 1]
+
+    return Ahead(make)
+
+
+def _nothing() -> None:
+    """A kernel."""
 
 
 @functools.cache
