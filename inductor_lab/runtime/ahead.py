@@ -13,22 +13,22 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from inductor_lab.runtime.toolchain import end_compilers
 
 T = TypeVar("T")
 NAME = "inductor_lab, made ahead"
-NOW = nullcontext()
+AT_ONCE = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""As many things are made at a time."""
 _ENDED = threading.Event()
 
 
 class Ahead(Generic[T]):
     """The value of `make()`, which a thread has begun to make, or will when it has its turn."""
 
-    def __init__(self, make: Callable[[], T], turn: AbstractContextManager[Any] = NOW) -> None:
-        self._make, self._turn, self._process = make, turn, os.getpid()
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make, self._process = make, os.getpid()
         self._made: list[T] = []
         self._problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
@@ -51,7 +51,7 @@ class Ahead(Generic[T]):
 
     def _run(self) -> None:
         try:
-            with self._turn:
+            with AT_ONCE:
                 if not _ENDED.is_set():
                     self._made.append(self._make())
         except BaseException as problem:  # for whoever waits

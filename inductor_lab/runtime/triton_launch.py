@@ -9,8 +9,6 @@ Inductor: `CachingAutotuner` and `async_compile.triton`.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -66,10 +64,6 @@ ALIGNED = 16
 MOST_PREPARED = 64
 """Sizes for which a kernel with symbolic ones keeps its launch."""
 
-
-AT_ONCE = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""Kernels that are compiled at a time."""
-
 Launch: TypeAlias = Callable[..., None]
 """Takes a stream and the arguments of a kernel."""
 
@@ -109,7 +103,7 @@ class Launcher:
                 compiled = triton.compile(written, target=target, options=self.options)
                 return _direct(compiled, grid, named)
 
-        self.ahead[(device,)] = Ahead(make, AT_ONCE)
+        self.ahead[(device,)] = Ahead(make)
 
     def __call__(self, *arguments: Any) -> None:
         device = driver.active.get_current_device()

@@ -84,7 +84,8 @@ def warm_triton() -> Ahead[Any] | None:
         with torch.cuda.device(device):
             compiled_device()
             target = driver.active.get_current_target()
-            return triton.compile(ASTSource(JITFunction(_nothing), {}, {}), target=target)[1, 1, 1]
+            written, fused = ASTSource(JITFunction(_nothing), {}, {}), {"enable_fp_fusion": True}
+            return triton.compile(written, target=target, options=fused)[1, 1, 1]
 
     return Ahead(make)
 
