@@ -82,9 +82,8 @@ class Launcher:
         self.function: Any = jit_function(kernel)
         self.options = compile_options(kernel)
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
-        places = range(len(kernel.parameters))
-        self.numbers = [n for n in places if kernel.parameters[n].symbol is not None]
-        self.pointers = [n for n in places if kernel.parameters[n].symbol is None]
+        self.numbers = [n for n, p in enumerate(kernel.parameters) if p.symbol is not None]
+        self.pointers = [n for n, p in enumerate(kernel.parameters) if p.symbol is None]
         self.prepared: dict[tuple[Any, ...], Launch] = {}
         self.ahead: dict[tuple[Any, ...], Ahead[Launch]] = {}
 
@@ -92,16 +91,14 @@ class Launcher:
         """Compile for aligned pointers in a thread, if all sizes are known."""
         if self.fixed is None or self.numbers or 0 in self.fixed[0]:
             return
-        grid, named = self.fixed
-        index = torch.device(self.kernel.device).index
-        device = torch.cuda.current_device() if index is None else index
+        fixed, device = self.fixed, torch.device(self.kernel.device).index or 0
 
         def make() -> Launch:
             with torch.cuda.device(device):
-                target = driver.active.get_current_target()
                 written = source(self.kernel, self.function)
+                target = driver.active.get_current_target()
                 compiled = triton.compile(written, target=target, options=self.options)
-                return _direct(compiled, grid, named)
+                return _direct(compiled, *fixed)
 
         self.ahead[(device,)] = Ahead(make)
 
