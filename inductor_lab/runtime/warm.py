@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 import inductor_lab
 from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import NoCompiler
+from inductor_lab.errors import NoCompiler, NothingToChange
 from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.cuda_graphs import recorded
@@ -60,6 +61,25 @@ def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> 
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     facts = (compiler_itself(), changed, options, sorted(parameters), threads, precision, compiler)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def make_ready(mode: str, inputs: Iterable[Any]) -> None:
+    """What can begin before a graph is lowered, and what its mode does not change."""
+    if any(isinstance(given, torch.Tensor) and given.is_cuda for given in inputs):
+        warm_triton()
+    elif mode != "default":
+        tell_of_mode(mode)
+
+
+@functools.cache
+def tell_of_mode(mode: str) -> None:
+    """A mode that was asked for and changes nothing is told, once in a process."""
+    warnings.warn(
+        f'mode="{mode}" changes nothing on a CPU: products of matrices are always measured there,'
+        " and a call costs no launches",
+        NothingToChange,
+        stacklevel=4,
+    )
 
 
 @functools.cache
