@@ -40,6 +40,7 @@ from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
+from inductor_lab.runtime.switches import possible
 from inductor_lab.runtime.warm import make_ready, running_again, warm_key
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.given import scheduled_by
@@ -147,7 +148,7 @@ class GraphCompiler:
     @no_collection()
     def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options, uncompiled = self.options, module
+        options, uncompiled = possible(self.options), module
         module, writes = written_apart(module)
         work = module
 
@@ -198,10 +199,8 @@ class GraphCompiler:
             )
         if executable is None:
             return eager
-        again = partial(running_again, schedule, kernels, host, options)
-        portable = not loops.callees
-        call = recorded(executable.call, loops, options)
-        return torch_aot.Part(call, again if portable else None, traces)
+        again = None if loops.callees else partial(running_again, schedule, kernels, host, options)
+        return torch_aot.Part(recorded(executable.call, loops, options), again, traces)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""
