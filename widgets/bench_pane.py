@@ -14,15 +14,7 @@ from inductor_lab.debug.apart import Tell, apart
 from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import NotRunnable
 from inductor_lab.widgets.time import bars_view
-from inductor_lab.widgets.views import (
-    View,
-    block,
-    pane,
-    plain_lines,
-    row,
-    table_view,
-    text_view,
-)
+from inductor_lab.widgets.views import View, pane, row, table_view
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -57,9 +49,9 @@ def benched(compilation: Compilation) -> BenchResult:
 def bench_pane(result: BenchResult) -> View:
     """What came out in words, the bars of a call's time, and all tables."""
     seconds = {name: result.timings.median_ms(name) / 1e3 for name in result.timings.seconds}
-    said = [*result.sentences, "", str(result.machine)]
+    said = [*result.sentences, str(result.machine)]
     views = [
-        text_view("verdict", [block(plain_lines("\n".join(said)), result.work, 0, "")]),
+        table_view("verdict", ("what came out",), [row([sentence]) for sentence in said]),
         bars_view("per call", seconds, result.work),
         *(table_view(name, table.columns, map(row, table.rows))
           for name, table in zip(("compilers", "kernels"), result.tables, strict=False)),

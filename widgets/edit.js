@@ -31,7 +31,7 @@ export function kernelEditor(view, context) {
     return choose;
   };
   show();
-  return { tools: [button], above: place };
+  return { actions: [button], above: place };
 }
 
 class Editor {
@@ -72,6 +72,7 @@ class Editor {
     }, String(i + 1)));
     refill(this.numbers, lines);
     this.area.rows = count;
+    this.area.cols = Math.max(...this.area.value.split("\n").map((line) => line.length)) + 1;
   }
 
   tell({ said, right, errors = [] }) {

@@ -262,7 +262,7 @@ class Explorer {
     }, "×");
     return html("div", { class: "lab-pane-head" }, choose,
       html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
-      html("span", { class: "lab-space" }), slot.view.tools || [], copy, close);
+      html("span", { class: "lab-space" }), slot.view.actions || [], copy, close);
   }
 
   /** A pane's title with the group it stands in: `forward · code`. */

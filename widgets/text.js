@@ -11,7 +11,7 @@ const CHUNK = 200;
 const LINE_HEIGHT = 18.75;
 
 /** Draw a text view; returns what every view returns: `{element, light, find, text}`; of kernels also
- * `{tools, above}`, for the head of the pane and what stands over the lines. */
+ * `{actions, above}`, for the head of the pane and what stands over the lines. */
 export function textView(view, context) {
   const id = `lab-text-${views++}`;
   const element = html("div", {

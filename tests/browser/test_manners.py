@@ -98,6 +98,9 @@ def test_one_pane_at_a_time_where_it_is_narrow(folder, open_page) -> None:
 def test_buttons_are_beside_the_graph(folder, open_page) -> None:
     opened = open_page(folder / "one.html")
     opened.page.locator('[data-pane="g0.captured"]').first.click()
+    assert opened.page.locator(".lab-pane.focused .lab-pane-head > button").count() == 2
+    head = opened.page.locator(".lab-pane.focused .lab-pane-head")
+    assert head.bounding_box()["height"] < 60, head.inner_text()
     tools = opened.page.locator(".lab-tools").first.bounding_box()
     paper = opened.page.locator(".lab-paper").first.bounding_box()
     assert tools["y"] + tools["height"] <= paper["y"] and paper["height"] > 100

@@ -227,7 +227,7 @@ def measures_with_a_button(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
     explorer.locator(".lab-whatif button", has_text="bench").click()
     pane = explorer.locator('.lab-pane[data-pane="bench"]')
-    pane.locator(".lab-line", has_text="inductor_lab").first.wait_for()
+    pane.locator("td", has_text="inductor_lab").first.wait_for()
     pane.locator("[role=tab]", has_text="compilers").click()
     assert {"eager", "inductor"} <= set(pane.locator("td:first-child").all_inner_texts())
 
