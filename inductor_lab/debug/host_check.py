@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,7 +34,7 @@ class HostCheck:
 
     def first_wrong(self, tell: Tell) -> tuple[int, str, str] | None:
         """The line after which a buffer that is still needed is not what it was."""
-        last = self._last_uses()
+        made, last = self._made(), self._last_uses()
         inputs = copies(self.given)
         run, step = HostRun(self.part, inputs), -1
         made_at: dict[str, int] = {}
@@ -46,7 +47,8 @@ class HostCheck:
             step += any(x.statement for x in lines[line - 1 : line + statement.text.count("\n")])
             for name, value in run.tensors.items():
                 expected = self.right.buffers.get(name)
-                if expected is None or last.get(name, -1) <= step:
+                # before its step a buffer is memory that nobody has written
+                if expected is None or not made.get(name, 0) <= step < last.get(name, -1):
                     continue
                 judged = self.judged(name, value, expected)
                 if name not in statement.made and not judged.right:
@@ -55,9 +57,10 @@ class HostCheck:
                     return line, name, f"{name}: {judged}"
         results = self.right.outputs[: len(self.part.loops.returned)]
         for number, (got, expected) in enumerate(zip(run.results or (), results, strict=True)):
-            if isinstance(expected, torch.Tensor) and not plainly(got, expected).right:
-                name = _buffer(self.part.loops.returned[number])
-                return line, name, f"result {number}: {plainly(got, expected)}"
+            name = _buffer(self.part.loops.returned[number])
+            judge_it = partial(self.judged, name) if name else plainly
+            if isinstance(expected, torch.Tensor) and not (judged := judge_it(got, expected)).right:
+                return line, name, f"result {number}: {judged}"
         for write, output in self.part.loops.written_inputs:
             position = self.part.loops.inputs.index(write.input)
             number = self.part.loops.outputs.index(output)
@@ -67,6 +70,15 @@ class HostCheck:
                 says = f"{write.input} does not get its new value: {judged}"
                 return made_at.get(buffer, line), buffer, says
         return None
+
+    def _made(self) -> Mapping[str, int]:
+        """The position of the step that computes each buffer."""
+        found: dict[str, int] = {}
+        for position, step in enumerate(self.part.schedule.steps):
+            groups = step.parts if isinstance(step, Group) else ()
+            made = [nest.buffer for group in groups for nest in group.nests]
+            found.update(dict.fromkeys(made if groups else step.outputs, position))
+        return found
 
     def _last_uses(self) -> Mapping[str, int]:
         """The position of the last step that reads each buffer; results are needed for ever."""

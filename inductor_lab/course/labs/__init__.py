@@ -1,5 +1,14 @@
 """The exercises, one module for each lab; importing them registers them."""
 
-from inductor_lab.course.labs import capture, cpp, decompositions, fusion, gpu, gradients, loops
+from inductor_lab.course.labs import (
+    capture,
+    cpp,
+    debugging,
+    decompositions,
+    fusion,
+    gpu,
+    gradients,
+    loops,
+)
 
-__all__ = ["capture", "cpp", "decompositions", "fusion", "gpu", "gradients", "loops"]
+__all__ = ["capture", "cpp", "debugging", "decompositions", "fusion", "gpu", "gradients", "loops"]

@@ -1,0 +1,404 @@
+"""Lab 10, debugging: distances in ULP, bisection, minimal failures, births of NaN, seeded bugs."""
+
+from __future__ import annotations
+
+import inspect as sources
+import math
+import random
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_lab.backend import inspect
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.language import both
+from inductor_lab.debug.faults import CATALOGUE
+
+
+def float32(bits: int) -> float:
+    """The float32 with these bits."""
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def _numbered(place: int) -> float:
+    """The float32 that is `place` numbers away from zero."""
+    return float32(place) if place >= 0 else -float32(-place)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two places on the line of all float32 numbers, counted from zero."""
+
+    first: int
+    second: int
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        return _numbered(self.first), _numbered(self.second)
+
+    def __str__(self) -> str:
+        return "a = {!r}, b = {!r}".format(*self.numbers)
+
+
+@exercise("10.1", "A distance in ULP", "以 ULP 计的距离", points=2)
+class Ulps(Exercise):
+    """`ulps(a, b)`: how many steps from one float32 to the next lead from a to b."""
+
+    def cases(self, draw: random.Random) -> Iterator[Apart]:
+        one, largest = 0x3F800000, 0x7F7FFFFF
+        yield from (Apart(one, one), Apart(one, one + 1), Apart(one, one - 1), Apart(0, 1))
+        yield from (Apart(-1, 1), Apart(-one, -one - 3), Apart(-one, one), Apart(0, -one))
+        for _ in range(60):
+            first = draw.randint(-largest + 2000, largest - 2000)
+            yield Apart(first, first + draw.randint(-1000, 1000))
+
+    def judge(self, solution: Any, case: Apart) -> str | None:
+        found = solution(*case.numbers)
+        wanted = abs(case.first - case.second)
+        if isinstance(found, bool) or not isinstance(found, int):
+            return expected(int, found)
+        if found == wanted:
+            return None
+        return both(
+            "they are {a} steps apart, you count {b}", "两者相距 {a} 步，你数出 {b}",
+            a=wanted, b=found,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stages:
+    """So many stages, and the first that is wrong; None if all are right."""
+
+    count: int
+    first: int | None
+
+    def __str__(self) -> str:
+        return f"{self.count} stages, the first wrong one: {self.first}"
+
+
+@exercise("10.2", "The first wrong stage", "第一个出错的阶段", points=2)
+class FirstWrong(Exercise):
+    """`first_wrong(count, wrong)`: bisection over stages; once wrong, all later ones are."""
+
+    def cases(self, draw: random.Random) -> Iterator[Stages]:
+        for count in (1, 2, 3, 4, 7, 8, 33):
+            yield from (Stages(count, first) for first in (None, *range(count)))
+
+    def judge(self, solution: Any, case: Stages) -> str | None:
+        asked: list[int] = []
+
+        def wrong(stage: int) -> bool:
+            asked.append(stage)
+            if not 0 <= stage < case.count:
+                raise IndexError(f"there is no stage {stage}")
+            return case.first is not None and stage >= case.first
+
+        found = solution(case.count, wrong)
+        if found != case.first or isinstance(found, bool):
+            return both(
+                "you answer {f!r} after asking about {a}", "你问了 {a}，回答是 {f!r}",
+                f=found, a=asked,
+            )  # fmt: skip
+        enough = math.ceil(math.log2(case.count + 1))
+        if len(asked) <= enough:
+            return None
+        return both(
+            "right, but you ran {a} stages; {b} are enough",
+            "答对了，但运行了 {a} 个阶段；{b} 个就够",
+            a=len(asked), b=enough,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A program of some nodes, which fails as long as certain ones are in it."""
+
+    nodes: tuple[str, ...]
+    needed: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"nodes {' '.join(self.nodes)}; it fails with {' '.join(sorted(self.needed))}"
+
+
+@exercise("10.3", "Small enough to read", "小到一眼看完", points=2)
+class Smallest(Exercise):
+    """`smallest(nodes, fails)`: nodes that still fail, none of which can be left out."""
+
+    def cases(self, draw: random.Random) -> Iterator[Failing]:
+        for n in range(60):
+            nodes = tuple(f"n{k}" for k in range(1 + n // 3))
+            count = draw.randint(1, min(4, len(nodes)))
+            yield Failing(nodes, frozenset(draw.sample(nodes, count)))
+
+    def smaller(self, case: Failing) -> Iterable[Failing]:
+        for name in case.nodes:
+            rest = tuple(n for n in case.nodes if n != name)
+            if case.needed - {name}:
+                yield Failing(rest, case.needed - {name})
+
+    def judge(self, solution: Any, case: Failing) -> str | None:
+        runs = 0
+
+        def fails(nodes: Iterable[str]) -> bool:
+            nonlocal runs
+            runs += 1
+            return case.needed <= set(nodes)
+
+        found = solution(list(case.nodes), fails)
+        if not isinstance(found, list):
+            return expected(list, found)
+        if not case.needed <= set(found):
+            return both("{f} does not fail", "{f} 已经不再失败", f=found)
+        spare = [name for name in found if name not in case.needed]
+        if spare:
+            return both("{f} fails without {s} too", "{f} 去掉 {s} 后仍会失败", f=found, s=spare[0])
+        if runs <= 2 * len(case.nodes) + 2:
+            return None
+        return both(
+            "right, but it took {r} runs of {n} nodes", "答对了，但 {n} 个节点运行了 {r} 次",
+            r=runs, n=len(case.nodes),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Values:
+    """Nodes in order, what each reads, and what each is; "x" and "y" are inputs."""
+
+    reads: dict[str, tuple[str, ...]]
+    values: dict[str, float]
+
+    def __str__(self) -> str:
+        rows = [f"{n}({', '.join(reads)}) = {self.values[n]}" for n, reads in self.reads.items()]
+        return "\n".join(rows)
+
+
+OPERATIONS: dict[str, Callable[[float, float], float]] = {
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "max": lambda a, b: 0.0 if math.isnan(a) else max(a, b),
+}
+
+
+@exercise("10.4", "Where was this NaN born?", "这个 NaN 生于何处", points=1)
+class Births(Exercise):
+    """`born(reads, values)`: the nodes that are NaN though nothing that they read is."""
+
+    def cases(self, draw: random.Random) -> Iterator[Values]:
+        infinity = float("inf")
+        for n in range(80):
+            values = {"x": draw.choice([0.0, infinity, 1.0]), "y": draw.choice([0.0, infinity])}
+            reads: dict[str, tuple[str, ...]] = {"x": (), "y": ()}
+            for k in range(1 + n // 8):
+                name = f"{draw.choice(list(OPERATIONS))}_{k}"
+                reads[name] = tuple(draw.choice(list(values)) for _ in range(2))
+                one, other = (values[read] for read in reads[name])
+                values[name] = OPERATIONS[name.partition("_")[0]](one, other)
+            yield Values(reads, values)
+
+    def judge(self, solution: Any, case: Values) -> str | None:
+        found = solution(case.reads, case.values)
+        if not isinstance(found, list):
+            return expected(list, found)
+        bad = {name for name, value in case.values.items() if math.isnan(value)}
+        born = [name for name in case.reads if name in bad and not bad & set(case.reads[name])]
+        if sorted(found) == sorted(born):
+            return None
+        return both("born: {a}; you say {b}", "产生于 {a}；你的回答是 {b}", a=born, b=found)
+
+
+# ---- seeded bugs ---------------------------------------------------------------------------------
+
+
+def scored(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    a = torch.tanh(x)
+    b = torch.nn.functional.silu(y)
+    c = b**3
+    d = x.t() * c
+    return a + d
+
+
+def paged(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    page = x // 8
+    area = x * y
+    shade = -z
+    return page + area, torch.maximum(z, shade)
+
+
+def walked(state: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    a = torch.sin(x)
+    b = a @ w
+    c = torch.cos(b)
+    state.add_(x)
+    return c @ w + a + b + state
+
+
+Inputs = tuple[torch.Tensor, ...]
+
+
+def _floats(count: int) -> Callable[[torch.Generator], Inputs]:
+    return lambda draw: tuple(torch.randn(12, 12, generator=draw) for _ in range(count))
+
+
+def _whole(draw: torch.Generator) -> Inputs:
+    x, y = (torch.randint(-(10**6), 10**6, (200,), generator=draw) for _ in range(2))
+    return x, y, torch.randint(256, (200,), generator=draw).to(torch.uint8)
+
+
+_PROGRAMS: tuple[tuple[Callable[..., Any], Any, dict[str, str]], ...] = (
+    (scored, _floats(2), {
+        "short_series": "torch.tanh(x)", "wrong_definition": "torch.nn.functional.silu(y)",
+        "wrong_rule": "b**3", "wrong_stride": "x.t() * c",
+    }),
+    (paged, _whole, {
+        "truncating_division": "x // 8", "int_overflow": "x * y", "wrong_neg": "shade = -z",
+    }),
+    (walked, _floats(3), {"reused_too_early": "torch.sin(x)", "dropped_write": "state.add_(x)"}),
+)  # fmt: skip
+"""Programs, what makes their inputs, and the faults that they meet, each with the user's line."""
+
+
+@dataclass(frozen=True, repr=False)
+class Bug:
+    """A program, and a fault of the compiler that it meets: which one is the question."""
+
+    number: int
+    function: Callable[..., Any]
+    make: Callable[[torch.Generator], Inputs]
+    fault: str
+    line: str
+
+    def inputs(self, seed: int = 0) -> Inputs:
+        """Arguments for one call."""
+        return self.make(torch.Generator().manual_seed(seed))
+
+    def planted(self) -> AbstractContextManager[Any]:
+        """Inside of `with bug.planted():` the compiler has the bug."""
+        return CATALOGUE[self.fault]()
+
+    def __str__(self) -> str:
+        head = both("bug {n}, met by", "第 {n} 个错误，下面的程序会遇到它", n=self.number)
+        return f"{head}\n{sources.getsource(self.function)}"
+
+    __repr__ = __str__
+
+
+def bugs(name: str) -> tuple[Bug, ...]:
+    """The three bugs of a student, drawn from the name."""
+    draw, found = random.Random(name), []
+    for number, (function, make, faults) in enumerate(_PROGRAMS):
+        fault = draw.choice(sorted(faults))
+        found.append(Bug(number, function, make, fault, faults[fault]))
+    return tuple(found)
+
+
+class _OfBugs(Exercise):
+    """A solution returns a name and one answer for each bug; a case is the number of a bug."""
+
+    def cases(self, draw: random.Random) -> Iterator[int]:
+        return iter(range(len(_PROGRAMS)))
+
+    def told(self, case: int) -> str:
+        return both("bug {n}", "第 {n} 个错误", n=case)
+
+    def judge(self, solution: Any, case: int) -> str | None:
+        found = solution()
+        if not (isinstance(found, tuple) and len(found) == 2):
+            return expected(tuple, found) or both(
+                "it should return (name, answers)", "应当返回（名字, 回答）"
+            )
+        name, answers = found
+        if not isinstance(answers, list) or len(answers) != len(_PROGRAMS):
+            return both(
+                "the answers should be a list of {n}, one for each bug",
+                "回答应当是一个含 {n} 项的列表，每个错误一项",
+                n=len(_PROGRAMS),
+            )
+        return self.answered(bugs(str(name))[case], answers[case])
+
+    def answered(self, bug: Bug, said: Any) -> str | None:
+        """What is wrong with the answer to one bug."""
+        raise NotImplementedError
+
+
+@exercise("10.5", "Seeded bugs, by blame", "用 blame 找出植入的错误", points=3, limit=60.0)
+class ByBlame(_OfBugs):
+    """`findings()`: one's name, and for each bug the stage, and the line of the program."""
+
+    def answered(self, bug: Bug, said: Any) -> str | None:
+        if not (isinstance(said, tuple) and [type(part) for part in said] == [str, str]):
+            return both(
+                "each answer is (stage, line), both text", "每个回答都是（阶段, 代码行），均为文本"
+            )
+        stage, line = said
+        if stage.strip() != CATALOGUE[bug.fault].stage:
+            return both(
+                "{s!r} is not the first stage that is wrong; what does lab.blame say, inside of "
+                "`with bug.planted():`?",
+                "{s!r} 不是第一个出错的阶段；在 `with bug.planted():` 里 lab.blame 怎么说？",
+                s=stage,
+            )
+        if bug.line not in line:
+            return both(
+                "the stage is right, but the wrong value is not made in {s!r}",
+                "阶段对了，但出错的值不是 {s!r} 这一行算出来的",
+                s=line,
+            )
+        return None
+
+
+def _called(function: Callable[..., Any], inputs: Inputs) -> list[torch.Tensor]:
+    """Results, and what has become of the arguments."""
+    mine = [value.clone() for value in inputs]
+    result = function(*mine)
+    return [*(result if isinstance(result, tuple) else (result,)), *mine]
+
+
+def _differ(one: Sequence[Any], other: Sequence[Any]) -> tuple[int, Any, Any] | None:
+    """The first value that differs, as (which one, here, there)."""
+    for place, (a, b) in enumerate(zip(one, other, strict=True)):
+        if not isinstance(b, torch.Tensor) or a.shape != b.shape:
+            return place, tuple(a.shape), getattr(b, "shape", b)
+        near = 1e-4 if a.is_floating_point() else 0.0
+        off = ~torch.isclose(a.double(), b.double(), rtol=near, atol=near)
+        if off.any():
+            return place, a[off][0].item(), b[off][0].item()
+    return None
+
+
+@exercise("10.6", "Seeded bugs, by eye", "用眼睛解释植入的错误", points=4, limit=120.0)
+class ByEye(_OfBugs):
+    """`models()`: one's name, and for each bug a function in torch that computes what the faulty
+    code computes."""
+
+    def answered(self, bug: Bug, said: Any) -> str | None:
+        with bug.planted():
+            compiled = inspect(bug.function, *bug.inputs()).compiled
+            faulty = [_called(compiled, bug.inputs(seed)) for seed in range(1, 4)]
+        for seed, wrong in enumerate(faulty, 1):
+            mine = _called(said, bug.inputs(seed))
+            if len(mine) != len(wrong):
+                return both(
+                    "it should return as many values as {f}",
+                    "返回值个数应与 {f} 相同",
+                    f=bug.function.__name__,
+                )
+            differs = _differ(wrong, mine)
+            if differs is None:
+                continue
+            if _differ(_called(bug.function, bug.inputs(seed)), mine) is None:
+                return both(
+                    "this is what the program should compute: what does it compute with the bug?",
+                    "这是程序本应计算的结果：带着错误时它算出的是什么？",
+                )
+            return both(
+                "on bug.inputs({s}) the faulty code gives {a}, your model {b} (value {p} of "
+                "results and arguments)",
+                "对 bug.inputs({s})，有错的代码得到 {a}，你的模型得到 {b}"
+                "（结果与参数中的第 {p} 个）",
+                s=seed, a=differs[1], b=differs[2], p=differs[0],
+            )  # fmt: skip
+        return None

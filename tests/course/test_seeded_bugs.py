@@ -1,0 +1,29 @@
+"""The seeded bugs of lab 10: blame finds every one, in the program and at the line that it says."""
+
+from __future__ import annotations
+
+import pytest
+
+import inductor_lab as lab
+from inductor_lab.course.labs.debugging import _PROGRAMS, Bug, bugs
+from inductor_lab.debug.faults import CATALOGUE
+
+EVERY = [
+    Bug(number, function, make, fault, line)
+    for number, (function, make, faults) in enumerate(_PROGRAMS)
+    for fault, line in faults.items()
+]
+
+
+@pytest.mark.parametrize("bug", EVERY, ids=lambda bug: bug.fault)
+def test_blame_finds_stage_and_line(bug: Bug) -> None:
+    with bug.planted():
+        fault = lab.blame(bug.function, *bug.inputs()).fault
+    assert fault is not None and fault.stage == CATALOGUE[bug.fault].stage
+    assert fault.span is not None and bug.line in fault.span.code
+
+
+def test_a_name_draws_the_same_bugs_again_and_names_differ() -> None:
+    drawn = {tuple(bug.fault for bug in bugs(name)) for name in map(str, range(30))}
+    assert len(drawn) > 10 and bugs("Ada") == bugs("Ada")
+    assert all(bug.fault not in str(bug) and bug.fault not in repr(bug) for bug in EVERY)
