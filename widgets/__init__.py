@@ -21,6 +21,7 @@ _HOMES = {
     "widget": "live.Explorer.of",
     "course_bars": "course.bars",
     "course_cells": "course.cells",
+    "course_race": "traffic.race",
     "mime_bundle": "home.mime_bundle",
     "close_explorers": "home.close_explorers",
     "annotated": "annotate.Annotated",

@@ -44,7 +44,7 @@ def bars(title: str, rows: Sequence[Bar]) -> Picture:
     """Horizontal bars from 0, in the order given."""
     widest = max((len(name) for name, *_ in rows), default=0)
     told = "\n".join([title, *(f"  {name:<{widest}}  {text}" for name, _, text in rows)])
-    return _drawn("course_bars", title, told, list(rows))
+    return drawn("course_bars", title, told, list(rows))
 
 
 def cells(title: str, rows: Sequence[Row], legend: Sequence[Cell] = ()) -> Picture:
@@ -55,7 +55,7 @@ def cells(title: str, rows: Sequence[Row], legend: Sequence[Cell] = ()) -> Pictu
     meaning = {role: text for text, role in legend}
     lines = [f"  {name}: {' '.join(_told(cell, meaning) for cell in line)}" for name, line in rows]
     told = "\n".join([title, *(line.rstrip() for line in lines)])
-    return _drawn("course_cells", title, told, list(rows), list(legend))
+    return drawn("course_cells", title, told, list(rows), list(legend))
 
 
 def _told(cell: Cell, meaning: dict[str, str]) -> str:
@@ -65,5 +65,6 @@ def _told(cell: Cell, meaning: dict[str, str]) -> str:
     return f"{said}{text or plain}"
 
 
-def _drawn(kind: str, title: str, told: str, *values: Any) -> Picture:
+def drawn(kind: str, title: str, told: str, *values: Any) -> Picture:
+    """A picture by the name of what draws it, and its words."""
     return Picture(draw(kind, title, told, *values), told)

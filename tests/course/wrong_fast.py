@@ -8,6 +8,7 @@ import triton.language as tl
 
 from inductor_lab.course.labs.cpp import ASKED, PROGRAMS, exchanged
 from inductor_lab.course.labs.gpu import MASKED
+from inductor_lab.course.labs.memory import BYTES, lives_of
 
 # ---- lab 6 -------------------------------------------------------------------------------------
 
@@ -171,4 +172,103 @@ LAB_7 = [
     ("7.6", dict.fromkeys(MASKED, True), "there is no mask"),
 ]
 
-LABS_6_TO_9 = [*LAB_6, *LAB_7]
+# ---- lab 8 -------------------------------------------------------------------------------------
+
+
+def forgets_outputs(steps, outputs):
+    return lives_of(tuple(steps), ())
+
+
+def to_the_next_step(steps, outputs):
+    return {name: (at, at + 1) for at, (name, _) in enumerate(steps)}
+
+
+def everything(lives, nbytes):
+    return sum(nbytes.values())
+
+
+def before_the_last_read(lives, nbytes):
+    return max(
+        sum(nbytes[n] for n, (first, last) in lives.items() if first <= at < last)
+        for at in range(12)
+    )
+
+
+def a_slot_each(lives):
+    return {name: name for name in lives}
+
+
+def one_slot(lives):
+    return dict.fromkeys(lives, 0)
+
+
+def reused_too_early(lives):
+    found, free = {}, {}
+    for name, (first, last) in lives.items():
+        slot = next((s for s, until in free.items() if until <= first), len(free))
+        found[name], free[slot] = slot, last
+    return found
+
+
+def bytes_over_page(ranges, page):
+    return sum(-(-nbytes // page) for _, nbytes in ranges)
+
+
+def page_of_the_start(ranges, page):
+    return len({start // page for start, _ in ranges})
+
+
+class AlwaysFresh:
+    count = 0
+
+    def take(self, size):
+        self.count += 1
+        return self.count, size
+
+    def give(self, block):
+        pass
+
+
+class FirstFree:
+    def __init__(self):
+        self.free, self.sizes = [], {}
+
+    def take(self, size):
+        for block in self.free:
+            if self.sizes[block] >= size:
+                self.free.remove(block)
+                return block, self.sizes[block]
+        self.sizes[len(self.sizes)] = size
+        return len(self.sizes) - 1, size
+
+    def give(self, block):
+        self.free.append(block)
+
+
+def one_after_the_other(flops, nbytes, flop_rate, rate):
+    return nbytes / rate + flops / flop_rate, "memory"
+
+
+def always_memory(flops, nbytes, flop_rate, rate):
+    return max(nbytes / rate, flops / flop_rate), "memory"
+
+
+LAB_8 = [
+    ("8.1", forgets_outputs, "lives from step"),
+    ("8.1", to_the_next_step, "lives from step"),
+    ("8.2", everything, "the peak is"),
+    ("8.2", before_the_last_read, "the peak is"),
+    ("8.3", a_slot_each, "slots do, you use"),
+    ("8.3", one_slot, "share a slot"),
+    ("8.3", reused_too_early, "share a slot"),
+    ("8.4", bytes_over_page, "pages are touched"),
+    ("8.4", page_of_the_start, "pages are touched"),
+    ("8.5", AlwaysFresh, "page faults again"),
+    ("8.5", FirstFree, "more than half is wasted"),
+    ("8.6", one_after_the_other, "both go on at once"),
+    ("8.6", always_memory, "not what it waits for"),
+    ("8.7", {}, "no guess for"),
+    ("8.7", dict.fromkeys(BYTES, 24_000_000), "it moves fewer than"),
+]
+
+LABS_6_TO_9 = [*LAB_6, *LAB_7, *LAB_8]

@@ -9,6 +9,17 @@ from inductor_lab.course.labs import (
     gpu,
     gradients,
     loops,
+    memory,
 )
 
-__all__ = ["capture", "cpp", "debugging", "decompositions", "fusion", "gpu", "gradients", "loops"]
+__all__ = [
+    "capture",
+    "cpp",
+    "debugging",
+    "decompositions",
+    "fusion",
+    "gpu",
+    "gradients",
+    "loops",
+    "memory",
+]

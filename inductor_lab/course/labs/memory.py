@@ -1,0 +1,395 @@
+"""Lab 8, memory: lifetimes, peak, reuse, pages, a pool, roofs, predictions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_lab.backend import inspect
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.language import both
+from inductor_lab.course.pictures import Cell, Picture, cells
+
+Step: TypeAlias = tuple[str, tuple[str, ...]]
+"""(the buffer that it makes, the buffers that it reads); "x" is the input."""
+
+Lives: TypeAlias = dict[str, tuple[int, int]]
+"""By buffer: the first and the last step in which it is needed."""
+
+
+def lives_of(steps: tuple[Step, ...], outputs: tuple[str, ...]) -> Lives:
+    """Made at the first, read for the last time at the last; an output lives on to the end."""
+    found = {name: (at, at) for at, (name, _) in enumerate(steps)}
+    for at, (_, reads) in enumerate(steps):
+        for name in reads:
+            if name in found:
+                found[name] = (found[name][0], at)
+    end = len(steps)
+    return {n: (first, end if n in outputs else last) for n, (first, last) in found.items()}
+
+
+@dataclass(frozen=True)
+class Work:
+    """Steps in order, and what is returned."""
+
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{at}: {name} = f({', '.join(reads)})" for at, (name, reads) in self.numbered()]
+        return "\n".join([*lines, f"return {', '.join(self.outputs)}"])
+
+    def numbered(self) -> Iterator[tuple[int, Step]]:
+        return iter(enumerate(self.steps))
+
+    @property
+    def lives(self) -> Lives:
+        return lives_of(self.steps, self.outputs)
+
+
+def works(draw: random.Random, count: int) -> Iterator[Work]:
+    """Random programs, small ones first."""
+    for n in range(count):
+        known, steps = ["x"], list[Step]()
+        for k in range(2 + n // 10):
+            near = known[-3:] if draw.random() < 0.7 else known
+            steps.append((f"b{k}", tuple(draw.choice(near) for _ in range(draw.randint(1, 2)))))
+            known.append(f"b{k}")
+        yield Work(tuple(steps), tuple(dict.fromkeys([known[-1], draw.choice(known[1:])])))
+
+
+class _OnWork(Exercise):
+    """Cases are programs of a few steps."""
+
+    def cases(self, draw: random.Random) -> Iterator[Work]:
+        return works(draw, 80)
+
+    def smaller(self, case: Work) -> Iterable[Work]:
+        for n in range(len(case.steps)):
+            gone = case.steps[n][0]
+            rest = tuple(
+                (name, tuple("x" if r == gone else r for r in reads))
+                for name, reads in case.steps[:n] + case.steps[n + 1 :]
+            )
+            outputs = tuple(name for name in case.outputs if name != gone)
+            if rest:
+                yield Work(rest, outputs or (rest[-1][0],))
+
+
+@exercise("8.1", "Lifetimes", "生命期", points=2)
+class Lifetimes(_OnWork):
+    """`lifetimes(steps, outputs)`: (first, last) of each buffer."""
+
+    def judge(self, solution: Any, case: Work) -> str | None:
+        found = solution(list(case.steps), list(case.outputs))
+        wrong = expected(dict, found)
+        if wrong:
+            return wrong
+        for name, life in case.lives.items():
+            if name not in found or tuple(found[name]) != life:
+                return both("{n} lives from step {a} to {b}, you say {f}",
+                            "{n} 从第 {a} 步活到第 {b} 步，你给出 {f}",
+                            n=name, a=life[0], b=life[1], f=found.get(name))  # fmt: skip
+        extra = [name for name in found if name not in case.lives]
+        return both("{n} is no buffer of these steps", "{n} 不是这些步骤产生的缓冲区",
+                    n=extra[0]) if extra else None  # fmt: skip
+
+    def picture(self, solution: Any, case: Work) -> Picture:
+        return lanes(case, {name: name for name in case.lives})
+
+
+def lanes(case: Work, slots: dict[str, Any]) -> Picture:
+    """A line for each slot: who lives there at each step; crossed where two do."""
+    rows: list[tuple[str, list[Cell]]] = []
+    for slot in dict.fromkeys(slots.values()):
+        line: list[Cell] = []
+        for at in range(len(case.steps) + 1):
+            here = [n for n, s in slots.items() if s == slot and n in case.lives
+                    and case.lives[n][0] <= at <= case.lives[n][1]]  # fmt: skip
+            role = "wrong" if len(here) > 1 else "bar" if here else "box"
+            line.append(("+".join(here), role))
+        rows.append((str(slot), line))
+    return cells(both("who lives where, step by step", "每一步里，谁住在哪里"), rows)
+
+
+@exercise("8.2", "The peak", "峰值", points=1)
+class Peak(_OnWork):
+    """`peak(lives, nbytes)`: the most bytes that are alive in one step."""
+
+    def judge(self, solution: Any, case: Work) -> str | None:
+        nbytes = {name: 4 * (1 + at % 3) for at, name in enumerate(case.lives)}
+        found = solution(dict(case.lives), dict(nbytes))
+        wanted = max(
+            sum(nbytes[n] for n, (first, last) in case.lives.items() if first <= at <= last)
+            for at in range(len(case.steps) + 1)
+        )
+        wrong = expected(int, found)
+        if wrong or found == wanted:
+            return wrong
+        return both("with {s} the peak is {a} bytes, you say {b}",
+                    "大小为 {s} 时峰值是 {a} 字节，你给出 {b}",
+                    s=nbytes, a=wanted, b=found)  # fmt: skip
+
+    def picture(self, solution: Any, case: Work) -> Picture:
+        return lanes(case, {name: name for name in case.lives})
+
+
+@exercise("8.3", "Reuse", "复用", points=3)
+class Reuse(_OnWork):
+    """`slots(lives)`: a slot for each buffer, as few as can be, no two alive in one."""
+
+    def judge(self, solution: Any, case: Work) -> str | None:
+        found = solution(dict(case.lives))
+        wrong = expected(dict, found)
+        if wrong:
+            return wrong
+        homeless = [name for name in case.lives if name not in found]
+        if homeless:
+            return both("{n} has no slot", "{n} 没有位置", n=homeless[0])
+        names = list(case.lives)
+        for n, one in enumerate(names):
+            for other in names[:n]:
+                (a, b), (c, d) = case.lives[one], case.lives[other]
+                if found[one] == found[other] and a <= d and c <= b:
+                    return both("{a} and {b} share a slot, and both live at step {s}",
+                                "{a} 与 {b} 共用一个位置，而第 {s} 步两者都活着",
+                                a=other, b=one, s=max(a, c))  # fmt: skip
+        used = len({found[name] for name in names})
+        needed = max(
+            sum(first <= at <= last for first, last in case.lives.values())
+            for at in range(len(case.steps) + 1)
+        )
+        if used == needed:
+            return None
+        return both("{a} slots do, you use {b}", "{a} 个位置就够了，你用了 {b} 个",
+                    a=needed, b=used)  # fmt: skip
+
+    def picture(self, solution: Any, case: Work) -> Picture:
+        return lanes(case, solution(dict(case.lives)))
+
+
+# ---- pages and pools ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Writes:
+    """(start, bytes) of writes to fresh memory, in order, and the size of a page."""
+
+    ranges: tuple[tuple[int, int], ...]
+    page: int
+
+    def __str__(self) -> str:
+        return f"faults({list(self.ranges)}, page={self.page})"
+
+
+@exercise("8.4", "Page faults", "缺页", points=2)
+class Faults(Exercise):
+    """`faults(ranges, page)`: how many pages are touched for the first time."""
+
+    def cases(self, draw: random.Random) -> Iterator[Writes]:
+        for n in range(80):
+            ranges = [(draw.randrange(60), draw.randint(0, 20)) for _ in range(1 + n // 20)]
+            yield Writes(tuple(ranges), draw.choice([4, 8, 16]))
+
+    def smaller(self, case: Writes) -> Iterable[Writes]:
+        for n, (start, nbytes) in enumerate(case.ranges):
+            yield replace(case, ranges=case.ranges[:n] + case.ranges[n + 1 :])
+            if nbytes:
+                shorter = (*case.ranges[:n], (start, nbytes - 1), *case.ranges[n + 1 :])
+                yield replace(case, ranges=shorter)
+
+    def judge(self, solution: Any, case: Writes) -> str | None:
+        found = solution([tuple(r) for r in case.ranges], case.page)
+        wanted = len(
+            {at // case.page for start, n in case.ranges for at in range(start, start + n)}
+        )
+        wrong = expected(int, found)
+        if wrong or found == wanted:
+            return wrong
+        return both("{a} pages are touched, you say {b}", "触及 {a} 个页，你给出 {b}",
+                    a=wanted, b=found)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Requests:
+    """A size: take a block.  Minus n: give back the nth block that was taken."""
+
+    asked: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(f"take({a})" if a > 0 else f"give(block {-a})" for a in self.asked)
+
+
+@exercise("8.5", "A pool", "内存池", points=3)
+class Pooled(Exercise):
+    """A class with `take(size)`, which returns (block, its size), and `give(block)`."""
+
+    def cases(self, draw: random.Random) -> Iterator[Requests]:
+        for n in range(80):
+            asked, taken, held = list[int](), 0, list[int]()
+            for _ in range(2 + n // 6):
+                if held and draw.random() < 0.5:
+                    asked.append(-held.pop(draw.randrange(len(held))))
+                else:
+                    taken += 1
+                    held.append(taken)
+                    asked.append(draw.choice([4, 8, 8, 16, 100]))
+            yield Requests(tuple(asked))
+
+    def smaller(self, case: Requests) -> Iterable[Requests]:
+        yield Requests(case.asked[:-1])
+        for n, asked in enumerate(case.asked):
+            if asked < 0:
+                yield Requests(case.asked[:n] + case.asked[n + 1 :])
+
+    def judge(self, solution: Any, case: Requests) -> str | None:
+        pool = solution()
+        blocks: list[tuple[Any, int]] = []
+        sizes: dict[Any, int] = {}
+        free: list[Any] = []
+        for asked in case.asked:
+            if asked < 0:
+                block = blocks[-asked - 1][0]
+                pool.give(block)
+                free.append(block)
+                continue
+            found = pool.take(asked)
+            wrong = expected(tuple, found)
+            if wrong or len(found) != 2:
+                return wrong or both("take should return (block, size)",
+                                     "take 应当返回 (block, size)")  # fmt: skip
+            wrong = _wrong_block(found, asked, sizes, free)
+            if wrong:
+                return wrong
+            block, size = found
+            if block in free:
+                free.remove(block)
+            sizes[block] = size
+            blocks.append(found)
+        return None
+
+
+def _wrong_block(found: tuple[Any, int], asked: int, sizes: dict[Any, int], free: list[Any]) -> str:
+    block, size = found
+    fits = [b for b in free if asked <= sizes[b] <= 2 * asked]
+    if size < asked:
+        return both("take({n}) gave a block of {s}", "take({n}) 给了大小为 {s} 的块",
+                    n=asked, s=size)  # fmt: skip
+    if size > 2 * asked:
+        return both("take({n}) gave a block of {s}: more than half is wasted",
+                    "take({n}) 给了大小为 {s} 的块：一半以上浪费了", n=asked, s=size)  # fmt: skip
+    if block in sizes and block not in free:
+        return both("block {b} is handed out again, and somebody holds it",
+                    "块 {b} 还有人拿着，却又给了出去", b=block)  # fmt: skip
+    if block in sizes and sizes[block] != size:
+        return both("block {b} has {a} bytes, not {s}", "块 {b} 有 {a} 字节，而不是 {s}",
+                    b=block, a=sizes[block], s=size)  # fmt: skip
+    if block not in sizes and fits:
+        return both("a fresh block, though block {b} is free and fits: page faults again",
+                    "又分配了新块，可是块 {b} 空着而且合适：又要缺页了", b=fits[0])  # fmt: skip
+    return ""
+
+
+# ---- roofs and predictions ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Flops and bytes of a kernel, and the two rates of a machine."""
+
+    flops: int
+    nbytes: int
+    flop_rate: int
+    rate: int
+
+    def __str__(self) -> str:
+        return f"roof({self.flops}, {self.nbytes}, flop_rate={self.flop_rate}, rate={self.rate})"
+
+
+@exercise("8.6", "Two roofs", "两个屋顶", points=2)
+class Roofs(Exercise):
+    """`roof(flops, nbytes, flop_rate, rate)`: (least seconds, "memory" or "compute")."""
+
+    def cases(self, draw: random.Random) -> Iterator[Kernel]:
+        for _ in range(60):
+            flops, nbytes = draw.randint(1, 400), draw.randint(1, 400)
+            yield Kernel(flops, nbytes, draw.choice([10, 100]), draw.choice([3, 10, 50]))
+
+    def judge(self, solution: Any, case: Kernel) -> str | None:
+        found = solution(case.flops, case.nbytes, case.flop_rate, case.rate)
+        wrong = expected(tuple, found)
+        if wrong:
+            return wrong
+        times = {"memory": case.nbytes / case.rate, "compute": case.flops / case.flop_rate}
+        least = max(times.values())
+        if len(found) != 2 or abs(float(found[0]) - least) > 1e-9 * least:
+            return both("memory needs {m:.3g} s, arithmetic {c:.3g} s, and both go on at once: you "
+                        "say {f}", "内存要 {m:.3g} 秒，计算要 {c:.3g} 秒，两者同时进行：你给出 {f}",
+                        m=times["memory"], c=times["compute"], f=found)  # fmt: skip
+        if times.get(found[1]) == least:
+            return None
+        return both(
+            "the time is right, but {f} is not what it waits for",
+            "时间对了，但瓶颈不是 {f}",
+            f=found[1],
+        )
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return ((x + 1) * 2).sin()
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(-1)
+
+
+def with_row(x: torch.Tensor) -> torch.Tensor:
+    return x * x[0] + x.T
+
+
+def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x.relu()
+    return y, y.sum(0)
+
+
+BYTES: dict[str, Callable[..., Any]] = {
+    function.__name__: function for function in (wave, softmax, rows, with_row, two)
+}
+"""Programs of a float32 matrix of 1,000 x 1,000."""
+
+
+def bytes_of(name: str) -> int:
+    """What the fused kernels of a program read and write."""
+    after = inspect(BYTES[name], torch.randn(1000, 1000)).graphs[0].forward.schedule.after
+    return int(after.bytes)
+
+
+@exercise("8.7", "Predict the bytes", "预测字节数", points=3, limit=120.0)
+class Bytes(Exercise):
+    """`predicted`: for each program the bytes that its fused kernels read and write."""
+
+    def cases(self, draw: random.Random) -> Iterator[str]:
+        return iter(BYTES)
+
+    def judge(self, solution: Any, case: str) -> str | None:
+        wrong = expected(dict, solution)
+        if wrong or case not in solution:
+            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+        wanted = bytes_of(case)
+        if solution[case] == wanted:
+            return None
+        more = solution[case] > wanted
+        return both(
+            "it moves {how} than {g:,} bytes: what is read once, and what never leaves the kernel?",
+            "它搬运的字节比 {g:,} {how}：哪些只读一次，哪些根本不离开 kernel？",
+            g=solution[case],
+            how=both("fewer", "少") if more else both("more", "多"),
+        )

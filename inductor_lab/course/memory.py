@@ -1,0 +1,73 @@
+"""Memory in numbers of this machine: bandwidth, page faults, and a race of memory traffic.
+
+rate = copy_rate()                      bytes per second
+race(rate, "x", (("before", before_passes), ("fused", after_passes)))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from inductor_lab.course.language import both
+from inductor_lab.course.pictures import Picture, drawn
+from inductor_lab.display import bytes_text
+from inductor_lab.records import CompiledPart
+from inductor_lab.schedule.memory import storage_bytes
+
+Pass = tuple[str, int, bool]
+"""A buffer, its bytes, and whether it is written."""
+
+
+def seconds_of(call: Callable[[], Any], seconds: float = 0.4) -> float:
+    """The fastest call of as many as take so many seconds, at least five: others only disturb."""
+    found: list[float] = []
+    while len(found) < 5 or sum(found) < seconds:
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def copy_rate(nbytes: int = 64 << 20) -> float:
+    """Bytes that a copy reads and writes in a second."""
+    source = torch.ones(nbytes // 4)
+    target = torch.empty_like(source)
+    return 2 * nbytes / seconds_of(lambda: target.copy_(source))
+
+
+def page_faults() -> int | None:
+    """Page faults of this process so far that needed no disk; None where nobody counts them."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def passes_of(part: CompiledPart) -> list[Pass]:
+    """What the generated kernels of a part read and write, in order; each buffer once a kernel."""
+    return [
+        (p.buffer, int(storage_bytes(kernel.buffers[p.buffer])), p.role != "in")
+        for kernel in part.kernels
+        for p in kernel.parameters
+        if p.buffer is not None
+    ]
+
+
+def race(rate: float, title: str, programs: Sequence[tuple[str, Sequence[Pass]]]) -> Picture:
+    """The passes of programs, side by side, as long as they take at `rate` bytes per second."""
+    words = both("memory,processor,read,write,pause", "内存,处理器,读,写,暂停").split(",")
+    lanes, lines = [], [title]
+    for name, passes in programs:
+        total = sum(nbytes for _, nbytes, _ in passes)
+        said = both("{n} passes, {b}, {t:.1f} ms", "{n} 趟，{b}，{t:.1f} ms",
+                    n=len(passes), b=bytes_text(total), t=total / rate * 1e3)  # fmt: skip
+        legs = [(buffer, nbytes / rate, writes) for buffer, nbytes, writes in passes]
+        lanes.append((f"{name}: {said}", legs))
+        steps = ", ".join(f"{words[2 + writes]} {buffer}" for buffer, _, writes in passes)
+        lines.append(f"  {name}: {said}: {steps}")
+    return drawn("course_race", title, "\n".join(lines), lanes, tuple(words))
