@@ -6,7 +6,7 @@
 checks   tests/gpu, the models of tests/models, operators of torch's database, random programs,
          side by side
 first    first calls with nothing on disk, each in a process of its own
-times    every workload against float64, then timed in turns, each in a process of its own
+times    every workload against float64, then timed in turns: models in processes of their own
 
 A crash or a hang takes one row with it.  The folder gets `table.txt` and `results.json`, which are
 written anew after every row, and what the checks said.
@@ -21,10 +21,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -36,8 +39,8 @@ PARTS = ("checks", "first", "times")
 SHARES = {"checks": 0.42, "first": 0.2}
 """Of the minutes, at most so much; the rest is for the last part."""
 CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-ROW_LIMIT, FIRST_LIMIT = 150.0, 150.0
-AT_ONCE = 5
+ROW_LIMIT = 150.0
+AT_ONCE = 2
 """First calls side by side: stock's compiler has processes of its own."""
 NAMES = ("eager", "stock", "stock graphs", "ours", "ours graphs", "copy")
 
@@ -172,7 +175,7 @@ def first_calls(run: Run, limit: float) -> None:
     cases = [(w.name, way) for w in chosen(run) if w.first for way in ("stock", "ours")]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         waiting = {
-            pool.submit(measured, run, name, ["--first", way], end, FIRST_LIMIT): (name, way)
+            pool.submit(measured, run, name, ["--first", way], end, ROW_LIMIT): (name, way)
             for name, way in cases
         }
         for done in as_completed(waiting):
@@ -180,32 +183,61 @@ def first_calls(run: Run, limit: float) -> None:
 
 
 def times(run: Run, limit: float) -> None:
+    """Models in processes of their own; kernels in one, and in another one after a crash."""
     end = time.monotonic() + limit
-    for workload in chosen(run):
-        if time.monotonic() < end - 5:
-            more = ["--seconds", str(run.seconds)]
-            run.keep("times", workload.name, value=measured(run, workload.name, more, end))
+    for kind, same in groupby(chosen(run), key=lambda workload: workload.kind):
+        names = [workload.name for workload in same]
+        groups = [names] if kind == "kernel" else [[name] for name in names]
+        for group in groups:
+            while group and time.monotonic() < end - 5:
+                for name, row in rows(run, group, ["--seconds", str(run.seconds)], end):
+                    run.keep("times", name, value=row)
+                    group = group[1:]
 
 
-def measured(
-    run: Run, name: str, more: Sequence[str], end: float, limit: float = ROW_LIMIT
-) -> dict[str, Any]:
+def measured(run: Run, name: str, more: Sequence[str], end: float, limit: float) -> dict[str, Any]:
     """What `benchmarks.gpu_measure` says of a workload, or how it failed."""
-    limit = min(limit, end - time.monotonic())
-    if limit < 1:
-        return {"failure": "no time left"}
-    command = [sys.executable, "-m", "benchmarks.gpu_measure", name, *more]
+    found = list(rows(run, [name], more, min(end, time.monotonic() + limit)))
+    return found[0][1] if found else {"failure": "no time left"}
+
+
+def rows(
+    run: Run, names: Sequence[str], more: Sequence[str], end: float
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What `benchmarks.gpu_measure` says of workloads, as far as one process gets: the last row may
+    be a failure."""
+    command = [sys.executable, "-m", "benchmarks.gpu_measure", *names, *more]
+    errors = run.caches / f"{threading.get_ident()}.errors"
+    with errors.open("w") as file:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True,
+                                   env=run.environment(names[0]))  # fmt: skip
+    assert process.stdout is not None
+    for name in names:
+        start, line = time.monotonic(), "."
+        limit = min(ROW_LIMIT, end - start)
+        with ending(process, limit):
+            while line and not line.startswith('{"workload"'):
+                line = process.stdout.readline()
+        said = errors.read_text(errors="replace").splitlines()
+        if not line:
+            late = time.monotonic() - start >= limit
+            failure = f"not done after {limit:.0f} s" if late else f"status {process.wait()}"
+            yield name, {"failure": failure, "end": said[-15:]}
+            return
+        warnings = [w[:300] for w in said if "cache" in w and "unable" in w]
+        yield name, {**json.loads(line), **({"warnings": warnings[:3]} if warnings else {})}
+    process.wait()
+
+
+@contextmanager
+def ending(process: subprocess.Popen[str], limit: float) -> Iterator[None]:
+    """End a process that takes longer than that."""
+    timer = threading.Timer(max(limit, 0.0), process.kill)
+    timer.start()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit,
-                              env=run.environment(name))  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return {"failure": f"not done after {limit:.0f} s"}
-    lines = done.stdout.splitlines()
-    warnings = [w[:300] for w in done.stderr.splitlines() if "cache" in w and "unable" in w]
-    try:
-        return {**json.loads(lines[-1]), **({"warnings": warnings[:3]} if warnings else {})}
-    except (IndexError, ValueError):
-        return {"failure": f"status {done.returncode}", "end": done.stderr.splitlines()[-15:]}
+        yield
+    finally:
+        timer.cancel()
 
 
 # ---- what is shown ---------------------------------------------------------------------------

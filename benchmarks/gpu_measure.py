@@ -1,9 +1,9 @@
-"""One workload on a GPU, in a process of its own: checked against float64, then timed in turns.
+"""Workloads on a GPU, in a process of their own: checked against float64, then timed in turns.
 
     python -m benchmarks.gpu_measure 'softmax (16384, 4096)' --seconds 1.5 --ways eager stock ours
     python -m benchmarks.gpu_measure 'softmax (16384, 4096)' --first ours
 
-Prints one line of JSON at the end.
+Prints one line of JSON for each workload.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks.gpu_workloads import DEVICE, WORKLOADS, Built, GpuWorkload
 from inductor_lab.bench.jobs import values_in
 
 EAGER, STOCK, OURS, COPY = "eager", "stock", "ours", "copy"
+GRAPHS = ("stock graphs", "ours graphs")
 WAYS: Mapping[str, Callable[[Any], Any]] = {
     EAGER: lambda f: f,
     STOCK: torch.compile,
@@ -47,17 +48,19 @@ Job = Callable[[], list[Any]]
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workload", choices=WORKLOADS)
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("workloads", nargs="+", choices=WORKLOADS)
+    parser.add_argument("--ways", nargs="+", choices=WAYS)
     parser.add_argument("--seconds", type=float, default=1.5, help="for timing")
     parser.add_argument("--first", choices=WAYS, help="only time this one's first call")
     arguments = parser.parse_args(given)
-    workload = WORKLOADS[arguments.workload]
-    if arguments.first:
-        found = first_call(workload, arguments.first)
-    else:
-        found = measured(workload, arguments.ways, arguments.seconds)
-    print(json.dumps({"workload": workload.name, "kind": workload.kind, **found}), flush=True)
+    for workload in map(WORKLOADS.__getitem__, arguments.workloads):
+        if arguments.first:
+            found = first_call(workload, arguments.first)
+        else:
+            ways = arguments.ways or [w for w in WAYS if workload.graphs or w not in GRAPHS]
+            found = measured(workload, ways, arguments.seconds)
+            torch.compiler.reset()
+        print(json.dumps({"workload": workload.name, "kind": workload.kind, **found}), flush=True)
     os._exit(0)  # workers of stock's compiler may be in no hurry
 
 
@@ -116,7 +119,7 @@ def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dic
             results = run()
             wait()
             entry["second process"] = time.perf_counter() - start
-            for _ in range(2):
+            for _ in range(3):
                 results = run()  # as it is once it is warm: CUDA graphs are replayed
             rounding = rounding or max(ROUNDING.get(r.dtype, 0.0) for r in results)
             entry["error"] = error = difference(results, exact)

@@ -8,14 +8,15 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 
-from inductor_lab import torch_aot
+from inductor_lab import torch_aot, torch_names
 from inductor_lab.codegen.kernel import Code, Line
 from inductor_lab.errors import LabError
 from inductor_lab.runtime.cache import open_cache
@@ -38,6 +39,8 @@ EXPORT int probe(void) {
 }
 """
 
+WIDTH = 90
+"""Of a list of names."""
 NO_TRITON = "pip install 'inductor-lab[triton]' (Linux): Triton code and GPUs"
 EXTRAS = {
     "notebook": ("ipython", "jupyterlab", "ipywidgets", "anywidget", "graphviz", "pydot", "rich"),
@@ -97,6 +100,7 @@ def _rows() -> Iterator[Row]:
     yield Row("system", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Row("inductor_lab", _version("inductor_lab"))
     yield Row("torch", torch.__version__, needed=True)
+    yield from _names_of_torch()
     yield Row("triton", _version("triton"), todo=NO_TRITON)
     yield _compiler()
     yield _probe()
@@ -113,6 +117,23 @@ def _rows() -> Iterator[Row]:
     for extra, packages in EXTRAS.items():
         for package in packages:
             yield Row(package, _version(package), todo=f"pip install 'inductor-lab[{extra}]'")
+
+
+def _names_of_torch() -> Iterator[Row]:
+    """Both tables of the door to torch; without the required names none of this could run."""
+    required, optional = torch_names.REQUIRED, torch_names.OPTIONAL
+    off = {name: torch_names.missing(name) for name in optional}
+    yield Row("  required of it", _listed(f"all {len(required)} names are there", required))
+    on = [name for name, lacking in off.items() if not lacking]
+    yield Row("  optional", _listed(f"{len(on)} of {len(off)} features are on", on))
+    for name, lacking in off.items():
+        if lacking:
+            todo = f"{optional[name].without}: there is no {', '.join(lacking)}"
+            yield Row(f"  {name}", "", todo=todo)
+
+
+def _listed(first: str, names: Sequence[str]) -> str:
+    return "\n".join([first, *textwrap.wrap(", ".join(names), WIDTH)])
 
 
 def _compiler() -> Row:

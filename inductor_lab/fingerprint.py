@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from inductor_lab.torch_api import OperatorBase, OpOverloadPacket
+
 PACKAGE = str(Path(__file__).parent)
 KNOWN_FOLDERS = (PACKAGE, str(Path(torch.__file__).parent))
 KNOWN_MODULES = {"inductor_lab", "torch", "torchgen", "numpy", "sympy", *sys.stdlib_module_names}
@@ -34,8 +36,8 @@ PLAIN = (
     torch.device,
     torch.layout,
     torch.memory_format,
-    torch._ops.OperatorBase,
-    torch._ops.OpOverloadPacket,
+    OperatorBase,
+    OpOverloadPacket,
 )
 THEIRS = "function of a user's"
 BUILT_IN = (

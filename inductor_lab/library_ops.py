@@ -7,29 +7,24 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.positions import OWN
+from inductor_lab.torch_names import missing, optional
 
-
-def _perhaps(namespace: Any, name: str) -> Any:
-    """An operator that not every build of torch has; None where it is missing."""
-    return getattr(namespace, name, None)
-
-
-onednn_linear = _perhaps(torch.ops.mkldnn, "_linear_pointwise")
+onednn_linear = optional("torch.ops.mkldnn._linear_pointwise")
 """`onednn_linear(x, weight, bias, activation, scalars, algorithm)`; the weight may be packed."""
 
-pack_for_onednn = _perhaps(torch.ops.mkldnn, "_reorder_linear_weight")
+pack_for_onednn = optional("torch.ops.mkldnn._reorder_linear_weight")
 """`pack_for_onednn(weight, rows)`: in oneDNN's order, for that many rows of the other matrix."""
 
-mkl_linear = _perhaps(torch.ops.mkl, "_mkl_linear")
+mkl_linear = optional("torch.ops.mkl._mkl_linear")
 """`mkl_linear(x, packed, weight, bias, rows)`, float32 only."""
 
-pack_for_mkl = _perhaps(torch.ops.mkl, "_mkl_reorder_linear_weight")
+pack_for_mkl = optional("torch.ops.mkl._mkl_reorder_linear_weight")
 """`pack_for_mkl(weight, rows)`: the same for MKL."""
 
-onednn_convolution = _perhaps(torch.ops.mkldnn, "_convolution_pointwise")
+onednn_convolution = optional("torch.ops.mkldnn._convolution_pointwise")
 """`onednn_convolution(x, weight, bias, padding, stride, dilation, groups, activation, ...)`."""
 
-pack_for_convolution = _perhaps(torch.ops.mkldnn, "_reorder_convolution_weight")
+pack_for_convolution = optional("torch.ops.mkldnn._reorder_convolution_weight")
 """`pack_for_convolution(weight, padding, stride, dilation, groups, shape of x)`."""
 
 # operators of ours that stand in graphs; `runtime/` says what they do
@@ -53,18 +48,28 @@ def _convolution_facts(x: Any, weight: Any, scale: Any, bias: Any, *geometry: An
 OWN.impl("convolution", _convolution_facts, "Meta")
 
 
+HALVES = {
+    torch.bfloat16: optional("torch.ops.mkldnn._is_mkldnn_bf16_supported"),
+    torch.float16: optional("torch.ops.mkldnn._is_mkldnn_fp16_supported"),
+}
+"""How to ask whether oneDNN multiplies in half precision on this CPU."""
+
+
 def onednn_knows(dtype: torch.dtype) -> bool:
     """Does oneDNN multiply in this precision on this CPU?"""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    is_there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not is_there or missing("oneDNN's products"):
         return False
-    half = {
-        torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
-        torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,
-    }
-    return dtype is torch.float32 or (dtype in half and half[dtype]())
+    supports = HALVES.get(dtype)
+    return dtype is torch.float32 or (supports is not None and supports())
+
+
+def packs_convolutions() -> bool:
+    """Does this torch have oneDNN's convolution by packed weights?"""
+    return onednn_knows(torch.float32) and not missing("packed convolutions")
 
 
 def mkl_knows(dtype: torch.dtype) -> bool:
     """Does this torch have MKL, and does that multiply by packed weights in this precision?"""
-    has_mkl = mkl_linear is not None and torch.backends.mkl.is_available()
+    has_mkl = not missing("MKL's packed products") and torch.backends.mkl.is_available()
     return dtype is torch.float32 and has_mkl

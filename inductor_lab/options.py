@@ -56,8 +56,9 @@ def _within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, .
 class Options:
     """Options of `lab.compile`, `lab.inspect` and `torch.compile(..., backend="inductor_lab")`.
 
-    mode            one of `MODES`, as torch.compile has them; on a CPU all make the same code (the
-                    others warn of it once)
+    mode            one of `MODES`, as torch.compile has them; on a GPU "reduce-overhead" and
+                    "max-autotune" record CUDA graphs; on a CPU all make the same code (the others
+                    warn of it once)
     dynamic         None (torch decides), True or False
     fullgraph       raise on a graph break
     target          None: the device of the tensors; `"cuda:90"`, `"hip:gfx942"`: compile for it

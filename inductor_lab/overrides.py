@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-
 from inductor_lab import torch_api
 from inductor_lab.autograd import partition
 from inductor_lab.codegen import generate, host
@@ -33,6 +31,7 @@ from inductor_lab.rewrite.own_definitions import DEFINITIONS
 from inductor_lab.rewrite.passes import PASSES
 from inductor_lab.schedule import combo, fuse, legality, precision, profit
 from inductor_lab.schedule.rules import LEGALITY, PROFIT
+from inductor_lab.torch_api import OperatorBase, OpOverloadPacket
 
 FILLED = (legality, profit, fuse, precision, partition, generate, host)
 """Modules whose import fills tables, and those that import all others of the phases."""
@@ -106,7 +105,7 @@ def _check(name: str, entries: Mapping[Any, Any]) -> None:
             raise BadArguments(f"no phase {key!r} can be given", todo=f"one of {', '.join(GIVEN)}")
         if name in ("cpp", "triton") and str(key).split(".")[0] not in OPS:
             raise BadArguments(f"there is no operation {key!r}", todo=f"one of {', '.join(OPS)}")
-        if name in ("lowering", "definition") and not isinstance(key, torch._ops.OperatorBase):
+        if name in ("lowering", "definition") and not isinstance(key, OperatorBase):
             raise BadArguments(f"{key} is no overload", todo="such as torch.ops.aten.sin.default")
 
 
@@ -123,7 +122,7 @@ def lowers(*operators: Any) -> Callable[[Lowering], Lowering]:
     """
     overloads = []
     for operator in operators:
-        packet = isinstance(operator, torch._ops.OpOverloadPacket)
+        packet = isinstance(operator, OpOverloadPacket)
         every = [getattr(operator, name) for name in operator.overloads()] if packet else [operator]
         overloads += [one for one in every if not (packet and one._schema.is_mutable)]
     return _lowers(*overloads)

@@ -6,11 +6,10 @@ Inductor: `compile_fx.py`.
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -25,7 +24,7 @@ from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.codegen.cpu.station import kernel_trees
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
-from inductor_lab.errors import CompilerDefect, LabError, NothingToChange, Stumbled
+from inductor_lab.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.lower.builder import source_line
 from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.lower.retarget import retarget
@@ -38,9 +37,11 @@ from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.masks import simplify_masks
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
+from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
-from inductor_lab.runtime.warm import running_again, warm_key
+from inductor_lab.runtime.switches import possible
+from inductor_lab.runtime.warm import make_ready, running_again, warm_key
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.given import scheduled_by
 from inductor_lab.schedule.precision import keep_precision
@@ -92,8 +93,7 @@ class GraphCompiler:
         """
         if torch_api.resizes_storage(module):
             return module.forward
-        if self.options.mode != "default" and not any(map(_is_on_gpu, inputs)):
-            tell_of_mode(self.options.mode)
+        make_ready(self.options.mode, inputs)
         if self.keep:
             as_it_was = torch_api.copy_of(module)
             self.captured = self._phase("captured", lambda: fx_graph(as_it_was, name))
@@ -148,7 +148,7 @@ class GraphCompiler:
     @no_collection()
     def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options, uncompiled = self.options, module
+        options, uncompiled = possible(self.options), module
         module, writes = written_apart(module)
         work = module
 
@@ -199,9 +199,8 @@ class GraphCompiler:
             )
         if executable is None:
             return eager
-        again = partial(running_again, schedule, kernels, host, options)
-        portable = not loops.callees
-        return torch_aot.Part(executable.call, again if portable else None, traces)
+        again = None if loops.callees else partial(running_again, schedule, kernels, host, options)
+        return torch_aot.Part(recorded(executable.call, loops, options), again, traces)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""
@@ -248,21 +247,6 @@ def _defect(phase: str, error: Exception, module: torch.fx.GraphModule | None) -
     ops = ", ".join(dict.fromkeys(str(node.target) for node in nodes))
     lines = dict.fromkeys(filter(None, map(source_line, nodes)))
     return CompilerDefect(phase, error.__cause__ or error, ops, "\n  ".join(lines))
-
-
-@cache
-def tell_of_mode(mode: str) -> None:
-    """A mode that was asked for and changes nothing is told, once in a process."""
-    warnings.warn(
-        f'mode="{mode}" changes nothing on a CPU: products of matrices are always measured there,'
-        " and a call costs no launches",
-        NothingToChange,
-        stacklevel=3,
-    )
-
-
-def _is_on_gpu(given: Any) -> bool:
-    return isinstance(given, torch.Tensor) and given.is_cuda
 
 
 def _is_trained(given: Any) -> bool:

@@ -1,7 +1,6 @@
 """The way through AOTAutograd, or past it where its cache on disk knows the graph.
 
-With `torch_api` and `torch_bare` the only door to torch's private modules: when a torch release
-moves something, only these three change.
+A part of the door to torch's private modules (`torch_names`).
 
 AOTAutograd keeps what it has learned of a graph on disk, and with it what a backend made of the
 graph, if that is an `OutputCode`.  The key is torch's own: the graph, what is known of its inputs,
@@ -17,6 +16,7 @@ import functools
 import hashlib
 import os
 import pickle
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
@@ -24,19 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._functorch.config as functorch_config
-from torch._dynamo.utils import flatten_graph_inputs
-from torch._functorch._aot_autograd import autograd_cache
-from torch._functorch._aot_autograd.aot_autograd_result import OutputCode
-from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCachePickler
-from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache as Bypass
-from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
-from torch._functorch.aot_autograd import aot_module_simplified
-from torch._guards import TracingContext, detect_fake_mode
 from torch.fx import GraphModule
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from inductor_lab.torch_api import FakeTensor, Shared
+from inductor_lab.torch_api import (
+    FakeTensor,
+    OperatorBase,
+    OpOverloadPacket,
+    aot_module_simplified,
+    functorch_config,
+)
 from inductor_lab.torch_bare import (
     Compiled,
     Gradient,
@@ -44,7 +40,21 @@ from inductor_lab.torch_bare import (
     direct_call,
     facts_if_bare,
     function_behind,
+    is_plain_call,
 )
+from inductor_lab.torch_logs import Shared
+from inductor_lab.torch_names import missing, optional
+
+_SCHEMAS = "torch._functorch._aot_autograd.schemas."
+_CACHE = "torch._functorch._aot_autograd.autograd_cache."
+_torchs_own_key = optional(_CACHE + "autograd_cache_key")
+_Pickler = optional(_CACHE + "AOTAutogradCachePickler")
+_detect_fake_mode = optional("torch._guards.detect_fake_mode")
+_TracingContext = optional("torch._guards.TracingContext")
+Bypass: Any = optional(_CACHE + "BypassAOTAutogradCache")
+OutputCode: Any = optional("torch._functorch._aot_autograd.aot_autograd_result.OutputCode", object)
+IS_WARM = not missing("warm graphs")
+"""Can AOTAutograd keep what we compile on disk?"""
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]
@@ -66,11 +76,12 @@ are compiled while the C++ compiler is busy with their forwards."""
 
 def cache_folder() -> str:
     """Where AOTAutograd keeps compiled graphs, a folder for each key; "" if there can be none."""
+    if not IS_WARM:
+        return ""
     try:
-        return os.path.join(autograd_cache.cache_dir(), "aotautograd")
+        return os.path.join(optional(_CACHE + "cache_dir")(), "aotautograd")
     except OSError:
         return ""
-
 
 
 class Part(OutputCode):
@@ -112,7 +123,7 @@ class Part(OutputCode):
         """This copy is about to be written to disk."""
         if self.again is None:
             raise Bypass("only this process can make it")
-        context = TracingContext.get()
+        context = _TracingContext.get()
         if context.guards_context.aotautograd_guards or _floats_are_fixed(context.fake_mode):
             raise Bypass("the guards that AOTAutograd has added are not found again")
         try:
@@ -157,7 +168,8 @@ def aot_autograd(
     graph that was compiled before under this key (and under torch's own, see above): `found` is
     told the part's `again`.
     """
-    if any(isinstance(given, list | tuple | dict) for given in inputs):
+    flatten = optional("torch._dynamo.utils.flatten_graph_inputs")
+    if flatten is not None and any(isinstance(given, list | tuple | dict) for given in inputs):
         # compiled autograd gives lists: they are laid flat, and we are called again
         again = functools.partial(
             aot_autograd,
@@ -168,16 +180,16 @@ def aot_autograd(
             inference_compiler=inference_compiler,
             keep_input_writes=keep_input_writes,
         )
-        return flatten_graph_inputs(module, inputs, again)
-    key = key if isinstance(module, GraphModule) else ""
+        return flatten(module, inputs, again)
+    key = key if IS_WARM and isinstance(module, GraphModule) else ""
     around = _Around(module, inputs, bool(key), found)
     first: Any = around.watching("forward", fw_compiler)
     with ExitStack() as stack:
-        stack.enter_context(functorch_config.patch(SETTINGS))
+        stack.enter_context(functorch_config.patch(_known_settings()))
         if key:
             setattr(module, KEY, key)
             stack.enter_context(_OUR_KEYS.set())
-            first = SerializableAOTDispatchCompiler(Part, first)
+            first = optional(_SCHEMAS + "SerializableAOTDispatchCompiler")(Part, first)
             stack.callback(_AROUND.reset, _AROUND.set(around))
         wrapped = aot_module_simplified(
             module,
@@ -192,7 +204,8 @@ def aot_autograd(
     return around.call(wrapped)
 
 
-_torchs_own_key = autograd_cache.autograd_cache_key
+def _known_settings() -> dict[str, bool]:
+    return {name: value for name, value in SETTINGS.items() if hasattr(functorch_config, name)}
 
 
 def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -> Any:
@@ -205,9 +218,9 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
     """
     if not hasattr(module, KEY):
         return _torchs_own_key(module, inputs, config, *more)
-    with autograd_cache.sanitize_gm_for_cache(module):
-        autograd_cache.check_cacheable(module)
-        if torch._C._functorch.peek_interpreter_stack() is not None:
+    with optional(_CACHE + "sanitize_gm_for_cache")(module):
+        optional(_CACHE + "check_cacheable")(module)
+        if optional("torch._C._functorch.peek_interpreter_stack")() is not None:
             raise Bypass("a transformation of torch.func is at work")
         if any(True for _ in module.children()):
             raise Bypass("it has sub-graphs or modules")
@@ -216,7 +229,7 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
             if not (_is_known(node) or (node.op == "get_attr" and node.target in arguments)):
                 raise Bypass(f"{node.op} {node.target}")
         facts = (module, list(inputs), _places(inputs), _ranges(inputs), config, _settings())
-        key = KEY + AOTAutogradCachePickler(module).get_hash(facts)
+        key = KEY + _Pickler(module).get_hash(facts)
         with suppress(OSError):  # what is used now goes last, when room is made
             os.utime(os.path.join(cache_folder(), key))
             discard_damaged(Path(cache_folder(), key))
@@ -224,6 +237,7 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
 
 
 def _give_our_keys() -> Callable[[], None]:
+    autograd_cache = sys.modules[_torchs_own_key.__module__]
     autograd_cache.autograd_cache_key = _key_of_graph
 
     def end() -> None:
@@ -251,9 +265,9 @@ NAME_LENGTH = 51
 
 def _is_known(node: torch.fx.Node) -> bool:
     target = node.target
-    if isinstance(target, torch._ops.OpOverloadPacket):
+    if isinstance(target, OpOverloadPacket):
         return target._qualified_op_name.startswith(("aten::", "prims::"))
-    if isinstance(target, torch._ops.OperatorBase):
+    if isinstance(target, OperatorBase):
         return getattr(target, "namespace", "") in ("aten", "prims")
     return node.op in ("placeholder", "call_function", "call_method", "output")
 
@@ -274,7 +288,7 @@ def _places(inputs: Sequence[Any]) -> list[tuple[str, ...]]:
 
 def _ranges(inputs: Sequence[Any]) -> list[tuple[str, str]]:
     """What is known of each symbolic size before AOTAutograd; torch compares guards alone."""
-    shapes = getattr(detect_fake_mode(inputs), "shape_env", None)
+    shapes = getattr(_detect_fake_mode(inputs), "shape_env", None)
     known = {} if shapes is None else shapes.var_to_range
     return sorted((str(symbol), str(reach)) for symbol, reach in known.items())
 
@@ -288,7 +302,7 @@ def _floats_are_fixed(mode: Any) -> bool:
 
 def _settings() -> tuple[Any, ...]:
     """All that AOTAutograd, decompositions and we look at besides the graph."""
-    devices = torch._C._autocast_supported_devices()
+    devices = optional("torch._C._autocast_supported_devices")()
     gpus = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
     return (
         [(g.name, g.multi_processor_count) for g in map(torch.cuda.get_device_properties, gpus)],
@@ -301,11 +315,12 @@ def _settings() -> tuple[Any, ...]:
         torch.are_deterministic_algorithms_enabled(),
         str(torch.get_default_dtype()),
         str(torch.get_default_device()),
-        torch._C._get_flash_sdp_enabled(),
-        torch._C._get_mem_efficient_sdp_enabled(),
-        torch._C._get_math_sdp_enabled(),
-        torch._C._get_mkldnn_enabled(),
+        *(optional(f"torch._C._get_{library}_enabled")() for library in LIBRARIES),
     )
+
+
+LIBRARIES = ("flash_sdp", "mem_efficient_sdp", "math_sdp", "mkldnn")
+"""Which of torch's libraries may be switched off."""
 
 
 class _Around:
@@ -326,11 +341,7 @@ class _Around:
     ) -> None:
         self.found = found
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
-        hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
-        is_plain = hooks is None and not torch._C._is_any_autocast_enabled()
-        # a graph gets what is inside of a wrapper, and AOTAutograd's facts are about that alone
-        wrapped = any(map(is_traceable_wrapper_subclass, inputs))
-        self.plain = is_plain and isinstance(module, GraphModule) and not wrapped
+        self.plain = isinstance(module, GraphModule) and is_plain_call(inputs)
         self.keeps, self.arguments = keeps, len(inputs)
         self.traces = [node.stack_trace or "" for node in module.graph.nodes] if keeps else []
         self.facts: Any = None
@@ -354,7 +365,7 @@ class _Around:
 
         if kind == "backward":
             # it may be compiled, and called, in the middle of a frame that Dynamo looks at
-            compiler, disable = torch._dynamo.disable(compiler), torch._dynamo.disable
+            compiler, disable = torch.compiler.disable(compiler), torch.compiler.disable
             return lambda graph, examples: disable(compile_and_tell(graph, examples))
         return compile_and_tell
 

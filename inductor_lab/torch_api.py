@@ -1,119 +1,131 @@
-"""The door to torch's private modules, with `torch_aot` and `torch_bare`: when a torch release
-moves something, only these three change.
+"""The door to torch's private modules, with `torch_logs`, `torch_aot` and `torch_bare`: when a
+torch release moves something, only these change.
 
-Written against torch 2.11 to 2.13; what differs between them is looked up by name.
+`torch_names` lists what is required and what is optional, and is imported first: where something
+required is missing, it says all that is.  Written against torch 2.11 to 2.13.
 """
 
 from __future__ import annotations
 
+from inductor_lab.torch_logs import Shared
+from inductor_lab.torch_names import missing, optional
+
+# isort: split
 import contextlib
 import copy
 import inspect
-import logging
 import operator
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy
 import torch
-import torch._dynamo
 import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 from torch._decomp import _core_aten_decompositions_post_autograd as _core_decompositions
 from torch._decomp import decomposition_table as _decomposition_table
-from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
-from torch._dynamo.pgo import get_code_state
-from torch._dynamo.symbolic_convert import InstructionTranslator
-from torch._functorch import partitioners as _partitioners
-from torch._functorch._aot_autograd.descriptors import (
-    InputMutationAOTOutput,
-    PlainAOTInput,
-    SavedForBackwardsAOTOutput,
-)
-from torch._functorch.aot_autograd import make_boxed_func
-from torch._guards import CompileContext
-from torch._logging import getArtifactLogger, trace_structured
-from torch._logging import structured as _structured
+from torch._functorch.aot_autograd import aot_module_simplified as aot_module_simplified
+from torch._functorch.partitioners import _extract_fwd_bwd_modules
+from torch._ops import HigherOrderOperator as HigherOrderOperator
+from torch._ops import OperatorBase as OperatorBase
+from torch._ops import OpOverload as OpOverload
+from torch._ops import OpOverloadPacket as OpOverloadPacket
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _PROMOTION
 from torch._prims_common import elementwise_dtypes as elementwise_dtypes
 from torch._prims_common import suggest_memory_format as suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx._lazy_graph_module import _LazyGraphModule, _use_lazy_graph_module
-from torch.fx.experimental._backward_state import BackwardState as BackwardState
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.graph import magic_methods as _infix
-from torch.fx.node import _get_qualified_name
-from torch.utils._dtype_abbrs import dtype_abbrs as _dtype_abbrs
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._sympy import functions as _sympy_functions
 from torch.utils._sympy import numbers as _sympy_numbers
 from torch.utils._sympy.printers import PythonPrinter as PythonPrinter
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
-from torch.utils.hooks import RemovableHandle
 
+tree_leaves = pytree.tree_leaves
 GraphModule = torch.fx.GraphModule
 PROMOTION = _PROMOTION
 core_decompositions = _core_decompositions
 
-TRACE_LOGGER = logging.getLogger("torch.__trace")
 INFIX_TEXT: dict[str, str] = dict(_infix)
 """Function name in `operator` → Python, such as `"add": "{} + {}"`."""
-DTYPE_NAMES: dict[torch.dtype, str] = dict(_dtype_abbrs)
+DTYPE_NAMES: dict[torch.dtype, str] = dict(
+    optional("torch.utils._dtype_abbrs.dtype_abbrs")
+    or {d: str(d)[len("torch.") :] for d in vars(torch).values() if isinstance(d, torch.dtype)}
+)
 """Short names, such as `f32`."""
 
-reinterpret: Callable[..., torch.Tensor] = torch._C._dynamo.guards._reinterpret_tensor
+
+def _reinterpreted(
+    tensor: torch.Tensor, size: Any, stride: Any, offset: int | torch.SymInt = 0
+) -> torch.Tensor:
+    same = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return same.set_(tensor.untyped_storage(), tensor.storage_offset() + offset, size, stride)
+
+
+reinterpret: Callable[..., torch.Tensor] = optional(
+    "torch._C._dynamo.guards._reinterpret_tensor", _reinterpreted
+)
 """`reinterpret(tensor, size, stride, offset=0)`: the same storage seen through another layout.
 
 `offset` counts from the tensor's first element; autograd does not see it.  (`torch.as_strided`
 takes twice as long and counts from the start of the storage.)
 """
 
-empty_strided_cpu: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cpu
+empty_strided_cpu: Callable[..., torch.Tensor] = optional(
+    "torch._C._dynamo.guards._empty_strided_cpu",
+    lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device="cpu"),
+)
 """`empty_strided_cpu(size, stride, dtype)`: `torch.empty_strided` in half the time."""
 
-empty_strided_cuda: Callable[..., torch.Tensor] = torch._C._dynamo.guards._empty_strided_cuda
+empty_strided_cuda: Callable[..., torch.Tensor] = optional(
+    "torch._C._dynamo.guards._empty_strided_cuda",
+    lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device="cuda"),
+)
 """The same on the current CUDA or ROCm device."""
 
-storage_references: Callable[[int], int] = torch._C._storage_Use_Count
+storage_references: Callable[[int], int] = optional("torch._C._storage_Use_Count")
 """How many tensors, views, arrays and so on hold the storage with this `untyped_storage()._cdata`.
 """
 
-data_address: Callable[[torch.Tensor], int] = torch._C._data_address
+data_address: Callable[[torch.Tensor], int] = optional("torch._C._data_address")
 """Where a tensor's storage lies, without a right to write there: it stays copy-on-write."""
 
-lazy_clone: Callable[[torch.Tensor], torch.Tensor] = torch._lazy_clone  # type: ignore[attr-defined]
+lazy_clone: Callable[[torch.Tensor], torch.Tensor] = optional("torch._lazy_clone")
 """A copy that shares its original's memory until either is written to.
 
 RuntimeError if torch did not allocate that memory.
 """
 
 profiler = torch.autograd.profiler
-"""Has `_is_profiler_enabled`."""
+"""Has `_is_profiler_enabled`, unless it is missing: `profiles`."""
 
-record_event: Callable[..., Any] = torch._C._profiler._RecordFunctionFast
+record_event: Callable[..., Any] = optional("torch._C._profiler._RecordFunctionFast")
 """`with record_event(name, keyword_values={})`: an event of torch's profiler."""
 
+profiles = not missing("kernels under torch's profiler")
+"""Can a host program ask whether a profiler runs, and tell it of its kernels?"""
 
-def tell_trace(kind: str, text: Callable[[], str]) -> None:
-    """An artifact of torch's structured trace; `text` is called if somebody listens."""
-    trace_structured("artifact", lambda: {"name": kind, "encoding": "string"}, payload_fn=text)
-
-
-def tell_log(artifact: str, text: Callable[[], str]) -> None:
-    """A line for `TORCH_LOGS`; `text` is called if that artifact is asked for."""
-    log = getArtifactLogger("torch.inductor_lab", artifact)  # torch prints what is below it
-    if log.isEnabledFor(logging.DEBUG):
-        log.debug("%s", text())
+BackwardState: type[Any] = optional(
+    "torch.fx.experimental._backward_state.BackwardState", type("NoBackwardState", (), {})
+)
+"""What compiled autograd gives in place of an input that hooks are to fill."""
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `f(*args)` as `g(list_of_args)`, which empties the list so that inputs can die early."""
-    return make_boxed_func(function)
+
+    def call(args: list[Any]) -> Any:
+        given = tuple(args)
+        args.clear()
+        return function(*given)
+
+    return mark_boxed(call)
 
 
 def mark_boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -122,15 +134,18 @@ def mark_boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], An
     return function
 
 
+_compile_context = optional("torch._guards.CompileContext")
+
+
 def compile_id() -> str:
     """Dynamo's id of the compilation in progress, such as `"0/1"` (frame / attempt); "" outside."""
-    current = CompileContext.current_compile_id()
+    current = _compile_context.current_compile_id() if _compile_context is not None else None
     return "" if current is None else str(current)
 
 
 def reset() -> None:
     """Forget every compiled function, so that the next call compiles again."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def suppresses_errors() -> bool:
@@ -138,149 +153,7 @@ def suppresses_errors() -> bool:
     return bool(dynamo_config.suppress_errors)
 
 
-def on_bytecode(hook: Callable[[CodeType, CodeType], None]) -> RemovableHandle:
-    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`."""
-    return register_bytecode_hook(hook)
-
-
-class Traced(NamedTuple):
-    """TorchDynamo is about to execute one instruction symbolically.
-
-    run     the object that stands for this try to trace the frame
-    depth   0 in the frame itself, more in functions that it inlines
-    stack   what is on the symbolic stack, bottom first, in words
-    graph   the FX graph so far
-    """
-
-    run: object
-    depth: int
-    code: CodeType
-    line: int
-    opname: str
-    argument: Any
-    stack: tuple[str, ...]
-    graph: torch.fx.Graph
-
-
-class Shared:
-    """Something global that blocks set for a while, and that blocks of several threads share: the
-    first one in calls `begin`, the last one out what `begin` has returned."""
-
-    def __init__(self, begin: Callable[[], Callable[[], None]]) -> None:
-        self._begin, self._end = begin, lambda: None
-        self._inside, self._lock = 0, threading.Lock()
-
-    @contextlib.contextmanager
-    def set(self) -> Iterator[None]:
-        with self._lock:
-            if not self._inside:
-                self._end = self._begin()
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if not self._inside:
-                    self._end()
-
-
-def heard(logger: logging.Logger) -> Shared:
-    """While a block runs, the logger reports everything, to those who listen; whoever was among
-    its handlers before is there again afterwards (torch's own may leave when it hears something).
-    """
-
-    def begin() -> Callable[[], None]:
-        level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
-        logger.setLevel(logging.DEBUG)
-        logger.propagate = propagate and level == logging.DEBUG
-
-        def end() -> None:
-            logger.setLevel(level)
-            logger.propagate = propagate
-            logger.handlers[:] = [*handlers, *(h for h in logger.handlers if h not in handlers)]
-
-        return end
-
-    return Shared(begin)
-
-
-_TRACES = heard(TRACE_LOGGER)
-_INSTRUCTION_LOGGER = logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode")
-_INSTRUCTIONS = heard(_INSTRUCTION_LOGGER)
-
-
-@contextlib.contextmanager
-def traces_to(handler: logging.Handler) -> Iterator[None]:
-    """Give a handler what the structured trace log reports, of all threads."""
-    with _TRACES.set():
-        TRACE_LOGGER.addHandler(handler)
-        try:
-            yield
-        finally:
-            TRACE_LOGGER.removeHandler(handler)
-
-
-@contextlib.contextmanager
-def watched_instructions(tell: Callable[[Traced], None]) -> Iterator[None]:
-    """Tell of every instruction that Dynamo traces in this thread.
-
-    Dynamo logs them for `TORCH_LOGS="trace_bytecode"`; while the block runs, that log comes here
-    and nowhere else.
-    """
-    listener = _InstructionListener(tell)
-    with _INSTRUCTIONS.set():
-        _INSTRUCTION_LOGGER.addHandler(listener)
-        try:
-            yield
-        finally:
-            _INSTRUCTION_LOGGER.removeHandler(listener)
-
-
-class _InstructionListener(logging.Handler):
-    def __init__(self, tell: Callable[[Traced], None]) -> None:
-        super().__init__(logging.DEBUG)
-        self.tell = tell
-        self.thread_id = threading.get_ident()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.thread not in (None, self.thread_id) or not isinstance(record.args, tuple):
-            return
-        root = InstructionTranslator.current_tx()
-        frame = root.output.current_tx
-        stack = tuple(map(_on_stack, frame.stack))
-        line = frame.current_instruction.starts_line or frame.lineno
-        self.tell(
-            Traced(root, frame.inline_depth, frame.f_code, line, *record.args[:2], stack,
-                   root.output.graph)
-        )  # fmt: skip
-
-
-def _on_stack(variable: Any) -> str:
-    """What Dynamo knows of a value on its stack; looks only, since asking may add guards."""
-    facts = vars(variable)
-    if "_cache" in facts and getattr(facts["_cache"], "vt", None) is not None:
-        return _on_stack(facts["_cache"].vt)
-    node = getattr(facts.get("proxy"), "node", None)
-    if node is not None:
-        return str(node.name)
-    if type(variable).__name__ == "ConstantVariable":
-        return repr(facts.get("value"))
-    if facts.get("source") is not None:
-        name = facts["source"].name
-        return str(name() if callable(name) else name)
-    return f"<{type(variable).__name__.removesuffix('Variable')}>"
-
-
-def traced_files() -> tuple[str, ...]:
-    """Every file name that the structured trace log has mentioned."""
-    return tuple(_structured.INTERN_TABLE)
-
-
-def traced_file(number: int) -> str:
-    """The file name behind a number in the structured trace log; "" if there is none."""
-    numbers = {index: name for name, index in _structured.INTERN_TABLE.items()}
-    return numbers.get(number, "")
+_code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)
 
 
 @contextlib.contextmanager
@@ -306,7 +179,7 @@ def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
             if hasattr(config, name):
                 stack.enter_context(config.patch({name: value}))
         stack.enter_context(_SIZES.set())
-        remembered = get_code_state()
+        remembered = _code_state()
         remembered.update(sizes)
         try:
             yield
@@ -316,7 +189,7 @@ def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
 
 def _set_sizes_aside() -> Callable[[], None]:
     """Take away what Dynamo remembers of sizes per function, to be brought back."""
-    remembered = get_code_state()
+    remembered = _code_state()
     kept = dict(remembered)
     remembered.clear()
 
@@ -384,9 +257,20 @@ def nbytes_hint(value: Any) -> int:
     return 8 if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else 0
 
 
+_qualified_name: Callable[..., str] = optional(
+    "torch.fx.node._get_qualified_name", lambda f: f"{f.__module__}.{f.__name__}"
+)
+
+
 def qualified_name(function: Callable[..., Any]) -> str:
     """The importable name of a function in an FX graph, such as `torch.ops.aten.sin.default`."""
-    return _get_qualified_name(function)
+    return _qualified_name(function)
+
+
+_LazyModule = optional("torch.fx._lazy_graph_module._LazyGraphModule", GraphModule)
+_use_lazy_modules = optional(
+    "torch.fx._lazy_graph_module._use_lazy_graph_module", contextlib.nullcontext
+)
 
 
 def extract_modules(
@@ -401,10 +285,10 @@ def extract_modules(
 
     The two become Python text only if somebody reads it, as in `copy_of`.
     """
-    extract = _partitioners._extract_fwd_bwd_modules
+    extract = _extract_fwd_bwd_modules
     optional = {"static_lifetime_input_nodes": static_lifetime_input_nodes}
     accepted = inspect.signature(extract).parameters
-    with _use_lazy_graph_module(True):
+    with _use_lazy_modules(True):
         return extract(
             joint,
             saved_tensors,
@@ -416,24 +300,34 @@ def extract_modules(
 
 def copy_of(module: GraphModule) -> GraphModule:
     """The module with a graph of its own, which becomes Python text only if somebody reads it."""
-    copied = _LazyGraphModule(module, copy.deepcopy(module.graph))
+    copied: GraphModule = _LazyModule(module, copy.deepcopy(module.graph))
     copied.meta = dict(module.meta)
     return copied
 
 
+_DESCRIPTORS = "torch._functorch._aot_autograd.descriptors."
+_InputMutation = optional(_DESCRIPTORS + "InputMutationAOTOutput")
+_PlainInput = optional(_DESCRIPTORS + "PlainAOTInput", ())
+_Saved = optional(_DESCRIPTORS + "SavedForBackwardsAOTOutput", ())
+
+
 def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
-    """The names of inputs that AOTAutograd writes new values to once the forward has run."""
+    """The names of inputs that AOTAutograd writes new values to once the forward has run, or those
+    of all where it is not known."""
     (output,) = graph.find_nodes(op="output")
-    results = output.meta.get("desc") or ()
-    written = {r.mutated_input for r in results if isinstance(r, InputMutationAOTOutput)}
     inputs = graph.find_nodes(op="placeholder")
+    if _InputMutation is None:
+        return frozenset(node.name for node in inputs)
+    results = output.meta.get("desc") or ()
+    written = {r.mutated_input for r in results if isinstance(r, _InputMutation)}
     return frozenset(node.name for node in inputs if node.meta.get("desc") in written)
 
 
 def inputs_among(graph: torch.fx.Graph, positions: frozenset[int]) -> frozenset[str]:
-    """The names of the inputs that are the arguments at some positions of the captured graph."""
+    """The names of the inputs that are the arguments at some positions of the captured graph, as
+    far as they are known."""
     known = ((n.name, n.meta.get("desc")) for n in graph.find_nodes(op="placeholder"))
-    plain = ((name, what) for name, what in known if isinstance(what, PlainAOTInput))
+    plain = ((name, what) for name, what in known if isinstance(what, _PlainInput))
     return frozenset(name for name, what in plain if what.idx in positions)
 
 
@@ -442,7 +336,7 @@ def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
     results = output.args[0]
     results = results if isinstance(results, tuple | list) else (results,)
     known = output.meta.get("desc") or ()
-    saved = sum(isinstance(result, SavedForBackwardsAOTOutput) for result in known)
+    saved = sum(isinstance(result, _Saved) for result in known)
     return tuple(results[: len(results) - saved])
 
 
@@ -460,7 +354,7 @@ def is_own(operator: Any) -> bool:
     """Is it an operator of torch's (or ours), which takes tensors of any strides?  Those of the
     user, and functions, may look at strides."""
     namespace = getattr(operator, "namespace", None)
-    return isinstance(operator, torch._ops.OpOverload) and namespace in OWN_NAMESPACES
+    return isinstance(operator, OpOverload) and namespace in OWN_NAMESPACES
 
 
 OWN_NAMESPACES = ("aten", "prims", "inductor_lab")

@@ -17,17 +17,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch._functorch._aot_autograd.descriptors import PlainAOTOutput, TangentAOTInput
-from torch._functorch._aot_autograd.runtime_wrappers import AOTDispatchAutograd
-from torch._functorch._aot_autograd.schemas import OutputType, SubclassCreationMeta
-from torch._guards import TracingContext
 from torch.fx import GraphModule
 
 from inductor_lab.torch_api import BackwardState, given_back
+from inductor_lab.torch_names import missing, optional
+
+_AOT = "torch._functorch._aot_autograd."
+_PlainOutput = optional(_AOT + "descriptors.PlainAOTOutput")
+_TangentInput = optional(_AOT + "descriptors.TangentAOTInput")
+_OutputType = optional(_AOT + "schemas.OutputType")
+_Subclass = optional(_AOT + "schemas.SubclassCreationMeta")
+_Dispatch = optional(_AOT + "runtime_wrappers.AOTDispatchAutograd")
+_TracingContext = optional("torch._guards.TracingContext")
+_transformations = optional("torch._C._functorch.peek_interpreter_stack")
+_saved_hooks = optional("torch._C._autograd._top_saved_tensors_default_hooks")
+_any_autocast = optional("torch._C._is_any_autocast_enabled")
+_is_wrapper = optional("torch.utils._python_dispatch.is_traceable_wrapper_subclass")
+IS_BARE = not missing("bare calls")
 
 Compiled = Callable[[list[Any]], tuple[Any, ...]]
 
-NEW = (OutputType.non_alias, OutputType.unsafe_view_alias)
+NEW = (_OutputType.non_alias, _OutputType.unsafe_view_alias) if IS_BARE else ()
 """Results that are neither inputs nor views of anything, as far as the user can tell."""
 TWICE = "torch.compile with aot_autograd does not currently support double backward"
 TRANSFORMED = (
@@ -37,6 +47,16 @@ TRANSFORMED = (
 DETERMINISTIC = (
     "this backward was compiled without torch.use_deterministic_algorithms(True), and runs with it"
 )
+
+
+def is_plain_call(inputs: Sequence[Any]) -> bool:
+    """Is nothing around a call that only AOTAutograd's wrappers attend to?
+
+    A graph gets what is inside of a wrapper subclass, and AOTAutograd's facts are about that alone.
+    """
+    if not IS_BARE or any(map(_is_wrapper, inputs)):
+        return False
+    return _saved_hooks(True) is None and not _any_autocast()
 
 
 def function_behind(results: Sequence[Any]) -> Any:
@@ -54,7 +74,7 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
     outputs become views of inputs, versions are counted, tensor subclasses wrapped, custom
     operators watched.
     """
-    context = TracingContext.try_get()
+    context = _TracingContext.try_get() if IS_BARE else None
     facts = context.fw_metadata if context is not None else None
     if facts is None or context.fakify_first_call:
         return None
@@ -69,7 +89,7 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
         facts.tokens,
         facts.grad_enabled_mutation is not None,
         getattr(facts, "act_input_indices", ()),
-        any(isinstance(kind, SubclassCreationMeta) for kind in subclasses),
+        any(isinstance(kind, _Subclass) for kind in subclasses),
     )
     known = all(
         node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
@@ -132,7 +152,7 @@ class Tangent(NamedTuple):
         given = gradients[self.result]
         if type(given) is torch.Tensor and self._fits(given):
             return given
-        return AOTDispatchAutograd.process_runtime_tangent(given, self.meta)[0]
+        return _Dispatch.process_runtime_tangent(given, self.meta)[0]
 
     def _fits(self, given: torch.Tensor) -> bool:
         if self.layout is None or self.layout.memory_format is None:
@@ -157,9 +177,9 @@ class Gradient:
     def of(graph: GraphModule, facts: Any) -> Gradient | None:
         """None where it takes something special."""
         given = [node.meta.get("desc") for node in graph.graph.find_nodes(op="placeholder")]
-        wanted = [desc.output for desc in given if isinstance(desc, TangentAOTInput)]
+        wanted = [desc.output for desc in given if isinstance(desc, _TangentInput)]
         metas = facts.subclass_tangent_meta
-        if len(wanted) != len(metas) or not all(isinstance(w, PlainAOTOutput) for w in wanted):
+        if len(wanted) != len(metas) or not all(isinstance(w, _PlainOutput) for w in wanted):
             return None
         tangents = tuple(
             Tangent(output.idx, meta.memory_format, meta)
@@ -205,7 +225,6 @@ def _bare_function(
     tangents, deterministic = gradient.tangents, gradient.deterministic
 
     class CompiledFunction(function):  # type: ignore[misc]
-
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
             values = compiled_forward(list(args))
@@ -219,10 +238,10 @@ def _bare_function(
             return own
 
         @staticmethod
-        @torch._dynamo.disable
+        @torch.compiler.disable
         def backward(ctx: Any, *given: Any) -> Any:
             gradients = given[0] if given and type(given[0]) is list else list(given)
-            if torch._C._functorch.peek_interpreter_stack() is not None:
+            if _transformations() is not None:
                 raise RuntimeError(TRANSFORMED)
             if not deterministic and torch.are_deterministic_algorithms_enabled():
                 raise RuntimeError(DETERMINISTIC)

@@ -15,7 +15,7 @@ import torch
 from inductor_lab.capture.text import node_value
 from inductor_lab.ir.flops import call_flops
 from inductor_lab.ir.ops import OPS
-from inductor_lab.torch_api import CheckpointPolicy, nbytes_hint, size_hint
+from inductor_lab.torch_api import CheckpointPolicy, OpOverload, nbytes_hint, size_hint
 
 CREATION = frozenset(
     "full full_like zeros zeros_like ones ones_like arange iota scalar_tensor eye tril triu "
@@ -60,7 +60,7 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
         return Recompute(Price.NEVER, "an input of the graph")
     if node.op == "get_attr" or target is operator.getitem or _is_size(node):
         return Recompute(Price.FREE, "takes no time")
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(target, OpOverload):
         return _of_python_function(target)
     name = target._schema.name.partition("::")[2]
     if _is_random(node, target):
@@ -101,7 +101,7 @@ def _is_size(node: torch.fx.Node) -> bool:
     return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _is_random(node: torch.fx.Node, target: torch._ops.OpOverload) -> bool:
+def _is_random(node: torch.fx.Node, target: OpOverload) -> bool:
     """Is it seeded?  Attention is tagged so for its dropout, which may be zero."""
     if torch.Tag.nondeterministic_seeded not in target.tags:
         return False

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from inductor_lab import torch_api
+from inductor_lab.torch_api import TorchDispatchMode, tree_leaves
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from inductor_lab.capture.graph import Span
 from inductor_lab.capture.result import GraphBreak, Guard, Recompile, Symbol
 from inductor_lab.capture.span import outside_torch, shown_file, spans_in
 from inductor_lab.observer import Phase
-from inductor_lab.torch_api import traced_file
+from inductor_lab.torch_logs import traced_file
 
 _WANTED = (
     "artifact",

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from inductor_lab import torch_api
+from inductor_lab import torch_api, torch_logs
 from inductor_lab.capture import events
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Bytecode, Capture
@@ -47,7 +47,7 @@ class Record:
     def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
         """Everything heard, beside the graphs that the backend was given (in that order)."""
         files = {code.co_filename for _, code, _ in self.bytecode}
-        read = events.Reader(files | set(torch_api.traced_files()))
+        read = events.Reader(files | set(torch_logs.traced_files()))
         return Capture(
             graphs=graphs,
             guards=tuple(read.guards(self.events)),
@@ -96,11 +96,11 @@ def recording(
         if threading.get_ident() == thread:
             record.bytecode.append((torch_api.compile_id(), original, rewritten))
 
-    hook = torch_api.on_bytecode(keep_bytecode)
+    hook = torch_logs.on_bytecode(keep_bytecode)
     try:
         with (
-            torch_api.traces_to(_Listener(record, wanted)),
-            torch_api.watched_instructions(record.steps.tell),
+            torch_logs.traces_to(_Listener(record, wanted)),
+            torch_logs.watched_instructions(record.steps.tell),
         ):
             yield record
     finally:

@@ -12,7 +12,8 @@ from torch.fx import Node
 from inductor_lab.capture.result import Instruction, SymbolicRun
 from inductor_lab.capture.span import shown_file
 from inductor_lab.capture.text import expression_text
-from inductor_lab.torch_api import Traced, compile_id
+from inductor_lab.torch_api import compile_id
+from inductor_lab.torch_logs import Traced
 
 KEPT = 3_000
 """So many instructions of all runs together are kept; BERT-base has ten times as many."""
@@ -25,7 +26,7 @@ _OPERATORS = tuple(text for _, text in getattr(opcode, "_nb_ops", ()))
 
 @dataclass
 class StepRecord:
-    """Listens to `torch_api.watched_instructions`."""
+    """Listens to `torch_logs.watched_instructions`."""
 
     runs: list[_Run] = field(default_factory=list)
     kept: int = 0

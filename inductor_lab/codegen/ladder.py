@@ -9,11 +9,10 @@ are the assembly of the GPU and its machine code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.codegen.triton_ops import POINTER_TYPES
 from inductor_lab.errors import CompileFailed, UnknownTarget
 
 if TYPE_CHECKING:
@@ -41,13 +40,13 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
             f"the target {target!r} needs Triton, which is not installed",
             todo="pip install 'inductor-lab[triton]' (there are wheels for Linux only)",
         ) from missing
-    from inductor_lab.codegen.triton_module import compile_options
+    from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 
     machine = _machine(target)
     kernel = triton_form(kernel, target)
     try:
-        asked = compile_options(kernel)
-        compiled = triton.compile(_source(kernel), target=machine, options=asked)
+        asked, written = compile_options(kernel), source(kernel, jit_function(kernel))
+        compiled = triton.compile(written, target=machine, options=asked)
     except Exception as failure:
         raise CompileFailed(
             f"Triton could not compile {kernel.name} for {target}",
@@ -84,28 +83,6 @@ def _machine(target: str) -> GPUTarget:
     if warp is None:
         raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
     return GPUTarget("hip", architecture, warp)
-
-
-def _source(kernel: Kernel) -> Any:
-    """The kernel with the types of its arguments, pointers aligned to 16 bytes as torch's are."""
-    import triton.language as tl
-    from triton.compiler import ASTSource
-
-    from inductor_lab.codegen.triton_module import jit_function
-
-    signature: dict[str, str] = {}
-    attributes: dict[tuple[int], list[list[object]]] = {}
-    for position, parameter in enumerate(kernel.parameters):
-        if parameter.dtype is None:
-            signature[parameter.name] = "i32"
-        else:
-            signature[parameter.name] = POINTER_TYPES[parameter.dtype]
-            attributes[(position,)] = [["tt.divisibility", 16]]
-    constants: dict[str, Any] = dict(kernel.launch["constants"])
-    if "reach" in kernel.launch:
-        constants["INDEX"] = tl.int32
-    signature.update(dict.fromkeys(constants, "constexpr"))
-    return ASTSource(jit_function(kernel), signature, constants, attributes)
 
 
 def _first_lines(failure: BaseException) -> list[str]:

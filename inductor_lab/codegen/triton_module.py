@@ -14,10 +14,13 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+import triton.language as tl
+from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 from inductor_lab.codegen import triton_device
 from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.triton_ops import POINTER_TYPES
 
 HEADER = f"""\
 import triton
@@ -84,7 +87,7 @@ def device_copy(name: str) -> ModuleType:
 
 
 @cache
-def _compiled_device() -> ModuleType:
+def compiled_device() -> ModuleType:
     """`triton_device` for the compiler, whatever TRITON_INTERPRET says."""
     module = device_copy("compiled")
     for name, value in list(vars(module).items()):
@@ -107,5 +110,23 @@ def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:
     function = bare_function(kernel)
     for name, part in parts_of(function).items():
         function.__globals__[name] = JITFunction(part)
-    function.__globals__["lab"] = _compiled_device()
+    function.__globals__["lab"] = compiled_device()
     return JITFunction(function)
+
+
+def source(kernel: Kernel, function: JITFunction[FunctionType]) -> ASTSource:
+    """What Triton compiles: the kernel with the types of its arguments, pointers aligned to 16
+    bytes as torch's are."""
+    signature: dict[str, str] = {}
+    attributes: dict[tuple[int], list[list[object]]] = {}
+    for position, parameter in enumerate(kernel.parameters):
+        if parameter.dtype is None:
+            signature[parameter.name] = "i32"
+        else:
+            signature[parameter.name] = POINTER_TYPES[parameter.dtype]
+            attributes[(position,)] = [["tt.divisibility", 16]]
+    constants: dict[str, Any] = dict(kernel.launch["constants"])
+    if "reach" in kernel.launch:
+        constants["INDEX"] = tl.int32
+    signature.update(dict.fromkeys(constants, "constexpr"))
+    return ASTSource(function, signature, constants, attributes)

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
-from torch.utils import _pytree as pytree
 
 from inductor_lab import torch_api
 from inductor_lab.backend import backend_with
@@ -33,6 +32,7 @@ from inductor_lab.errors import BadArguments
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.rewrite.passes import PASSES
 from inductor_lab.stock.processes import in_one_process
+from inductor_lab.torch_api import pytree
 
 LIMIT = 120.0
 PLAIN = Options(

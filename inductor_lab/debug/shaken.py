@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from inductor_lab.debug.judging import judge_all
 from inductor_lab.debug.precision import Judged
 from inductor_lab.debug.stages import spread_of
 from inductor_lab.debug.values import Outcome
+from inductor_lab.torch_api import TorchDispatchMode, pytree
 
 SHAKES = 3
 

@@ -17,6 +17,7 @@ from inductor_lab.debug.graphs import SHAKES, Keeping, values_of
 from inductor_lab.debug.programs import Ran
 from inductor_lab.ir.program import Buffer
 from inductor_lab.rewrite.result import Fired, Step
+from inductor_lab.torch_api import pytree
 
 Values = Mapping[str, Any]
 DIGITS = 1e-9
@@ -208,7 +209,7 @@ def gradients_of(module: Any, inputs: Sequence[Any], tangent: Callable[..., Any]
     with torch.enable_grad():
         results = Hooked(module, wide=True, keep=False).run_graph(inputs)
         leaves = [
-            r for r in torch.utils._pytree.tree_leaves(results)
+            r for r in pytree.tree_leaves(results)
             if isinstance(r, torch.Tensor) and r.requires_grad
         ]  # fmt: skip
         given = [tangent(value, number) for number, value in enumerate(leaves)]

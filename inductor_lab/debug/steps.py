@@ -28,6 +28,7 @@ from inductor_lab.debug.what_if import call_of
 from inductor_lab.display import Shown, bytes_text
 from inductor_lab.errors import NotRunnable
 from inductor_lab.records import CompiledGraph, CompiledPart, Record
+from inductor_lab.torch_api import pytree
 
 BARS = 16
 """Bars of a histogram."""
@@ -251,7 +252,7 @@ def steps_of(compilation: Record) -> Steps:
             stack.enter_context(_recorded(where, part, graph, seen))
         with torch.set_grad_enabled(call.with_grad):
             found = dict(named_results(compiled(*args, **kwargs)))
-            leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+            leaves = pytree.tree_leaves((args, kwargs))
             trained = {str(n): leaf for n, leaf in enumerate(leaves)}
             if isinstance(call.fn, torch.nn.Module):
                 trained.update(call.fn.named_parameters())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from inductor_lab.observer import Observer
-from inductor_lab.torch_api import tell_log, tell_trace
+from inductor_lab.torch_logs import tell_log, tell_trace
 
 Text = Callable[[], str]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch.utils import _pytree as pytree
+
+from inductor_lab.torch_api import pytree
 
 Outcome: TypeAlias = Mapping[str, Any]
 """`"result 0"`, `"x after the call"`, `"gradient of x"` → a tensor, or a plain value."""

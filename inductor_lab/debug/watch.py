@@ -26,6 +26,7 @@ from inductor_lab.ir.program import Write
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
 from inductor_lab.records import CompiledPart
+from inductor_lab.torch_api import pytree
 
 Stage = Callable[[str, list[Any]], tuple[Any, ...]]
 """`stage("forward", inputs)`: the results, then the new values of inputs."""
@@ -151,7 +152,7 @@ def watch(
 def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Outcome:
     """Results, and what is written to arguments; gradients are looked at graph by graph."""
     given, named = copied_call(args, kwargs)
-    leaves = [v for v in torch.utils._pytree.tree_leaves((given, named))]
+    leaves = [v for v in pytree.tree_leaves((given, named))]
     before = [v._version if isinstance(v, torch.Tensor) else 0 for v in leaves]
     found = dict(named_results(fn(*given, **named)))
     for number, (value, then) in enumerate(zip(leaves, before, strict=True)):

@@ -23,6 +23,7 @@ import sympy
 import torch
 from torch.fx.node import map_aggregate, map_arg
 
+from inductor_lab import torch_api
 from inductor_lab.errors import LabError, LeftToATen, working_on
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.index import at_most_one, is_int
@@ -71,7 +72,6 @@ from inductor_lab.lower.softmax import softmax_from_parts
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
-from inductor_lab.torch_api import BackwardState, given_back, is_own
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -185,7 +185,7 @@ class _Walk:
             if fake.is_neg():
                 return fallback(self.build, aten.clone.default, (value,), {}, "negated in memory")
             return None if _is_token(node) else value
-        if isinstance(fake, BackwardState):
+        if isinstance(fake, torch_api.BackwardState):
             self.inputs.append(sympy.Symbol(node.name))
             return Callee(node.name)
         size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
@@ -209,15 +209,15 @@ class _Walk:
             return self._number(node, result)
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effects(node)
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
+        if isinstance(node.target, torch_api.HigherOrderOperator):
             return self._higher_order(node)
         if isinstance(node.target, FunctionType):
             return self._opaque(node)
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(node.target, torch_api.OpOverload):
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
             raise self._refused(node, f"{node.target}, which writes to its arguments")
-        value = self.values.__getitem__ if is_own(node.target) else self._as_in_eager
+        value = self.values.__getitem__ if torch_api.is_own(node.target) else self._as_in_eager
         args, kwargs = map_arg((node.args, node.kwargs), value)
         if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
             return None
@@ -254,7 +254,7 @@ class _Walk:
         it is None here as it is at run time.
         """
         token, op, *args = map_arg(node.args, self._as_in_eager)
-        if not isinstance(op, torch._ops.OpOverload) or op._schema.is_mutable:
+        if not isinstance(op, torch_api.OpOverload) or op._schema.is_mutable:
             raise self._refused(node, f"{op} with its effects")
         kwargs = map_arg(node.kwargs, self._as_in_eager)
         facts = self.build.results[1:]
@@ -266,7 +266,7 @@ class _Walk:
         operators that write to their arguments)."""
 
         def value(item: Any) -> Any:
-            if isinstance(item, torch._ops.OpOverload):
+            if isinstance(item, torch_api.OpOverload):
                 return self._callee(str(item).replace(".", "_"), item)
             return self._as_in_eager(item) if isinstance(item, torch.fx.Node) else item
 
@@ -305,7 +305,7 @@ class _Walk:
         results = node.args[0]
         results = results if isinstance(results, tuple | list) else (results,)
         first = len(results) - len(self.writes)
-        own = min(first, len(given_back(node)))
+        own = min(first, len(torch_api.given_back(node)))
         returned: dict[Output, Any] = {}
         self.outputs = (
             *(self._result(result, returned) for result in results[:own]),

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from inductor_lab.torch_api import OpOverload
+
 
 class Adder:
     """Adds calls before a node; they stand for what `consumed` stood for, in the place of the
@@ -29,7 +31,7 @@ class Adder:
 
 def computed(node: Node) -> Any:
     """The facts of a node's result, from those of its operands; None where it cannot be asked."""
-    if node.target is not operator.getitem and not isinstance(node.target, torch._ops.OpOverload):
+    if node.target is not operator.getitem and not isinstance(node.target, OpOverload):
         return None
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     fakes = (n.meta["val"] for n in (*node.all_input_nodes, node))

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.library_ops import OWN_CONVOLUTION, onednn_knows
+from inductor_lab.library_ops import OWN_CONVOLUTION, packs_convolutions
 from inductor_lab.rewrite.adding import Adder, computed, flat
 from inductor_lab.rewrite.aliases import facts, same_sizes
 from inductor_lab.torch_api import is_own, size_hint
@@ -236,7 +236,7 @@ def _is_per_channel(given: Node, channels: int) -> bool:
 
 def weights_to_keep(convolutions: list[Node]) -> set[Node]:
     """The weights of convolutions that are worth keeping packed, if oneDNN is there."""
-    weights = {node.args[1] for node in convolutions} if onednn_knows(torch.float32) else set()
+    weights = {node.args[1] for node in convolutions} if packs_convolutions() else set()
     return set(filter(_is_kept, weights))
 
 

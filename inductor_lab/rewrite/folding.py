@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from inductor_lab.rewrite.aliases import Aliases, is_view
+from inductor_lab.torch_api import OpOverload
 
 aten = torch.ops.aten
 
@@ -86,7 +87,7 @@ def _compute(
 def is_pure(node: Node) -> bool:
     """Is the node an ATen or prims call that gives the same value each time and writes nothing?"""
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+    if not isinstance(target, OpOverload) or target._schema.is_mutable:
         return False
     if target.namespace not in ("aten", "prims") or "empty" in target._schema.name:
         return False

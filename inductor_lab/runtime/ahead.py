@@ -1,7 +1,8 @@
 """What is made ahead, in a thread of its own, while Python goes on.
 
-The C++ compiler is a program of its own: it works on a graph's kernels while Python traces, lowers
-and schedules the next graph (a forward's while its backward is lowered).
+The C++ compiler is a program of its own, and most of Triton's needs no Python: they work on a
+graph's kernels while Python traces, lowers and schedules the next graph (a forward's while its
+backward is lowered).
 
 Inductor: `async_compile.py`.
 """
@@ -18,10 +19,13 @@ from inductor_lab.runtime.toolchain import end_compilers
 
 T = TypeVar("T")
 NAME = "inductor_lab, made ahead"
+AT_ONCE = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""As many things are made at a time."""
+_ENDED = threading.Event()
 
 
 class Ahead(Generic[T]):
-    """The value of `make()`, which a thread has begun to make."""
+    """The value of `make()`, which a thread has begun to make, or will when it has its turn."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make, self._process = make, os.getpid()
@@ -47,7 +51,9 @@ class Ahead(Generic[T]):
 
     def _run(self) -> None:
         try:
-            self._made.append(self._make())
+            with AT_ONCE:
+                if not _ENDED.is_set():
+                    self._made.append(self._make())
         except BaseException as problem:  # for whoever waits
             self._problem = problem
 
@@ -55,6 +61,7 @@ class Ahead(Generic[T]):
 @atexit.register
 def _end_all() -> None:
     """Python ends, and does not wait for what nobody has asked for."""
+    _ENDED.set()
     end_compilers()
     wait_for_all()
 

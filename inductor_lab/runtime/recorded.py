@@ -18,7 +18,7 @@ from typing import Any
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.runtime.library import place_of
-from inductor_lab.torch_api import profiler, record_event
+from inductor_lab.torch_api import profiler, profiles, record_event
 
 MOST_NODES = 40
 """So many nodes of a kernel are named."""
@@ -33,7 +33,7 @@ def seen_by_profiler(
     namespace: dict[str, Any], kernels: Sequence[Kernel], traces: Mapping[str, str]
 ) -> None:
     """Make a host program's `call` record its kernels, in the order of their calls, while torch's
-    profiler runs; `namespace` is where the program finds them."""
+    profiler runs; `namespace` is where the program finds them.  Not where torch has no way to."""
     program = namespace["call"]
     sites: list[tuple[str, dict[str, str]]] = []
 
@@ -54,7 +54,7 @@ def seen_by_profiler(
         results: tuple[Any, ...] = FunctionType(program.__code__, {**namespace, **own})(args)
         return results
 
-    if kernels:
+    if kernels and profiles:
         namespace |= {"_program": program, "_recorded": recorded, "_profiler": profiler}
         exec(compile(_CHOICE, program.__code__.co_filename, "exec"), namespace)
 

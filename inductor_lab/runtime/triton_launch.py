@@ -1,21 +1,27 @@
 """Load a Triton kernel and call it: compiled on a GPU, interpreted on the CPU.
 
+A kernel of fixed sizes is compiled in a thread (`runtime/ahead.py`) as soon as it is written, and
+its first launch waits for it.  Triton's compiler, the assembler and the C compiler that Triton
+builds launchers with leave Python to others for three quarters of the time.
+
 Inductor: `CachingAutotuner` and `async_compile.triton`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
+import triton
 import triton.language as tl
 from triton.runtime import driver
 
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_module import compile_options, jit_function
+from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 from inductor_lab.ir.index import Size
+from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.triton_interpret import Interpreted
 
 LARGEST_INTERPRETED = 1 << 15
@@ -33,7 +39,11 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
     """
     if interpret is None:
         interpret = kernel.device.startswith("cpu")
-    return _interpreted(kernel) if interpret else _on_device(kernel, Launcher(kernel))
+    if interpret:
+        return _interpreted(kernel)
+    launcher = Launcher(kernel)
+    launcher.begin()
+    return _on_device(kernel, launcher)
 
 
 def _interpreted(kernel: Kernel) -> Callable[..., None]:
@@ -54,6 +64,9 @@ ALIGNED = 16
 MOST_PREPARED = 64
 """Sizes for which a kernel with symbolic ones keeps its launch."""
 
+Launch: TypeAlias = Callable[..., None]
+"""Takes a stream and the arguments of a kernel."""
+
 
 class Launcher:
     """Launches a kernel on the current stream of the current device.
@@ -69,27 +82,58 @@ class Launcher:
         self.function: Any = jit_function(kernel)
         self.options = compile_options(kernel)
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
-        places = range(len(kernel.parameters))
-        self.numbers = [n for n in places if kernel.parameters[n].symbol is not None]
-        self.pointers = [n for n in places if kernel.parameters[n].symbol is None]
-        self.prepared: dict[tuple[Any, ...], tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+        self.numbers = [n for n, p in enumerate(kernel.parameters) if p.symbol is not None]
+        self.pointers = [n for n, p in enumerate(kernel.parameters) if p.symbol is None]
+        self.prepared: dict[tuple[Any, ...], Launch] = {}
+        self.ahead: dict[tuple[Any, ...], Ahead[Launch]] = {}
+
+    def begin(self) -> None:
+        """Compile for aligned pointers in a thread, if all sizes are known."""
+        if self.fixed is None or self.numbers or 0 in self.fixed[0]:
+            return
+        fixed, device = self.fixed, torch.device(self.kernel.device).index or 0
+
+        def make() -> Launch:
+            with torch.cuda.device(device):
+                written = source(self.kernel, self.function)
+                target = driver.active.get_current_target()
+                compiled = triton.compile(written, target=target, options=self.options)
+                return _direct(compiled, *fixed)
+
+        self.ahead[(device,)] = Ahead(make)
 
     def __call__(self, *arguments: Any) -> None:
         device = driver.active.get_current_device()
         key = (device, *[arguments[n] for n in self.numbers])
-        found = self.prepared.get(key)
         aligned = not any(arguments[n].data_ptr() % ALIGNED for n in self.pointers)
-        if found is not None and aligned:
-            launch, constants = found
-            launch(*arguments, *constants, stream=driver.active.get_current_stream(device))
+        launch = self.prepared.get(key)
+        if launch is None and aligned and key in self.ahead:
+            launch = self.prepared[key] = self.ahead[key].wait()
+        if launch is not None and aligned:
+            launch(driver.active.get_current_stream(device), *arguments)
             return
         grid, named = self.fixed or _launch(self.kernel, _symbols(self.kernel, arguments), False)
         if 0 in grid:
             return
         compiled = self.function[grid](*arguments, **named, **self.options)
         if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
-            whole = (*grid, 1, 1)[:3]
-            self.prepared[key] = compiled[whole], tuple(named.values())
+            self.prepared[key] = _direct(compiled, grid, named)
+
+
+def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any]) -> Launch:
+    """The launch of a compiled kernel, which this loads on the current device.
+
+    Hooks of Triton's own profiler are not called: asking for them takes as long as the launch.
+    """
+    whole = (*grid, 1, 1)[:3]
+    compiled[whole]  # builds Triton's launcher for these arguments, and loads the machine code
+    run, function, packed = compiled.run, compiled.function, compiled.packed_metadata
+    constants = tuple(named.values())
+
+    def launch(stream: int, *arguments: Any) -> None:
+        run(*whole, stream, function, packed, None, None, None, *arguments, *constants)
+
+    return launch
 
 
 def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ import torch
 import inductor_lab
 from inductor_lab import torch_aot
 from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import NoCompiler
+from inductor_lab.errors import NoCompiler, NothingToChange
 from inductor_lab.options import Options
+from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.toolchain import find_toolchain
 from inductor_lab.runtime.trust import distrust
@@ -35,7 +38,8 @@ def running_again(
     traces: Mapping[str, str],
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
     """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
-    return build_executable(schedule, kernels, host, options, traces).call
+    call = build_executable(schedule, kernels, host, options, traces).call
+    return recorded(call, schedule.program, options)
 
 
 def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:
@@ -57,6 +61,57 @@ def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> 
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     facts = (compiler_itself(), changed, options, sorted(parameters), threads, precision, compiler)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def make_ready(mode: str, inputs: Iterable[Any]) -> None:
+    """What can begin before a graph is lowered, and what its mode does not change."""
+    if any(isinstance(given, torch.Tensor) and given.is_cuda for given in inputs):
+        warm_triton()
+    elif mode != "default":
+        tell_of_mode(mode)
+
+
+@functools.cache
+def tell_of_mode(mode: str) -> None:
+    """A mode that was asked for and changes nothing is told, once in a process."""
+    warnings.warn(
+        f'mode="{mode}" changes nothing on a CPU: products of matrices are always measured there,'
+        " and a call costs no launches",
+        NothingToChange,
+        stacklevel=4,
+    )
+
+
+@functools.cache
+def warm_triton() -> Ahead[Any] | None:
+    """Begin what Triton does once in a process, in a thread: it finds the assembler, reads itself
+    for the key of its cache, and builds the module that it loads kernels with.
+
+    Where Triton is not installed, nothing happens before a kernel needs it.
+    """
+    try:
+        import triton
+        from triton.compiler import ASTSource
+        from triton.runtime import driver
+        from triton.runtime.jit import JITFunction
+
+        from inductor_lab.codegen.triton_module import compiled_device
+    except ImportError:
+        return None
+    device = torch.cuda.current_device()
+
+    def make() -> Any:
+        with torch.cuda.device(device):
+            compiled_device()
+            target = driver.active.get_current_target()
+            written, fused = ASTSource(JITFunction(_nothing), {}, {}), {"enable_fp_fusion": True}
+            return triton.compile(written, target=target, options=fused)[1, 1, 1]
+
+    return Ahead(make)
+
+
+def _nothing() -> None:
+    """A kernel."""
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
+from inductor_lab import torch_api, torch_logs
 from inductor_lab.capture.events import Event
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.source import function_source
@@ -27,7 +27,7 @@ from inductor_lab.stock.told import by_compile_id, size_hints
 from inductor_lab.trace import in_order
 
 _LOGGERS = {
-    logger: (kind, torch_api.heard(logger))
+    logger: (kind, torch_logs.heard(logger))
     for logger, kind in (
         (logging.getLogger("torch._inductor.debug.__ir_pre_fusion"), "ir_pre_fusion"),
         (logging.getLogger("torch._inductor.debug.__ir_post_fusion"), "ir_post_fusion"),

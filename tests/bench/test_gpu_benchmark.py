@@ -60,3 +60,28 @@ def test_the_table_is_written_whatever_failed(tmp_path: Path) -> None:
     for expected in ("1 failed", "0.25", "1.50", "status -11", "Wrong: off"):
         assert expected in text
     assert json.loads((tmp_path / "results.json").read_text()) == run.found
+
+
+def test_a_crash_takes_one_row_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """
+import json, os, sys
+for name in sys.argv[1:]:
+    if name.startswith("--"):
+        break
+    print("other output")
+    if name == "bad":
+        print("the reason", file=sys.stderr, flush=True)
+        os._exit(3)
+    print(json.dumps({"workload": name, "kind": "kernel", "ways": {}}), flush=True)
+"""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    (tmp_path / "benchmarks" / "gpu_measure.py").write_text(program)
+    workloads = [GpuWorkload(name, floats) for name in ("a", "bad", "b")]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(gpu, "chosen", lambda run: workloads)
+    run = gpu.Run(tmp_path, float("inf"), (), 1, 1.0, tmp_path)
+    gpu.times(run, 60)
+    assert list(run.found["times"]) == ["a", "bad", "b"]
+    assert run.found["times"]["bad"] == {"failure": "status 3", "end": ["the reason"]}
+    assert "failure" not in run.found["times"]["b"]

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILE_LINES, FUNCTION_LINES = 500, 60
-COMPILER_LINES = 21_740
+COMPILER_LINES = 21_990
 """Of code, without blank lines, comments and docstrings.  The aim was 10,000; an interpreter for
 every stage, a verifier, two printers of one tree, 300 lowered operators, scans, scatters, combos of
 kernels (an optimizer's step), sizes that only the data tell, packed weights, and what random
@@ -23,12 +23,14 @@ torch's profiler, and profiles asked for in a cell, 60; a check of every read an
 150; the user's names of inputs, and the line that calls a module of torch's, 30; the ways into the
 debugging tools, and host programs as files, 90; the text, the verifier and the interpreter of loop
 trees 600; masks of attention, prepared launches, parts of rows and blocks for GPUs 450; a schedule
-and a partitioner of the user's, verified, the last 120.  1,020 lines that only ask a compilation
-again, write it to a file, or begin from a cell or the command line were counted here before; they
-are no part of what compiles, and no phase may import them (test_layering.py)."""
+and a partitioner of the user's, verified, 120; CUDA graphs, and kernels of GPUs that are compiled
+in threads, 250; a torch that lacks some of its private names the last 125.  1,150 lines that only
+ask a compilation again, write it to a file, say what a machine has, or begin from a cell or the
+command line were counted here before; they are no part of what compiles, and no phase may import
+them (test_layering.py)."""
 NOT_THE_COMPILER = {
     *("bench", "course", "debug", "demo", "notebook", "saved", "stock"),  # folders
-    *("cli", "user_file"),  # files at the top: the command `inductor-lab`
+    *("cli", "doctor", "user_file"),  # files at the top: the command `inductor-lab`
 }
 
 # Longer than that, with the reason.  Paths from the root; functions as "path:name".

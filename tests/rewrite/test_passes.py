@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._functorch.partitioners import default_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_aot, torch_api
@@ -247,7 +248,7 @@ def aot(function, *inputs):
     def backend(module, example_inputs):
         return torch_aot.aot_autograd(
             module, example_inputs, fw_compiler=compiler, bw_compiler=compiler,
-            partition_fn=torch_api._partitioners.default_partition,
+            partition_fn=default_partition,
             decompositions=decomposition_table(lowered()),
         )  # fmt: skip
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from triton.backends.compiler import GPUTarget
 
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.runtime import triton_launch
@@ -67,8 +69,10 @@ def test_interpreted_programs_do_more_at_a_time_and_write_nothing_beyond_the_end
 
 
 class StandIn:
-    """Triton's side of a launch, without a GPU: `jit[grid](...)` compiles, `compiled[grid](...)`
+    """Triton's side of a launch, without a GPU: `jit[grid](...)` compiles, `compiled.run(...)`
     runs what was compiled."""
+
+    function, packed_metadata = "function", "packed"
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
@@ -78,10 +82,11 @@ class StandIn:
             self.said.append(("triton", grid, len(arguments)))
             return self
 
-        def launch(*arguments: Any, stream: int) -> None:
-            self.said.append(("prepared", grid, arguments[1:], stream))
+        return through_triton
 
-        return launch if len(grid) == 3 else through_triton
+    def run(self, x: int, y: int, z: int, stream: int, *more: Any) -> None:
+        assert more[:5] == ("function", "packed", None, None, None)
+        self.said.append(("prepared", (x, y, z), more[6:], stream))
 
 
 def launcher(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, StandIn]:
@@ -119,3 +124,28 @@ def test_a_launch_with_numbers_is_prepared_for_each(monkeypatch: pytest.MonkeyPa
         launch(x, y, size)
     assert [said[0] for said in stand_in.said] == ["triton", "triton", "prepared", "prepared"]
     assert len({said[1] for said in stand_in.said[2:]}) == 2
+
+
+def test_kernels_of_fixed_sizes_are_compiled_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def several(x: torch.Tensor) -> Any:
+        return torch.softmax(x, 1), x.sum(0).exp(), x.t().contiguous() + 1
+
+    target = SimpleNamespace(get_current_target=lambda: GPUTarget("cuda", 90, 32))
+    monkeypatch.setattr(triton_launch, "driver", SimpleNamespace(active=target))
+    monkeypatch.setattr(triton_launch, "_direct", lambda compiled, grid, named: compiled)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "device", nullcontext)
+    launchers = [triton_launch.Launcher(k) for k in kernels_of(several, torch.randn(64, 1000))]
+    for made in launchers:
+        made.begin()
+    assert len(launchers) > 1
+    for made in launchers:
+        compiled: Any = made.ahead[(0,)].wait()
+        assert f".entry {made.kernel.name}" in compiled.asm["ptx"]
+
+
+def test_a_kernel_of_symbolic_sizes_waits_for_its_numbers() -> None:
+    (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
+    made = triton_launch.Launcher(kernel)
+    made.begin()
+    assert not made.ahead

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import torch_aot, torch_api
+from inductor_lab import torch_aot, torch_logs
 
 
 def _interrupted(call: Callable[[], Any], code: Any, at: int, other: Callable[[], Any]) -> bool:
@@ -94,7 +94,7 @@ def test_threads_at_the_first_training_call() -> None:
 def test_overlapping_inspections_keep_their_own_and_leave_nothing() -> None:
     """The second begins within the first and ends after it."""
     loggers = [
-        torch_api.TRACE_LOGGER,
+        torch_logs.TRACE_LOGGER,
         logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode"),
     ]
     before = [(log.level, log.propagate, list(log.handlers)) for log in loggers]

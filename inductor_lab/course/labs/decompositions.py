@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.language import both
 from inductor_lab.overrides import override
 from inductor_lab.rewrite.identities import RULES, identity
+from inductor_lab.torch_api import TorchDispatchMode
 
 aten = torch.ops.aten
 SIMPLE = frozenset(

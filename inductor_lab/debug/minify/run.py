@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule
-from torch.utils import _pytree as pytree
 
 from inductor_lab import torch_api
 from inductor_lab.debug.apart import Ended, Tell, Work, all_apart, apart
@@ -21,6 +20,7 @@ from inductor_lab.debug.minify.strategies import CUTTING, STRATEGIES
 from inductor_lab.debug.values import copied_call, copies
 from inductor_lab.display import Shown
 from inductor_lab.errors import BadArguments
+from inductor_lab.torch_api import pytree
 
 LIMIT = 120.0
 

@@ -1,0 +1,242 @@
+"""`mode="reduce-overhead"`: all launches of a call are recorded once, and replayed as one.
+
+A recording reads its inputs where they were and writes its results where they were.  So it is
+replayed only for inputs at the same addresses, and while nobody holds the results of its last
+replay; a second recording takes turns with it.  An input that keeps moving is copied to a place of
+the recording's own.
+
+Inductor: `cudagraph_trees.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from sys import getrefcount
+from typing import Any
+
+import torch
+
+from inductor_lab.errors import NothingToChange
+from inductor_lab.ir.program import ExternCall, LoopProgram
+from inductor_lab.options import Options
+from inductor_lab.torch_api import mark_boxed, reinterpret, storage_references
+
+Call = Callable[[list[Any]], tuple[Any, ...]]
+MODES = ("reduce-overhead", "max-autotune")
+WARM_CALLS = 1
+"""Calls before the first recording: libraries make themselves ready, kernels are loaded."""
+MOST_RECORDINGS = 3
+"""Of one graph, its sizes, and one stream; each holds its own memory."""
+MOST_ADDRESSES = 3
+"""An input that was at more is copied."""
+
+
+def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
+    """`call`, replayed from CUDA graphs where the options ask for it and the program allows it."""
+    devices = {b.device for b in program.buffers.values()}
+    if options.mode not in MODES or not any(d.startswith("cuda") for d in devices):
+        return call
+    if reason := why_not(program):
+        tell(f"{program.name} is launched kernel by kernel: {reason}")
+        return call
+    written = frozenset(program.inputs.index(write.input) for write in program.writes)
+    turns: dict[tuple[Any, ...], Recordings] = {}
+
+    def replayed(args: list[Any]) -> tuple[Any, ...]:
+        if torch.cuda.is_current_stream_capturing():
+            return call(args)
+        numbers = [arg for arg in args if not isinstance(arg, torch.Tensor)]
+        stream = torch.cuda.current_stream().cuda_stream
+        key = (stream, torch.is_inference_mode_enabled(), *numbers)
+        if key not in turns:
+            turns[key] = Recordings(call, program.name, written)
+        return turns[key](args)
+
+    return mark_boxed(replayed)
+
+
+def why_not(program: LoopProgram) -> str | None:
+    """What in a program cannot be recorded."""
+    devices = sorted({b.device for b in program.buffers.values()})
+    if len(devices) > 1:
+        return f"it uses several devices, {', '.join(devices)}"
+    if program.callees:
+        return "it calls functions and operators that may wait for the GPU"
+    given = {symbol for symbol in program.inputs if not isinstance(symbol, str)}
+    for step in program.steps:
+        if isinstance(step, ExternCall) and step.number is not None:
+            return f"{step.op} reads a number from the GPU"
+    sizes = {size for b in program.buffers.values() for size in b.layout.size}
+    if any(size.free_symbols - given for size in sizes if not isinstance(size, int)):
+        return "sizes depend on data"
+    if any(write.method != "copy_" for write in program.writes):
+        return "an input gets other memory"
+    return None
+
+
+def tell(reason: str) -> None:
+    warnings.warn(f'mode="reduce-overhead": {reason}', NothingToChange, stacklevel=2)
+
+
+@dataclass
+class Recordings:
+    """The recordings of one graph for some sizes, on one stream; `written` inputs are not copied.
+
+    seen     the addresses that each tensor among the inputs has had
+    moving   places of the inputs that are copied
+    """
+
+    call: Call
+    name: str
+    written: frozenset[int]
+    calls: int = 0
+    seen: dict[int, set[int]] = field(default_factory=dict)
+    moving: set[int] = field(default_factory=set)
+    made: list[Recording] = field(default_factory=list)
+    given_up: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, args: list[Any]) -> tuple[Any, ...]:
+        with self.lock:
+            found = None if self.given_up else self._found(args)
+            if found is not None:
+                return found.replay(args)
+        return self.call(args)
+
+    def _found(self, args: Sequence[Any]) -> Recording | None:
+        """A recording that fits, made now if need be; None for a call as it is written."""
+        places = [n for n, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        addresses = {n: 0 if n in self.moving else args[n].data_ptr() for n in places}
+        fitting = [one for one in self.made if one.addresses == addresses]
+        for one in fitting:
+            if one.is_free():
+                return one
+        self.calls += 1
+        if self._notice(addresses):
+            return None
+        if self.calls <= WARM_CALLS or len(self.made) >= MOST_RECORDINGS:
+            return None
+        try:
+            self.made.append(record(self.call, args, addresses))
+        except Exception as problem:
+            self._give_up(str(problem).splitlines()[0])
+            return None
+        return self.made[-1]
+
+    def _notice(self, addresses: dict[int, int]) -> bool:
+        """Has an input moved once too often?"""
+        before = len(self.moving)
+        for n, address in addresses.items():
+            self.seen.setdefault(n, set()).add(address)
+            if len(self.seen[n]) > MOST_ADDRESSES:
+                self.moving.add(n)
+        if len(self.moving) == before:
+            return False
+        self.made.clear()
+        if self.moving & self.written:
+            self._give_up("an input that it writes to moves")
+        return True
+
+    def _give_up(self, reason: str) -> None:
+        self.given_up = True
+        self.made.clear()
+        tell(f"{self.name} is launched kernel by kernel: {reason}")
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A result that is an input, or (with a size) a view of one."""
+
+    input: int
+    size: tuple[int, ...] | None = None
+    stride: tuple[int, ...] = ()
+    offset: int = 0
+
+    def of(self, args: Sequence[Any]) -> torch.Tensor:
+        given: torch.Tensor = args[self.input]
+        if self.size is None:
+            return given
+        return reinterpret(given, self.size, self.stride, self.offset)
+
+
+@dataclass
+class Recording:
+    """One CUDA graph.
+
+    addresses   where each tensor among the inputs must be; 0 for one that is copied
+    copies      where those are copied to
+    results     what the graph leaves: its own tensors, aliases of inputs, and numbers
+    """
+
+    graph: torch.cuda.CUDAGraph
+    addresses: dict[int, int]
+    copies: dict[int, torch.Tensor]
+    results: list[Any]
+
+    def __post_init__(self) -> None:
+        tensors = [r for r in self.results if isinstance(r, torch.Tensor)]
+        own = {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors}
+        self.storages = list(own.values())
+        del tensors, own
+        self.alone = self.holders()
+
+    def holders(self) -> list[int]:
+        """How many hold each storage of the results: in C++, and in Python its one object."""
+        return [storage_references(s._cdata) + getrefcount(s) for s in self.storages]
+
+    def is_free(self) -> bool:
+        """Does nobody hold a result of the last replay?"""
+        return self.holders() == self.alone
+
+    def replay(self, args: list[Any]) -> tuple[Any, ...]:
+        for n, copy in self.copies.items():
+            copy.copy_(args[n])
+        self.graph.replay()
+        found = tuple(_given(result, args) for result in self.results)
+        args.clear()
+        return found
+
+
+def record(call: Call, args: Sequence[Any], addresses: dict[int, int]) -> Recording:
+    """Record a call, which does not run yet.
+
+    Raises ValueError where an input cannot be copied, and what CUDA says of a call that waits.
+    """
+    copies = {n: torch.empty_like(args[n]) for n, address in addresses.items() if not address}
+    if any(copy.stride() != args[n].stride() for n, copy in copies.items()):
+        raise ValueError("an input that moves has gaps or overlaps")
+    given = [copies.get(n, arg) for n, arg in enumerate(args)]
+    stream, graph = torch.cuda.current_stream(), torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            results = call(list(given))
+    finally:
+        torch.cuda.set_stream(stream)
+    inputs = {given[n].untyped_storage()._cdata: n for n in addresses}
+    return Recording(graph, addresses, copies, [_kept(r, given, inputs) for r in results])
+
+
+def _kept(result: Any, given: Sequence[Any], inputs: dict[int, int]) -> Any:
+    """What is remembered of a result; `inputs` are places of inputs, by their storages."""
+    if not isinstance(result, torch.Tensor):
+        return result
+    same = next((n for n, arg in enumerate(given) if arg is result), None)
+    if same is not None:
+        return Alias(same)
+    source = inputs.get(result.untyped_storage()._cdata)
+    if source is None:
+        return result
+    if result.dtype != given[source].dtype:
+        raise ValueError("a result is an input seen as another dtype")
+    offset = result.storage_offset() - given[source].storage_offset()
+    return Alias(source, tuple(result.shape), result.stride(), offset)
+
+
+def _given(result: Any, args: Sequence[Any]) -> Any:
+    """A remembered result as a tensor of its own over the same memory."""
+    if isinstance(result, Alias):
+        return result.of(args)
+    return result.detach() if isinstance(result, torch.Tensor) else result

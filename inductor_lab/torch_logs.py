@@ -1,0 +1,195 @@
+"""What TorchDynamo tells while it works, to those who listen: the part of the door to torch that is
+about its logs, its traces and its bytecode hook.
+"""
+
+from __future__ import annotations
+
+from inductor_lab.torch_names import optional
+
+# isort: split
+import contextlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.hooks import RemovableHandle
+
+TRACE_LOGGER = logging.getLogger("torch.__trace")
+
+_trace_structured = optional("torch._logging.trace_structured", lambda *given, **named: None)
+_artifact_logger = optional("torch._logging.getArtifactLogger")
+
+
+def tell_trace(kind: str, text: Callable[[], str]) -> None:
+    """An artifact of torch's structured trace; `text` is called if somebody listens."""
+    _trace_structured("artifact", lambda: {"name": kind, "encoding": "string"}, payload_fn=text)
+
+
+def tell_log(artifact: str, text: Callable[[], str]) -> None:
+    """A line for `TORCH_LOGS`; `text` is called if that artifact is asked for."""
+    # torch prints what is below its own loggers
+    log = _artifact_logger("torch.inductor_lab", artifact) if _artifact_logger else None
+    if log is not None and log.isEnabledFor(logging.DEBUG):
+        log.debug("%s", text())
+
+
+def on_bytecode(hook: Callable[[CodeType, CodeType], None]) -> RemovableHandle:
+    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`."""
+    register = optional("torch._dynamo.convert_frame.register_bytecode_hook")
+    if register is None:
+        return RemovableHandle(OrderedDict())
+    handle: RemovableHandle = register(hook)
+    return handle
+
+
+class Traced(NamedTuple):
+    """TorchDynamo is about to execute one instruction symbolically.
+
+    run     the object that stands for this try to trace the frame
+    depth   0 in the frame itself, more in functions that it inlines
+    stack   what is on the symbolic stack, bottom first, in words
+    graph   the FX graph so far
+    """
+
+    run: object
+    depth: int
+    code: CodeType
+    line: int
+    opname: str
+    argument: Any
+    stack: tuple[str, ...]
+    graph: torch.fx.Graph
+
+
+class Shared:
+    """Something global that blocks set for a while, and that blocks of several threads share: the
+    first one in calls `begin`, the last one out what `begin` has returned."""
+
+    def __init__(self, begin: Callable[[], Callable[[], None]]) -> None:
+        self._begin = begin
+        self._end: Callable[[], None] = lambda: None
+        self._inside, self._lock = 0, threading.Lock()
+
+    @contextlib.contextmanager
+    def set(self) -> Iterator[None]:
+        with self._lock:
+            if not self._inside:
+                self._end = self._begin()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._end()
+
+
+def heard(logger: logging.Logger) -> Shared:
+    """While a block runs, the logger reports everything, to those who listen; whoever was among
+    its handlers before is there again afterwards (torch's own may leave when it hears something).
+    """
+
+    def begin() -> Callable[[], None]:
+        level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = propagate and level == logging.DEBUG
+
+        def end() -> None:
+            logger.setLevel(level)
+            logger.propagate = propagate
+            logger.handlers[:] = [*handlers, *(h for h in logger.handlers if h not in handlers)]
+
+        return end
+
+    return Shared(begin)
+
+
+_TRACES = heard(TRACE_LOGGER)
+_INSTRUCTION_LOGGER = logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode")
+_INSTRUCTIONS = heard(_INSTRUCTION_LOGGER)
+
+
+@contextlib.contextmanager
+def traces_to(handler: logging.Handler) -> Iterator[None]:
+    """Give a handler what the structured trace log reports, of all threads."""
+    with _TRACES.set():
+        TRACE_LOGGER.addHandler(handler)
+        try:
+            yield
+        finally:
+            TRACE_LOGGER.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def watched_instructions(tell: Callable[[Traced], None]) -> Iterator[None]:
+    """Tell of every instruction that Dynamo traces in this thread.
+
+    Dynamo logs them for `TORCH_LOGS="trace_bytecode"`; while the block runs, that log comes here
+    and nowhere else.
+    """
+    if _instruction_translator is None:
+        yield
+        return
+    listener = _InstructionListener(tell)
+    with _INSTRUCTIONS.set():
+        _INSTRUCTION_LOGGER.addHandler(listener)
+        try:
+            yield
+        finally:
+            _INSTRUCTION_LOGGER.removeHandler(listener)
+
+
+_instruction_translator = optional("torch._dynamo.symbolic_convert.InstructionTranslator")
+
+
+class _InstructionListener(logging.Handler):
+    def __init__(self, tell: Callable[[Traced], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self.tell = tell
+        self.thread_id = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread not in (None, self.thread_id) or not isinstance(record.args, tuple):
+            return
+        root = _instruction_translator.current_tx()
+        frame = root.output.current_tx
+        stack = tuple(map(_on_stack, frame.stack))
+        line = frame.current_instruction.starts_line or frame.lineno
+        opname, argument = str(record.args[0]), record.args[1]
+        graph, depth = root.output.graph, frame.inline_depth
+        self.tell(Traced(root, depth, frame.f_code, line, opname, argument, stack, graph))
+
+
+def _on_stack(variable: Any) -> str:
+    """What Dynamo knows of a value on its stack; looks only, since asking may add guards."""
+    facts = vars(variable)
+    if "_cache" in facts and getattr(facts["_cache"], "vt", None) is not None:
+        return _on_stack(facts["_cache"].vt)
+    node = getattr(facts.get("proxy"), "node", None)
+    if node is not None:
+        return str(node.name)
+    if type(variable).__name__ == "ConstantVariable":
+        return repr(facts.get("value"))
+    if facts.get("source") is not None:
+        name = facts["source"].name
+        return str(name() if callable(name) else name)
+    return f"<{type(variable).__name__.removesuffix('Variable')}>"
+
+
+_file_numbers: Mapping[str, int] = optional("torch._logging.structured.INTERN_TABLE", {})
+
+
+def traced_files() -> tuple[str, ...]:
+    """Every file name that the structured trace log has mentioned."""
+    return tuple(_file_numbers)
+
+
+def traced_file(number: int) -> str:
+    """The file name behind a number in the structured trace log; "" if there is none."""
+    numbers = {index: name for name, index in _file_numbers.items()}
+    return numbers.get(number, "")

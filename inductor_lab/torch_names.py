@@ -1,0 +1,79 @@
+"""Every private name of torch that the compiler uses, in two tables (`torch_names.toml`).
+
+required   without one of these nothing compiles: importing this raises ImportError, which names all
+           that are missing
+optional   each belongs to a feature, which is off where one of its names is missing
+
+Names are looked up when the door is opened (`torch_api`, `torch_aot`), never later, and nothing of
+torch is changed.  `inductor-lab doctor` prints both tables.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+SUPPORTED = "2.11 to 2.13"
+
+class Feature(NamedTuple):
+    """What needs names of torch that may be missing.
+
+    without   what is different where it is off, in words for users
+    names     all that it needs
+    """
+
+    without: str
+    names: tuple[str, ...]
+
+
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+REQUIRED: list[str] = _TABLES["required"]
+OPTIONAL = {
+    name: Feature(row["without"], tuple(row["names"])) for name, row in _TABLES["optional"].items()
+}
+"""By name of the feature."""
+
+
+def _find(name: str) -> Any:
+    """The object behind a dotted name; None if this torch has none."""
+    parts = name.split(".")
+    for first in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:first]))
+            for part in parts[first:]:
+                found = getattr(found, part)
+        except ModuleNotFoundError:
+            continue
+        except (ImportError, AttributeError):
+            break
+        return found
+    return None
+
+
+def _found(names: Iterable[str]) -> dict[str, Any]:
+    return {name: _find(name) for name in names}
+
+
+_LACKING = [name for name, found in _found(REQUIRED).items() if found is None]
+if _LACKING:
+    raise ImportError(
+        f"torch {torch.__version__} lacks what inductor_lab cannot do without:"
+        f" {', '.join(_LACKING)}\n  install a torch that was tried: {SUPPORTED}"
+    )
+
+_HERE = _found(dict.fromkeys(name for feature in OPTIONAL.values() for name in feature.names))
+
+
+def optional(name: str, otherwise: Any = None) -> Any:
+    """What torch has under an optional name, else `otherwise`; KeyError if it is in no table."""
+    return otherwise if _HERE[name] is None else _HERE[name]
+
+
+def missing(feature: str) -> tuple[str, ...]:
+    """The names that a feature needs and this torch lacks; the feature is on if there are none."""
+    return tuple(name for name in OPTIONAL[feature].names if _HERE[name] is None)

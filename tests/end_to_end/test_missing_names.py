@@ -1,0 +1,183 @@
+"""A torch that lacks one of the optional names: everything compiles, and one feature is off.
+
+A process that was forked for each name sees torch without it while it imports inductor_lab anew;
+torch's own functions still see it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from inductor_lab.torch_names import OPTIONAL, REQUIRED
+from tests import processes
+
+NAMES = sorted({name for feature in OPTIONAL.values() for name in feature.names})
+JOBS = 2
+
+
+class Without(ModuleType):
+    """A module as it is, but for one of its names."""
+
+    def __init__(self, whole: Any, name: str, instead: Any = None) -> None:
+        super().__init__(getattr(whole, "__name__", name))
+        vars(self).update(__path__=getattr(whole, "__path__", []), _kept=(whole, name, instead))
+
+    def __getattr__(self, wanted: str) -> Any:
+        whole, name, instead = vars(self)["_kept"]
+        if wanted != name:
+            return getattr(whole, wanted)
+        if instead is None:
+            raise AttributeError(f"{whole!r} without {name}")
+        return instead
+
+
+@contextmanager
+def torch_without(name: str) -> Iterator[None]:
+    """Whoever imports torch inside of the block finds it without this name."""
+    parts = name.split(".")
+    first = max(n for n in range(1, len(parts) + 1) if ".".join(parts[:n]) in sys.modules)
+    first = min(first, len(parts) - 1)
+    instead = None
+    for depth in range(len(parts) - 1, first - 1, -1):
+        whole = importlib.import_module(".".join(parts[:first]))
+        for part in parts[first:depth]:
+            whole = getattr(whole, part)
+        instead = Without(whole, parts[depth], instead)
+    module = ".".join(parts[:first])
+    taken = {key: sys.modules[key] for key in (module, name) if key in sys.modules}
+    sys.modules.pop(name, None)
+    sys.modules[module] = instead
+    try:
+        yield
+    finally:
+        sys.modules.update(taken)
+
+
+def import_anew() -> Any:
+    for loaded in [m for m in sys.modules if m.split(".")[0] == "inductor_lab"]:
+        del sys.modules[loaded]
+    lab = importlib.import_module("inductor_lab")
+    for name in ("backend", "doctor", "runtime.pool", "compilation"):
+        importlib.import_module(f"inductor_lab.{name}")
+    return lab
+
+
+def programs_without(send: Callable[[Any], None], name: str) -> None:
+    """Which feature is off, by what the doctor says, and which of three programs are wrong."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
+    with torch_without(name):
+        lab = import_anew()
+    doctor = sys.modules["inductor_lab.doctor"]
+    send({row.name.strip() for row in doctor._names_of_torch() if row.todo})
+    send([program.__name__ for program in (inference, training, inspected) if not program(lab)])
+
+
+def inference(lab: Any) -> bool:
+    """A linear layer, softmax, and a result so large that it comes from the pool."""
+    import torch
+
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(32, 48)
+
+    def f(x: Any) -> Any:
+        return torch.softmax(layer(x), -1), x.repeat(40, 100).sin() + 1
+
+    x = torch.randn(30, 32)
+    with torch.no_grad():
+        fast, expected = lab.compile(f), f(x)
+        results = [fast(x) for _ in range(3)]
+    return all(map(_close, results, [expected] * 3))
+
+
+def training(lab: Any) -> bool:
+    """What a forward saves is written to after it was saved, and gradients go on into the input."""
+    import torch
+
+    def f(x: Any, w: Any) -> Any:
+        y = (x.sin() * w).sum(0)
+        x.mul_(2.0)
+        return y.cos(), x.t()
+
+    def step(call: Any) -> Any:
+        torch.manual_seed(0)
+        x, w = torch.randn(5, 7), torch.randn(7, requires_grad=True)
+        results = call(x, w)
+        results[0].sum().backward()
+        return (*results, x, w.grad)
+
+    fast = lab.compile(f)
+    return all(_close(step(fast), step(f)) for _ in range(2))
+
+
+def inspected(lab: Any) -> bool:
+    """All stages of a graph with symbolic sizes, as text and run, and under the profiler."""
+    import torch
+
+    def f(x: Any) -> Any:
+        return torch.cat([x.t(), x.t().flip(0)]).cumsum(0) / x.shape[0]
+
+    x = torch.randn(6, 4)
+    c = lab.inspect(f, x, options={"dynamic": True})
+    part = c.graphs[0].forward
+    text = f"{c}{c.capture.graphs[0]}{part.loops}{part.schedule}{part.kernels[0]}{part.host}"
+    with torch.profiler.profile():
+        profiled = c.compiled(x)
+    tall = torch.randn(9, 4)
+    results = (c.result, profiled, c.compiled(tall))
+    return "cumsum" in text and _close(results, (f(x), f(x), f(tall)))
+
+
+def _close(results: Any, expected: Any) -> bool:
+    import torch
+
+    near = partial(torch.allclose, rtol=1e-4, atol=1e-5)
+    return all(map(near, results, expected))
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, list[Any]]:
+    context = processes.server("tests.end_to_end.warm_names")
+    clock = processes.Clock()
+
+    def outcome(name: str) -> list[Any]:
+        return list(processes.messages(context, programs_without, (name,), 120, clock))
+
+    outcome(NAMES[0])  # compiles the libraries that the others find
+    with ThreadPoolExecutor(JOBS) as pool:
+        return dict(zip(NAMES, pool.map(outcome, NAMES), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_one_name_a_feature_is_off_and_programs_are_right(
+    name: str, outcomes: dict[str, list[Any]]
+) -> None:
+    off = {feature for feature, needs in OPTIONAL.items() if name in needs.names}
+    assert outcomes[name] == [off, []]
+
+
+def import_without(send: Callable[[Any], None], name: str) -> None:
+    try:
+        with torch_without(name):
+            import_anew()
+    except ImportError as problem:
+        send(str(problem))
+
+
+def test_without_a_required_name_the_import_says_which() -> None:
+    context = processes.server("tests.end_to_end.warm_names")
+    for name in (REQUIRED[1], REQUIRED[-1]):
+        (said,) = processes.messages(
+            context, import_without, (name,), 120, processes.Clock()
+        )
+        assert f"lacks what inductor_lab cannot do without: {name}" in said

@@ -1,0 +1,11 @@
+"""What a server of processes imports for `test_missing_names`: all of torch that the compiler uses,
+and TorchDynamo after its first compile."""
+
+from __future__ import annotations
+
+import torch
+
+import inductor_lab.torch_names
+
+NAMES = sorted({name for f in inductor_lab.torch_names.OPTIONAL.values() for name in f.names})
+torch.compile(lambda x: x.sin() + 1, backend="aot_eager")(torch.ones(3))

@@ -1,0 +1,119 @@
+"""Private names of torch are reached through one door, whose tables list them all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from inductor_lab.torch_names import OPTIONAL, REQUIRED
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "inductor_lab"
+REQUIRING = ("torch_api.py",)
+
+# Path of a file or folder → why it may name what is private.
+EXCEPTIONS = {
+    "inductor_lab/stock": "reads stock TorchInductor for comparison; the compiler does not need it",
+}
+
+
+def python() -> list[Path]:
+    return sorted([*PACKAGE.rglob("*.py"), *(ROOT / "widgets").rglob("*.py")])
+
+
+def is_private(name: str) -> bool:
+    """Operators, under `torch.ops`, are what a graph consists of: their names are no secret."""
+    parts = name.split(".")
+    if name.startswith("torch.ops."):
+        return False
+    return parts[0] == "torch" and any(p.startswith("_") and p[1:2] != "_" for p in parts)
+
+
+def dotted(node: ast.expr) -> str:
+    """`torch._C.x` of an attribute of an attribute of a name; "" of anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    inner = dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{inner}.{node.attr}" if inner and isinstance(node, ast.Attribute) else ""
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """Every private name of torch that a file imports or reaches from `torch`."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            names = [dotted(node)]
+        yield from filter(is_private, names)
+
+
+def looked_up(tree: ast.AST) -> Iterator[str]:
+    """The names that a file gives to `optional`, with those made of a constant and its prefix."""
+    prefixes = {
+        node.targets[0].id: node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "optional":
+            name = node.args[0]
+            if isinstance(name, ast.Constant):
+                yield str(name.value)
+            elif isinstance(name, ast.BinOp):
+                assert isinstance(name.left, ast.Name) and isinstance(name.right, ast.Constant)
+                yield f"{prefixes[name.left.id]}{name.right.value}"
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def is_exception(path: Path) -> bool:
+    return path.relative_to(ROOT).as_posix().startswith(tuple(EXCEPTIONS))
+
+
+def test_no_private_name_of_torch_outside_of_the_door() -> None:
+    bad = {
+        path.relative_to(ROOT).as_posix(): sorted({*named(tree_of(path))})
+        for path in python()
+        if path.name not in REQUIRING and not is_exception(path)
+    }
+    assert {path: names for path, names in bad.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import torch._dynamo", "from torch.utils import _pytree", "torch._C._storage_Use_Count(0)",
+     "def f():\n    from torch._ops import OpOverload"],
+)  # fmt: skip
+def test_a_private_name_is_seen(line: str) -> None:
+    assert list(named(ast.parse(line)))
+    public = "torch.ops.aten._softmax; from torch.fx import Graph; x._cdata"
+    assert not list(named(ast.parse(public)))
+
+
+def test_what_the_door_imports_is_required() -> None:
+    imported = set(named(tree_of(PACKAGE / REQUIRING[0])))
+    assert imported == set(REQUIRED)
+    assert sorted(REQUIRED) == REQUIRED and len(REQUIRED) < 25
+
+
+def test_what_is_looked_up_is_in_the_table_and_the_other_way_round() -> None:
+    used = {name for path in python() for name in looked_up(tree_of(path))}
+    listed = {name for feature in OPTIONAL.values() for name in feature.names}
+    assert used <= listed
+    asked = {n for n in listed if "_enabled" in n}  # named one by one, or by `missing` alone
+    assert listed - used <= asked | {"torch._functorch.config.bundled_autograd_cache"}
+
+
+def test_each_feature_says_what_is_different_without_it() -> None:
+    assert all(feature.without and feature.names for feature in OPTIONAL.values())
+    assert not {name for f in OPTIONAL.values() for name in f.names} & set(REQUIRED)
