@@ -40,7 +40,8 @@ c.Spawner.args = [
     f"--ServerApp.shutdown_no_activity_timeout={idle:.0f}",
 ]
 
-# A class comes in at once: servers start a few at a time, and are waited for.
-c.JupyterHub.concurrent_spawn_limit = 4
+# A class comes in at once.  Beyond a limit the hub turns students away (status 429) and does not
+# queue them, so there is none, and time for all servers to start side by side.
+c.JupyterHub.concurrent_spawn_limit = 0
 c.Spawner.start_timeout = 300
 c.Spawner.http_timeout = 120

@@ -23,10 +23,10 @@ class Visit:
     """What a student saw; times are seconds since the student came."""
 
     name: str
-    started: float = 0.0
+    started: float | None = None
     picture: float | None = None
     finished: float | None = None
-    slowest_cell: float = 0.0
+    slowest_cell: float | None = None
     errors: list[str] = field(default_factory=list)
 
 
@@ -69,7 +69,7 @@ async def _run(
         for cell in cells:
             begun = time.monotonic()
             await _run_cell(socket, cell, seen, came)
-            seen.slowest_cell = max(seen.slowest_cell, time.monotonic() - begun)
+            seen.slowest_cell = max(seen.slowest_cell or 0.0, time.monotonic() - begun)
 
 
 async def _run_cell(socket: Any, cell: str, seen: Visit, came: float) -> None:
