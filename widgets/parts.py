@@ -302,7 +302,8 @@ def trees_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
         lines = [tree_shown(step.tree, links, scope) for step in trees.steps]
         blocks.append(block(lines[0], f"{trees.kernel}   build"))
         for step, before, after in zip(trees.steps[1:], lines[:-1], lines[1:], strict=True):
-            title = f"{trees.kernel}   {step.name}: {ABOUT[step.name]}"
+            about = ABOUT.get(step.name, "a pass of yours")
+            title = f"{trees.kernel}   {step.name}: {about}"
             blocks.append(block(diff_lines(before, after), title, first=0))
     return [text_view("loops", blocks)] if blocks else []
 

@@ -217,7 +217,8 @@ class _Walk:
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
             raise self._refused(node, f"{node.target}, which writes to its arguments")
-        value = self.values.__getitem__ if torch_api.is_own(node.target) else self._as_in_eager
+        own = torch_api.is_own(node.target) or node.target in self.registry
+        value = self.values.__getitem__ if own else self._as_in_eager
         args, kwargs = map_arg((node.args, node.kwargs), value)
         if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
             return None

@@ -1,0 +1,51 @@
+"""docs/extending.md is right: its code runs as it stands there, from top to bottom."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from inductor_lab.codegen.cpu import passes
+from inductor_lab.widgets import model
+from inductor_lab.widgets.plots import PICTURES
+
+PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECTIONS = ("An operator", "A rewrite", "A fusion rule", "A pass", "A view")
+
+
+def code_of_page() -> str:
+    """The code at the lines where it stands in the page, so that an error names them."""
+    text = PAGE.read_text(encoding="utf-8")
+    lines = [""] * len(text.splitlines())
+    for found in BLOCK.finditer(text):
+        first = text.count("\n", 0, found.start(1))
+        inside = found[1].splitlines()
+        lines[first : first + len(inside)] = inside
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_runs_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passes, "OF_LOOPS", passes.OF_LOOPS)
+    monkeypatch.setattr(model, "part_panes", model.part_panes)
+    for pictures in PICTURES.values():
+        assert isinstance(pictures, dict)
+        monkeypatch.setitem(pictures, "traffic", None)
+    path = tmp_path / "extending.py"
+    path.write_text(code_of_page(), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("extending", path)
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_each_section_has_code_that_checks_itself() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert tuple(headings) == SECTIONS
+    for section in text.split("\n## ")[1:]:
+        assert any("assert" in block for block in BLOCK.findall(section)), section[:20]
