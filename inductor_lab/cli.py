@@ -92,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     warm.set_defaults(run=_warm)
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
+    doctor.add_argument("--measure", action="store_true", help="what threads and allocator give")
     doctor.set_defaults(run=_doctor)
 
     # a parser of its own (course/command.py) reads all that follows, options too
@@ -216,6 +217,10 @@ def _doctor(given: argparse.Namespace) -> int:
 
     doctor = report()
     print(str(doctor))
+    if given.measure:
+        from inductor_lab.bench.surroundings import surroundings
+
+        print(surroundings())
     return 0 if doctor.healthy else 1
 
 

@@ -96,11 +96,11 @@ POSIX_COMPILERS = ("c++", "g++", "clang++", "icpx")
 WINDOWS_COMPILERS = ("cl", "clang-cl", "icx-cl")
 
 WHAT_TO_INSTALL = {
-    "linux": "install one: apt install g++, dnf install gcc-c++, or pip install ziglang "
-    "(slower: one thread); or set CXX to a compiler",
+    "linux": "install one: apt install g++, dnf install gcc-c++, or "
+    "pip install 'inductor-lab[compiler]' (slower: one thread); or set CXX to a compiler",
     "darwin": "install Apple's: xcode-select --install; or set CXX to a compiler",
     "win32": 'install "Desktop development with C++" of Visual Studio Build Tools and start from '
-    'its "x64 Native Tools" prompt, or pip install ziglang; or set CXX to a compiler',
+    'its "x64 Native Tools" prompt, or pip install "inductor-lab[compiler]"; or set CXX to one',
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from pathlib import Path
@@ -65,6 +66,17 @@ def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.Mo
         find_toolchain({"PATH": str(tmp_path)})
     with pytest.raises(NoCompiler, match="CXX=nowhere"):
         find_toolchain({"PATH": str(tmp_path), "CXX": "nowhere"})
+
+
+def test_zig_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang", reason="to run it: pip install 'inductor-lab[compiler]'")
+    found = find_toolchain({"PATH": str(tmp_path)})
+    assert found.family.name == "zig" and found.openmp is None
+    source, library = tmp_path / "k.cpp", tmp_path / "k.so"
+    source.write_text('extern "C" int doubled(int x) { return 2 * x; }')
+    attempt = found.compile(source, library)
+    assert attempt.status == 0, attempt.output
+    assert ctypes.CDLL(str(library)).doubled(21) == 42
 
 
 @pytest.mark.parametrize(
