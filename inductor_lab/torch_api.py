@@ -231,6 +231,16 @@ def is_sure(test: sympy.Basic, fake: torch.Tensor) -> bool:
     return known and shapes._maybe_evaluate_static(test) is sympy.true
 
 
+def taken_for_equal(module: torch.fx.GraphModule) -> list[sympy.Basic]:
+    """Sizes known only in a call that torch took for equal, since they met in an operator: it keeps
+    such assertions beside the graph."""
+    fakes = (node.meta.get("val") for node in module.graph.nodes)
+    modes = (fake.fake_mode for fake in fakes if isinstance(fake, FakeTensor))
+    shapes = next((mode.shape_env for mode in modes if mode.shape_env is not None), None)
+    found = shapes.deferred_runtime_asserts.values() if shapes is not None else ()
+    return [one.expr for several in found for one in several if isinstance(one.expr, sympy.Eq)]
+
+
 def surely_one(size: Any) -> bool:
     """Is a computed size 1 by the guards so far?  (A plain symbol that is 1 is none any more.)"""
     plain = isinstance(size, int) or size.node.expr.is_Symbol

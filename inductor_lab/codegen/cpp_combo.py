@@ -35,7 +35,7 @@ from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.cpu.passes import cpu_tree
 from inductor_lab.codegen.cpu.plan import GRAIN
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, heading, merged
-from inductor_lab.codegen.parameters import kernel_parameters, with_lengths
+from inductor_lab.codegen.parameters import kernel_parameters, with_lengths, with_symbols
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.index import Size
@@ -71,8 +71,9 @@ def combo_kernel(
     """The C++ function of a combo, after the functions of its parts."""
     trees = (tidy(full_tree(part, buffers)) for part in group.combined)
     parameters = kernel_parameters(tuple(stmt for tree in trees for stmt in tree), buffers)
-    parameters = with_lengths(parameters, check_bounds)
     parts = [_part(part, buffers, table, off, check_bounds) for part in group.combined]
+    parameters = with_symbols(parameters, [part.work for part in parts])
+    parameters = with_lengths(parameters, check_bounds)
     names: dict[tuple[str, ...], str] = {}
     lines: list[Line] = []
     for part in parts:

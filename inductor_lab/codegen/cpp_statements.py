@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 from inductor_lab.codegen.cpp_ops import CTYPES
 from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu.checks import atoms_in
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tree import (
     Accumulate,
@@ -39,7 +38,7 @@ from inductor_lab.codegen.tree import (
 )
 from inductor_lab.codegen.visit import walk
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
-from inductor_lab.ir.index import ZERO, Gathered, Index, Size, is_int
+from inductor_lab.ir.index import ZERO, Index, Size, gathered_in, is_int
 from inductor_lab.ir.ops import POSITIONS
 
 STATUS = "bad"
@@ -203,7 +202,7 @@ class Printer:
         text = self.writer.expr(stmt.value)
         if stmt.kind != "store":
             text = self.writer.combined(stmt.kind, place, stmt.value)
-        unknown = [a.size for a in atoms_in(stmt.index) if isinstance(a, Gathered)]
+        unknown = [atom.size for atom in gathered_in(stmt.index)]
         unknown = [size for size in unknown if not isinstance(size, int)]
         tests = dict.fromkeys(f"{self.writer.size(size)} > 0" for size in unknown)
         guard = f"if ({' && '.join(tests)}) " if tests else ""

@@ -136,6 +136,7 @@ class Elaborator:
             first_visit = key not in bodies
             if first_visit:
                 bodies[key] = body_at(producer, key[1])
+                self._look_at(key[1], bodies[key], producer.origins)
                 missing = [k for k in self._unmasked_reads(bodies[key]) if self._find(k) is None]
                 stack.extend(reversed(missing))
                 if missing:
@@ -146,6 +147,14 @@ class Elaborator:
         found = self._find((buffer, index))
         assert found is not None, f"{buffer} has no value"
         return found
+
+    def _look_at(self, index: tuple[Index, ...], body: Expr, origins: Origins) -> None:
+        """Name the loaded places that a value does not depend on: they are checked all the same."""
+        places = {atom for place in index for atom in gathered_in(place)}
+        if places:
+            used = (place for node in body.walk() for place in node.indices())
+            for atom in places.difference(*map(gathered_in, used)):
+                self.value(IndexValue(Index.of(atom), torch.int64), origins)
 
     def _unmasked_reads(self, expr: Expr) -> list[tuple[str, tuple[Index, ...]]]:
         """Recomputable values that `expr` reads wherever it is evaluated."""

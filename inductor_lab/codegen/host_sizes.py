@@ -78,6 +78,12 @@ class _Printer(PythonPrinter):
     def _print_ceiling(self, expr: Any) -> str:
         return f"(-{self._print(sympy.floor(-expr.args[0]))})"
 
+    def _print_PowByNatural(self, expr: Any) -> str:
+        """`1 << n` is a power of 2 to torch; Python refuses an n below 0."""
+        if expr.args[0] == 2:
+            return f"(1 << ({self._print(expr.args[1])}))"
+        return str(super()._print_PowByNatural(expr))
+
     def _print_ToFloat(self, expr: Any) -> str:
         return f"float({self._print(expr.args[0])})"
 

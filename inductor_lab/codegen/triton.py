@@ -43,12 +43,12 @@ from inductor_lab.codegen.triton_blocks import (
     reach,
     with_atomics,
 )
-from inductor_lab.codegen.triton_loops import flattened, gathered
+from inductor_lab.codegen.triton_loops import flattened
 from inductor_lab.codegen.triton_ops import TRITON_OPS
 from inductor_lab.codegen.triton_text import Value, in_one_step, signature
 from inductor_lab.codegen.visit import expressions, loads_in, walk
 from inductor_lab.ir.expr import IndexValue, Load
-from inductor_lab.ir.index import Index, is_int, product
+from inductor_lab.ir.index import Index, gathered_in, is_int, product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -170,7 +170,7 @@ class Printer(Accumulations):
 
     def _check_gathered(self, index: Index, masks: list[Value]) -> None:
         mask = " & ".join(m.inside() for m in masks) or "True"
-        for atom in gathered(index.substitute(self.text.axes)):
+        for atom in gathered_in(index.substitute(self.text.axes)):
             position, size = self.text.value(atom.value), self.text.size(atom.size)
             check = f"lab.check_index({position.text}, {size.text}, {mask})"
             self.asserts = True
@@ -181,7 +181,7 @@ class Printer(Accumulations):
     def _check_positions(self, stmt: Stmt) -> None:
         """Loaded positions that are used as numbers."""
         for node in (node for value in expressions(stmt) for node in value.walk()):
-            if isinstance(node, IndexValue) and any(gathered(node.index)):
+            if isinstance(node, IndexValue) and any(gathered_in(node.index)):
                 self._check_gathered(node.index, self._mask(self.text.index(node.index).dims))
 
     def _store(self, store: Store) -> None:
@@ -195,11 +195,11 @@ class Printer(Accumulations):
         where = place.inside()
         if not place.dims:
             shape = "[1, 1]" if self.blocks.rows else "[1]"
-            wide = "int64" if any(gathered(store.index)) else "int32"
+            wide = "int64" if any(gathered_in(store.index)) else "int32"
             where = f"tl.full({shape}, {place.text}, tl.{wide})"
         masks = self._mask(place.dims)
         self._check_gathered(store.index, masks)
-        tests = [self.text.in_range(a, self._shape(place.dims)) for a in gathered(store.index)]
+        tests = [self.text.in_range(a, self._shape(place.dims)) for a in gathered_in(store.index)]
         masks += [self._named(test, "inside") for test in tests]
         mask = f", {' & '.join(m.inside() for m in masks)}" if masks else ""
         self._line(self.text.stored(store, f"{name} + {where}", value, mask))

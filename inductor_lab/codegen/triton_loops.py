@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
 from inductor_lab.codegen.visit import expressions, places, walk
-from inductor_lab.ir.index import Axis, Gathered, Index, is_int
+from inductor_lab.ir.index import Axis, Index, is_int
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
@@ -65,15 +65,6 @@ def flat_indices(body: tuple[Stmt, ...]) -> Iterator[Index]:
         for value in expressions(stmt):
             for load in value.loads():
                 yield from load.index
-
-
-def gathered(index: Index) -> Iterator[Gathered]:
-    """The parts of an index that were loaded from memory."""
-    for atom, _ in index.terms:
-        if isinstance(atom, Gathered):
-            yield atom
-        elif not isinstance(atom, Axis):
-            yield from gathered(atom.dividend)
 
 
 def unit_axis(index: Index, axes: tuple[Axis, ...]) -> Axis | None:

@@ -28,7 +28,15 @@ from inductor_lab.ir.expr import (
     Origins,
     SizeValue,
 )
-from inductor_lab.ir.index import Axis, Gathered, Index, Size, is_int, simplify_size
+from inductor_lab.ir.index import (
+    Axis,
+    Gathered,
+    Index,
+    Size,
+    gathered_in,
+    is_int,
+    simplify_size,
+)
 from inductor_lab.ir.ops import ELEMENTS, PREDICATES
 from inductor_lab.ir.program import (
     Buffer,
@@ -67,7 +75,7 @@ class Facts:
         if not all(type(s) is int for s in (*shape, *stride)):
             # what is 1 only by a guard broadcasts as a literal 1 does
             shape = tuple(1 if torch_api.surely_one(s) else size_of(s) for s in shape)
-            stride = tuple(map(stride_of, stride))
+            stride = tuple(stride_of(s, shape) for s in stride)
         sparse = fake.layout is not torch.strided
         return Facts(shape, stride, fake.dtype, str(fake.device), sparse)
 
@@ -99,20 +107,22 @@ def size_of(size: Any) -> Size:
     return simplify_size(sympy.sympify(expression))
 
 
-def stride_of(stride: Any) -> Size:
-    """A stride as a Size.
+def stride_of(stride: Any, shape: Sequence[Size]) -> Size:
+    """A stride of a tensor of that shape as a Size.
 
     torch writes `Max(1, s0)` for the elements in a row of s0, to have a stride where s0 is 0.  Then
-    there is nothing to stride over, so it is s0 here, as in the products of sizes.
+    there is nothing to stride over, so it is s0 here, as in the products of sizes.  A maximum that
+    the user has written stays.
     """
     found = size_of(stride)
     if isinstance(found, int):
         return found
-    return simplify_size(found.replace(_is_at_least_one, lambda e: e.args[1]))
 
+    def is_of_row(size: sympy.Expr) -> bool:
+        of_one = type(size).__name__ == "Max" and len(size.args) == 2 and size.args[0] == 1
+        return of_one and all(n in shape or n.is_number for n in sympy.Mul.make_args(size.args[1]))
 
-def _is_at_least_one(size: sympy.Expr) -> bool:
-    return type(size).__name__ == "Max" and len(size.args) == 2 and size.args[0] == 1
+    return simplify_size(found.replace(is_of_row, lambda e: e.args[1]))
 
 
 def symbols_in(sizes: Sequence[Size]) -> set[sympy.Symbol]:
@@ -222,6 +232,17 @@ class Builder:
             (value,) = self.extern(SCALAR, (wanted,), kind, [facts], "number")
             assert value is not None
         return self.convert(self.load(value, ()), dtype)
+
+    def picked(self, value: TensorValue, at: Sequence[Index]) -> Expr:
+        """`load` at loaded places.  One along which all elements are the same element is looked at
+        by itself: it may be outside."""
+        found = self.load(value, at)
+        axes = {axis for place in value.index for axis in place.axes()}
+        for axis, place in zip(axes_of(value.shape), at, strict=True):
+            if axis not in axes and any(gathered_in(place)):
+                inside = self.op("ge", self.position(place), self.const(0, torch.int64))
+                found = self.op("where", inside, found, self.const(0, found.dtype))
+        return found
 
     def position(self, index: Index, dtype: torch.dtype = torch.int64) -> Expr:
         """An index as a number."""

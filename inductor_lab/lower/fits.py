@@ -82,6 +82,14 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
         build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
 
 
+def check_told(build: Builder, assumed: list[sympy.Basic]) -> None:
+    """What torch took for granted of sizes is tested as soon as a step has told them."""
+    for test in [t for t in assumed if t.free_symbols <= build.symbols]:
+        assumed.remove(test)
+        if not build.told.isdisjoint(test.free_symbols):
+            build.check(test, f"{test} does not hold, as this program needs it")
+
+
 def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:
     """The strides of `fake` in the storage of `given`, which has that layout, if torch has made a
     view of it: by a guard two dimensions may become one, or a number another one."""

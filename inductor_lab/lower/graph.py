@@ -65,7 +65,7 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
-from inductor_lab.lower.fits import layout_within, only_expands
+from inductor_lab.lower.fits import check_told, layout_within, only_expands
 from inductor_lab.lower.leftover import needed, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.softmax import softmax_from_parts
@@ -150,6 +150,7 @@ class _Walk:
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
         self.callees: dict[str, Any] = {}
+        self.assumed = torch_api.taken_for_equal(module)
         self.spread: dict[torch.fx.Node, BufferView] = {}
         """Tensors that are seen with gaps in memory, as they are with them."""
 
@@ -158,6 +159,7 @@ class _Walk:
             self.build.begin(node)
             with working_on((node.name,)):
                 self.values[node] = getattr(self, node.op)(node)
+            check_told(self.build, self.assumed)
         build = self.build
         steps = needed(build, self.outputs)
         steps = without_copies(steps, build.buffers, self.outputs)
@@ -240,7 +242,7 @@ class _Walk:
     def _lowered(self, node: torch.fx.Node, lowering: Lowering, args: Any, kwargs: Any) -> Any:
         result = node.meta.get("val")
         if isinstance(result, torch.Tensor):
-            if _is_empty(result) and _needs_no_check(node) and not leads_to_storage(node):
+            if _is_only_empty(node):
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         try:
@@ -487,12 +489,12 @@ def _is_token(placeholder: torch.fx.Node) -> bool:
     return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
 
 
-def _needs_no_check(node: torch.fx.Node) -> bool:
-    """Is an empty result all that there is to say (and no argument may be out of range)?"""
-    checked = {*scatter.CHECKED, aten.constant_pad_nd.default}
-    return node.target not in checked and node.meta["val"].dtype in ELEMENTS
-
-
-def _is_empty(fake: torch.Tensor) -> bool:
-    """Is it sure that there are no elements?  Then nothing needs to be read."""
-    return any(isinstance(size, int) and size == 0 for size in fake.shape)
+def _is_only_empty(node: torch.fx.Node) -> bool:
+    """Is it sure that there are no elements, so that nothing is read, and is that all there is to
+    say?  Not where an argument may be out of range, or where a length is told here."""
+    if leads_to_storage(node) or node.meta.get("unbacked_bindings"):
+        return False
+    fake = node.meta["val"]
+    checked = {*scatter.CHECKED, *index.CHECKED, aten.constant_pad_nd.default}
+    empty = any(isinstance(size, int) and size == 0 for size in fake.shape)
+    return empty and node.target not in checked and fake.dtype in ELEMENTS

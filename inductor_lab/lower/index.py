@@ -153,21 +153,23 @@ def diagonal_scatter(
 @lowers(aten.embedding.default)
 def embedding(build: Builder, weight: TensorValue, indices: TensorValue, *_: Any) -> TensorValue:
     """Rows of a table."""
+    build.need_elements(build.result.shape)
     at = identity(build.result.shape)
     row = build.gathered(build.load(indices, at[:-1]), weight.shape[0])
-    return build.pointwise(build.load(weight, (row, at[-1])))
+    return build.pointwise(build.picked(weight, (row, at[-1])))
 
 
 @lowers(aten.gather.default)
 def gather(build: Builder, x: TensorValue, dim: int, index: TensorValue, **_: Any) -> TensorValue:
     """Along one dimension, the position that `index` holds at the same place."""
-    return build.pointwise(build.load(x, along(build, x, dim, index).index))
+    return build.pointwise(build.picked(x, along(build, x, dim, index).index))
 
 
 @lowers(aten.index_select.default)
 def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> TensorValue:
     """Chosen positions of one dimension."""
-    return build.pointwise(build.load(x, slices(build, x, dim, index).index))
+    build.need_elements(build.result.shape)
+    return build.pointwise(build.picked(x, slices(build, x, dim, index).index))
 
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
@@ -179,7 +181,7 @@ def index(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None])
     target = indexed(build, x, given)
     known = pieces_along_last(build, x, given, target.shape)
     if known is None:
-        return build.pointwise(build.load(x, target.index))
+        return build.pointwise(build.picked(x, target.index))
     return build.pointwise(by_pieces(build, x, target.index, *known))
 
 
@@ -193,3 +195,7 @@ def by_pieces(
         value = build.load(x, (*places[:dim], piece.place(i), *places[dim + 1 :]))
         body = masked(build, inside(build, i, piece.end, piece.begin), value, body)
     return body
+
+
+CHECKED = frozenset({aten.index.Tensor, aten.index_select.default, aten.embedding.default})
+"""Operators that refuse a place where it is outside, also if their result has no elements."""

@@ -122,7 +122,7 @@ def _check(
         if isinstance(wrong, Wrong) and any(jumps(call, gradients) for call in calls):
             return
         found = partial(found_with, calls=calls, gradients=gradients, dynamic=dynamic)
-        if found("aot_eager") is None and found("inductor") != said(wrong):
+        if found("aot_eager") is None and not said(wrong).startswith(found("inductor") or "-"):
             raise
 
 

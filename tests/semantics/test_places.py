@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch._dynamo.exc import TorchRuntimeError
 
 import inductor_lab as lab
+from inductor_lab.errors import IndexOutOfRange
 from tests.semantics.compare import assert_same, check_call, wave
 
 READS = {
@@ -37,6 +38,42 @@ def test_a_place_out_of_range_is_refused(name: str, rows: int) -> None:
         function(x, places)
     with pytest.raises((eager.type, TorchRuntimeError)):  # Dynamo may see it while it captures
         lab.compile(function)(x, places)
+
+
+SAME_EVERYWHERE = {
+    "one row": lambda x, i: x[:1][i],
+    "one row of a table": lambda x, i: F.embedding(i, x[:1]),
+    "one row, computed": lambda x, i: (x[:1] * 2).index_select(0, i),
+    "an expanded row": lambda x, i: x[:1].expand(4, 3)[i] + 1,
+    "rows of a constant": lambda x, i: torch.full((4, 3), 2.0).gather(0, i[:, None]),
+    "rows that are computed alike": lambda x, i: (x[0] * 2 + torch.zeros(4, 1))[i],
+    "a sum": lambda x, i: x.sum()[None][i],
+}
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("name", SAME_EVERYWHERE)
+def test_a_place_that_makes_no_difference_is_refused_too(name: str, language: str) -> None:
+    function, x = SAME_EVERYWHERE[name], wave(4, 3)
+    compiled = lab.compile(function, options={"language": language})
+    assert_same(compiled(x, torch.tensor([0])), function(x, torch.tensor([0])))
+    with pytest.raises((IndexError, RuntimeError)):
+        function(x, torch.tensor([9]))
+    with pytest.raises(IndexOutOfRange):
+        compiled(x, torch.tensor([9]))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("name", ["index", "index_select", "embedding"])
+def test_a_place_in_a_tensor_without_elements(name: str, shape: tuple[int, int]) -> None:
+    x, places = torch.empty(shape), torch.tensor([shape[0] + 2])
+    try:
+        expected = READS[name](x, places)
+    except (IndexError, RuntimeError):
+        with pytest.raises((IndexError, RuntimeError, TorchRuntimeError)):
+            lab.compile(READS[name])(x, places)
+    else:
+        assert_same(lab.compile(READS[name])(x, places), expected)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -92,6 +92,29 @@ def captured() -> Iterator[None]:
         yield
 
 
+def test_sizes_that_torch_took_for_equal_are_compared() -> None:
+    """Which of the two is 1 and broadcasts is not known while compiling."""
+
+    def function(n):
+        k = n.item()
+        return torch.arange(abs(k) % 3) - torch.full((abs(k) % 5,), k)
+
+    compiled = lab.compile(function)
+    assert_same(compiled(torch.tensor(-1)), function(torch.tensor(-1)))
+    assert_same(compiled(torch.tensor(2)), function(torch.tensor(2)))
+    with pytest.raises(RuntimeError, match="does not hold, as this program needs it"):
+        compiled(torch.tensor(-4))
+
+
+def test_a_slice_of_nothing_tells_its_length() -> None:
+    def function(x, n):
+        first = x[None][: n.item() >> 1]
+        return first * 2, first - first
+
+    given = torch.empty(0, 3), torch.tensor(-1)
+    assert_same(lab.compile(function)(*given), function(*given))
+
+
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_in_one_graph(name: str, language: str) -> None:

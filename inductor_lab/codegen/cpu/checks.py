@@ -12,14 +12,13 @@ Inductor: `TORCH_CHECK` through `check_bounds`; divisions by zero trap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.tree import Check, If, Let, Loop, Stmt, Tree, When
 from inductor_lab.codegen.visit import defined_by, expressions, kept, places, walk
 from inductor_lab.ir.expr import Expr, Origins, Temp, integer_divisors
-from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Size
+from inductor_lab.ir.index import Size, gathered_in
 
 
 def checks(tree: Tree, facts: Facts) -> Tree:
@@ -66,8 +65,8 @@ def gathered_checks(tree: Tree) -> dict[Temp, list[Size]]:
         for stmt in stmts:
             nodes = (node for value in expressions(stmt) for node in value.walk())
             for index in (*(i for node in nodes for i in node.indices()), *places(stmt)):
-                for atom in atoms_in(index):
-                    if isinstance(atom, Gathered) and atom.value in visible:
+                for atom in gathered_in(index):
+                    if atom.value in visible:
                         assert isinstance(atom.value, Temp)
                         sizes = found.setdefault(atom.value, [])
                         sizes.extend(() if atom.size in sizes else (atom.size,))
@@ -81,11 +80,3 @@ def gathered_checks(tree: Tree) -> dict[Temp, list[Size]]:
 
     visit(tree, set())
     return found
-
-
-def atoms_in(index: Index) -> Iterator[Atom]:
-    """The atoms of an index, those inside divisions too."""
-    for atom, _ in index.terms:
-        yield atom
-        if not isinstance(atom, Axis | Gathered):
-            yield from atoms_in(atom.dividend)

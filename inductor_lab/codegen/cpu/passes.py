@@ -29,7 +29,7 @@ from inductor_lab.codegen.cpu.sums import sums
 from inductor_lab.codegen.cpu.tiles import tiles, transpose
 from inductor_lab.codegen.cpu.windows import windows
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.tidy import join, numbered, tidy
 from inductor_lab.codegen.tree import Tree
 from inductor_lab.codegen.trees import TreeStep
@@ -132,7 +132,8 @@ def cpu_tree(
             made = step.apply(steps[-1].tree, facts)
             if made is not steps[-1].tree:
                 steps.append(TreeStep(step.name, made))
-    return CpuTree(tuple(steps), parameters, plan)
+    # a product of sizes may be of other parts: Abs(n//2) * Abs(n//2) is (n//2)**2
+    return CpuTree(tuple(steps), with_symbols(parameters, (plan.work,)), plan)
 
 
 def _streamed(
