@@ -19,24 +19,8 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.capture.span import innermost
 from inductor_lab.errors import LabError, LeftToATen
-from inductor_lab.ir.expr import (
-    NO_ORIGINS,
-    Const,
-    Expr,
-    IndexValue,
-    Op,
-    Origins,
-    SizeValue,
-)
-from inductor_lab.ir.index import (
-    Axis,
-    Gathered,
-    Index,
-    Size,
-    gathered_in,
-    is_int,
-    simplify_size,
-)
+from inductor_lab.ir.expr import NO_ORIGINS, Const, Expr, IndexValue, Op, Origins, SizeValue
+from inductor_lab.ir.index import Axis, Gathered, Index, Size, gathered_in, is_int, simplify_size
 from inductor_lab.ir.ops import ELEMENTS, PREDICATES
 from inductor_lab.ir.program import (
     Buffer,
