@@ -99,6 +99,10 @@ class IndexOutOfRange(LabError, IndexError, RuntimeError):
     """
 
 
+class RankFailed(LabError, RuntimeError):
+    """A collective could not end, because another rank of the process group has failed."""
+
+
 class OutOfBounds(LabError, RuntimeError):
     """Under `check_bounds`, a kernel read or wrote outside of a buffer."""
 

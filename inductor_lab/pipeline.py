@@ -40,6 +40,7 @@ from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.matmul import choose_libraries
+from inductor_lab.runtime.peers import tell_of
 from inductor_lab.runtime.switches import possible
 from inductor_lab.runtime.warm import make_ready, running_again, warm_key
 from inductor_lab.schedule.fuse import schedule_program
@@ -231,10 +232,13 @@ class GraphCompiler:
         try:
             result = run()
             return result
-        except LabError:
+        except LabError as error:
+            tell_of(error)
             raise
         except Exception as error:
-            raise _defect(name, error, module) from (error.__cause__ or error)
+            defect = _defect(name, error, module)
+            tell_of(defect)
+            raise defect from (error.__cause__ or error)
         finally:
             self.observer.left(name, result)
 

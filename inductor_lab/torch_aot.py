@@ -51,6 +51,7 @@ _torchs_own_key = optional(_CACHE + "autograd_cache_key")
 _Pickler = optional(_CACHE + "AOTAutogradCachePickler")
 _detect_fake_mode = optional("torch._guards.detect_fake_mode")
 _TracingContext = optional("torch._guards.TracingContext")
+_COUNTERS: Any = optional("torch._dynamo.utils.counters", {"aot_autograd": {"total": 0}})
 Bypass: Any = optional(_CACHE + "BypassAOTAutogradCache")
 OutputCode: Any = optional("torch._functorch._aot_autograd.aot_autograd_result.OutputCode", object)
 IS_WARM = not missing("warm graphs")
@@ -182,6 +183,7 @@ def aot_autograd(
         )
         return flatten(module, inputs, again)
     key = key if IS_WARM and isinstance(module, GraphModule) else ""
+    _COUNTERS["aot_autograd"]["total"] += 1  # DistributedDataParallel's splitter looks at it
     around = _Around(module, inputs, bool(key), found)
     first: Any = around.watching("forward", fw_compiler)
     with ExitStack() as stack:
@@ -330,6 +332,8 @@ class _Around:
     traces    the stack traces of the captured graph's nodes, by which a graph on disk finds its own
     facts     AOTAutograd's, if a call does no more than the compiled graph
     direct    the whole call without AOTAutograd's wrapper, once it is known to do the same
+    pretends  whether AOTAutograd answers the first call with fake tensors: where the buckets of
+              DistributedDataParallel cut a graph in pieces, each is to see the strides of the last
     """
 
     def __init__(
@@ -342,6 +346,8 @@ class _Around:
         self.found = found
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
         self.plain = isinstance(module, GraphModule) and is_plain_call(inputs)
+        context = _TracingContext and _TracingContext.try_get()
+        self.pretends = bool(context) and context.fakify_first_call
         self.keeps, self.arguments = keeps, len(inputs)
         self.traces = [node.stack_trace or "" for node in module.graph.nodes] if keeps else []
         self.facts: Any = None
@@ -386,6 +392,12 @@ class _Around:
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         """What Dynamo's code calls."""
+        if not self.pretends:
+            return self._shortest(wrapped)
+        first, then = iter([wrapped]), self._shortest(wrapped)
+        return lambda *args: next(first, then)(*args)
+
+    def _shortest(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         forwards, backwards = self.forwards, self.backwards
         if forwards is None or backwards is None:
             return self.direct or wrapped

@@ -116,6 +116,11 @@ BackwardState: type[Any] = optional(
 )
 """What compiled autograd gives in place of an input that hooks are to fill."""
 
+FakeScriptObject: type[Any] = optional(
+    "torch._library.fake_class_registry.FakeScriptObject", type("NoScriptObject", (), {})
+)
+"""What stands for a process group or a mesh of devices that a graph is given."""
+
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `f(*args)` as `g(list_of_args)`, which empties the list so that inputs can die early."""
@@ -378,6 +383,13 @@ def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
 def fake_mode() -> contextlib.AbstractContextManager[Any]:
     """What is computed inside has sizes, strides and dtypes, and no data; real tensors raise."""
     return FakeTensorMode()
+
+
+def store_of_ranks() -> Any:
+    """The key-value store through which the ranks of the process group have found one another."""
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    return _get_default_store()
 
 
 def without_modes() -> contextlib.AbstractContextManager[Any]:

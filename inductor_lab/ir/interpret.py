@@ -308,7 +308,8 @@ def bind_symbols(program: LoopProgram, inputs: Sequence[Any]) -> dict[sympy.Symb
     symbols: dict[sympy.Symbol, Any] = {}
     for declared, given in zip(program.inputs, inputs, strict=True):
         if isinstance(declared, sympy.Symbol):
-            symbols[declared] = int(given)
+            opaque = not isinstance(given, int | float | torch.SymInt | torch.SymFloat)
+            symbols[declared] = given if opaque else int(given)
         elif isinstance(declared, str) and isinstance(given, torch.Tensor):
             sizes = program.buffers[declared].layout.size
             for size, length in zip(sizes, given.shape, strict=True):
@@ -364,7 +365,8 @@ class Run:
             case BufferView(name):
                 return view_of(argument, self.env[name], self.program.buffers[name], self.symbols)
             case Callee(name):
-                return self.program.callees[name]
+                given = self.program.callees.get(name)
+                return self.symbols[sympy.Symbol(name)] if given is None else given
             case tuple():
                 return tuple(self.argument(item) for item in argument)
             case sympy.Basic():

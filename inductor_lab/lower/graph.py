@@ -25,6 +25,7 @@ from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab import torch_api
 from inductor_lab.errors import LabError, LeftToATen, working_on
+from inductor_lab.ir.collective import collective_kind
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.index import at_most_one, is_int
 from inductor_lab.ir.ops import ELEMENTS
@@ -187,7 +188,7 @@ class _Walk:
             if fake.is_neg():
                 return fallback(self.build, aten.clone.default, (value,), {}, "negated in memory")
             return None if _is_token(node) else value
-        if isinstance(fake, torch_api.BackwardState):
+        if isinstance(fake, torch_api.BackwardState | torch_api.FakeScriptObject):
             self.inputs.append(sympy.Symbol(node.name))
             return Callee(node.name)
         size = size_of(fake) if isinstance(fake, torch.SymInt) else fake
@@ -224,8 +225,9 @@ class _Walk:
         args, kwargs = map_arg((node.args, node.kwargs), value)
         if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
             return None
-        if node.target in ASSERTIONS:
-            return fallback(self.build, node.target, args, kwargs, reason="assertion")
+        kind = "assertion" if node.target in ASSERTIONS else collective_kind(node.target)
+        if kind is not None:
+            return fallback(self.build, node.target, args, kwargs, reason=kind)
         lowering = self.registry.get(node.target)
         told = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS
         if lowering is None or needs_extern(node) or told:

@@ -49,10 +49,12 @@ def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 
 
 def _has_effects(step: Step) -> bool:
-    """An assertion may raise, drawing a seed moves the generator, and some ops print or check."""
+    """An assertion may raise, drawing a seed moves the generator, some ops print or check, and
+    other ranks take part in collectives."""
     if not isinstance(step, ExternCall):
         return False
-    return step.reason in ("random seed", "effect") or step.outputs == (None,)
+    effects = ("random seed", "effect", "collective", "wait")
+    return step.reason in effects or step.outputs == (None,)
 
 
 def without_copies(

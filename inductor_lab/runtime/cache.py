@@ -70,16 +70,13 @@ class Cache:
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         place = Path(own_version(), key[:2], key)
         final = self.root / place
-        if final.exists():
-            if is_sound(final):
-                touched(final)
-                return final
-            message = f"the cache entry {final} is damaged; it is built again"
-            warnings.warn(message, DamagedEntry, stacklevel=2)
-            self._discard(final)
-        elif self.shared is not None and self._offers(self.shared / place):
+        if self._found(final):
+            return final
+        if self.shared is not None and self._offers(self.shared / place):
             return self.shared / place
-        with self.workspace() as folder:
+        with self._alone(key), self.workspace() as folder:
+            if self._found(final):  # another process has built it meanwhile
+                return final
             build(folder)
             (folder / CHECKSUM).write_text(checksum(folder), encoding="ascii")
             made = self._publish(folder, final)
@@ -93,6 +90,31 @@ class Cache:
         if problem := distrust_entry(self.shared, entry):
             warnings.warn(f"{problem}; {SHARED} is not used", UntrustedCache, stacklevel=3)
         return not problem and is_sound(entry)
+
+    def _found(self, final: Path) -> bool:
+        """Is an entry there, and whole?"""
+        if not final.exists():
+            return False
+        if is_sound(final):
+            touched(final)
+            return True
+        message = f"the cache entry {final} is damaged; it is built again"
+        warnings.warn(message, DamagedEntry, stacklevel=3)
+        self._discard(final)
+        return False
+
+    @contextlib.contextmanager
+    def _alone(self, key: str) -> Iterator[None]:
+        """Of all processes, one at a time builds an entry: eight ranks compile a kernel once."""
+        path = self.root / "tmp" / f"{key}.lock"
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with path.open("w") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
 
     def keep_failed(self, name: str, text: str) -> Path:
         """Write a source that did not compile to where the user can look at it; its path.
@@ -206,6 +228,8 @@ def _delete_if_left(folder: Path) -> None:
         lock = os.open(folder, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.is_file():
+                folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(lock)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +21,14 @@ from inductor_lab.codegen.cpp_statements import BY_ZERO
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
 from inductor_lab.ir.expr import NO_ORIGINS
+from inductor_lab.ir.program import ExternCall
 from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.bounds import checked_function, is_checked
 from inductor_lab.runtime.failures import dividing, gathering
 from inductor_lab.runtime.host_file import host_file
 from inductor_lab.runtime.library import Library, library_builder, place_of
+from inductor_lab.runtime.peers import naming_ranks
 from inductor_lab.runtime.pool import POOL
 from inductor_lab.runtime.recorded import seen_by_profiler
 from inductor_lab.schedule.result import Schedule
@@ -73,7 +76,7 @@ class Executable:
     @property
     def file(self) -> str:
         """Where the host program's text is; a breakpoint there holds in every call."""
-        return self.call.__code__.co_filename
+        return inspect.unwrap(self.call).__code__.co_filename
 
     def __repr__(self) -> str:
         return f"Executable({self.host!r})"
@@ -118,10 +121,13 @@ def build_executable(
     if "laid_out" in namespace:
         namespace["laid_out"] = partial(namespace["laid_out"], traces=traces)
     seen_by_profiler(namespace, kernels, traces)
+    call = namespace["call"]
     if cpp and ahead:
-        _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
+        _until_loaded(call, Ahead(build), cpp, traces, eager)
+    if any(isinstance(s, ExternCall) and s.reason == "collective" for s in schedule.steps):
+        call = naming_ranks(call)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
-    return Executable(host, library, mark_boxed(namespace["call"]), written)
+    return Executable(host, library, mark_boxed(call), written)
 
 
 Functions = dict[str, Callable[..., Any]]

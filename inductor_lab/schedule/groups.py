@@ -22,7 +22,8 @@ from inductor_lab.schedule.cluster import Cluster, Member
 from inductor_lab.schedule.combo import grow, is_pointwise
 from inductor_lab.schedule.cost import cluster_cost
 from inductor_lab.schedule.facts import NestFacts
-from inductor_lab.schedule.order import Order, Unit
+from inductor_lab.schedule.order import Unit
+from inductor_lab.schedule.overlap import order_of
 from inductor_lab.schedule.result import Cost, Decision, Group, ScheduleStep
 
 NAME_LENGTH = 64
@@ -43,7 +44,7 @@ def make_steps(
     """
     units: dict[int, Unit] = {cluster.first: cluster for cluster in clusters}
     units.update(calls)
-    order = Order(units, program)
+    order = order_of(units, program)
     steps: list[ScheduleStep] = []
     decisions: list[Decision] = []
     leaving = program.leaving

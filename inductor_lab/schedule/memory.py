@@ -100,10 +100,20 @@ def buffer_lifetimes(
 
 
 def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dict[str, int]:
-    """The step after which nobody reads a buffer, inputs included; see `buffer_lifetimes`."""
+    """The step after which nobody reads a buffer, inputs included; see `buffer_lifetimes`.
+
+    A collective reads its arguments until all of its results are waited for.
+    """
     last: dict[str, int] = {}
+    sent: dict[str, frozenset[str]] = {}
     for position, step in enumerate(steps):
-        last.update(dict.fromkeys((*made_by(step), *needed_by(step)), position))
+        used = {*made_by(step), *needed_by(step)}
+        for name in needed_by(step) & sent.keys():
+            used |= sent.pop(name)
+        if isinstance(step, ExternCall) and step.reason == "collective":
+            sent.update(dict.fromkeys(made_by(step), needed_by(step)))
+        last.update(dict.fromkeys(used, position))
+    last.update(dict.fromkeys((name for names in sent.values() for name in names), len(steps)))
     last.update(dict.fromkeys(program.leaving, len(steps)))
     for step in reversed(steps):
         if isinstance(step, ExternCall) and may_alias(step):
@@ -151,7 +161,7 @@ def needed_by(step: ScheduleStep | Step) -> frozenset[str]:
 
 def may_alias(call: ExternCall) -> bool:
     """Could a result share storage with an argument?  Matmuls and such never do."""
-    return call.reason != "library"
+    return call.reason not in ("library", "collective")
 
 
 def storage_bytes(buffer: Buffer) -> int:

@@ -2,7 +2,7 @@
 
 Each runs after all that it needs: what it reads, and what tells the sizes that it runs over.  One
 that writes a new value into an input runs, if it can, after all others that read the input: then
-the value may be made in the input's own storage.
+the value may be made in the input's own storage.  Collectives begin in program order, on all ranks.
 
 Inductor: `scheduler.py`, `topological_sort_schedule` and the WeakDeps of mutations.
 """
@@ -10,6 +10,7 @@ Inductor: `scheduler.py`, `topological_sort_schedule` and the WeakDeps of mutati
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 import sympy
@@ -51,6 +52,10 @@ class Order:
             if isinstance(value, BufferView) and value.buffer in maker:
                 writer = maker[value.buffer]
                 self.waits[writer] |= readers.get(write.input, set()) - {writer}
+        calls = {at: unit for at, unit in sorted(units.items()) if isinstance(unit, ExternCall)}
+        collectives = [at for at, call in calls.items() if call.reason == "collective"]
+        for earlier, later in pairwise(collectives):
+            self.waits[later].add(earlier)
         self.users: dict[int, list[int]] = {at: [] for at in units}
         for at in units:
             for source in self.needs[at] | self.waits[at]:

@@ -1,0 +1,94 @@
+"""What ranks of a process group tell one another when one of them fails.
+
+    rank 0   in a collective: "Connection closed by peer"   →   RankFailed: rank 1 could not compile
+    rank 1   could not compile, and has left word in the store of the process group
+
+Each rank leaves there who it is (host and process), too; so one that was killed can be named.
+Nothing is asked, and nobody is waited for, as long as all goes well.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+from inductor_lab import torch_api
+from inductor_lab.errors import LabError, RankFailed
+
+FAILED, PROCESS = "inductor_lab/failed/{}", "inductor_lab/process/{}"
+"""Keys of the store, by rank: why it could not go on; its host and process."""
+
+Call = Callable[[list[Any]], Any]
+
+
+def is_one_of_many() -> bool:
+    """Does this process belong to a process group of several?"""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def tell_of(problem: Exception) -> None:
+    """Leave word for the other ranks that this one cannot go on."""
+    if is_one_of_many():
+        with suppress(RuntimeError):  # the store is gone with the rank that held it
+            torch_api.store_of_ranks().set(FAILED.format(dist.get_rank()), str(problem))
+
+
+def naming_ranks(call: Call) -> Call:
+    """A host program with collectives, whose errors say which rank has failed."""
+    if not is_one_of_many():
+        return call
+    with suppress(RuntimeError):
+        own = f"{socket.gethostname()} {os.getpid()}"
+        torch_api.store_of_ranks().set(PROCESS.format(dist.get_rank()), own)
+
+    @wraps(call)
+    def named(args: list[Any]) -> Any:
+        try:
+            return call(args)
+        except LabError as problem:
+            tell_of(problem)
+            raise
+        except RuntimeError as problem:
+            failed = list(_failed())
+            if not failed:
+                raise
+            what = f"rank {dist.get_rank()} was in a collective, and {failed[0]}"
+            todo = "what the other rank has printed says more"
+            raise RankFailed(what, "\n  ".join(failed[1:]), todo) from problem
+
+    return named
+
+
+def _failed() -> Iterator[str]:
+    """What is known of ranks that cannot go on, some words for each."""
+    store = torch_api.store_of_ranks()
+    for rank in range(dist.get_world_size()):
+        failed, process = FAILED.format(rank), PROCESS.format(rank)
+        with suppress(RuntimeError):
+            if rank == dist.get_rank():
+                continue
+            if store.check([failed]):
+                yield f"rank {rank} could not go on: {store.get(failed).decode()}"
+            elif store.check([process]):
+                host, number = store.get(process).decode().split()
+                if host == socket.gethostname() and not _is_running(int(number)):
+                    yield f"rank {rank}, process {number}, has ended"
+
+
+def _is_running(process: int) -> bool:
+    """Is a process of this machine at work, and no zombie whose parent has not asked for it?"""
+    try:
+        os.kill(process, 0)
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's, or there is no /proc
+        return True
+    return state != "Z"

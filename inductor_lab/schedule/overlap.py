@@ -1,0 +1,170 @@
+"""Which work runs while tensors are on the wire.
+
+A collective begins as soon as its argument is there, what it needs goes before other work, and it
+is waited for when something else needs the result and, as far as can be predicted, it has come.
+
+    s = wait(all_reduce(dx))              s = all_reduce(dx)
+    db = sum(dy)                     →    db = sum(dy)              does not need s
+    y = relu'(s)                          y = relu'(wait(s))
+
+The prediction is a clock that work and wire move forward.  Its rates are constants and not those of
+the machine at hand: all ranks must come to the same order.
+
+Inductor: `comms.py`, `reorder_compute_for_overlap` and `sink_waits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from inductor_lab.ir.program import Buffer, ExternCall, LoopProgram, read_by, written_by
+from inductor_lab.schedule.cost import cluster_cost, extern_cost
+from inductor_lab.schedule.memory import storage_bytes
+from inductor_lab.schedule.order import Order, Unit
+from inductor_lab.schedule.result import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes and operations per second of one rank, and what a message takes, in seconds, besides
+    its bytes."""
+
+    memory: float
+    arithmetic: float
+    link: float
+    latency: float
+
+    def work(self, cost: Cost) -> float:
+        """Seconds of a kernel or a library call, at the roof."""
+        return max(cost.bytes / self.memory, cost.flops / self.arithmetic)
+
+    def wire(self, sent: int) -> float:
+        """Seconds of a collective in which each rank sends so many bytes."""
+        return self.latency + sent / self.link
+
+
+RATES = {"cpu": Rates(10e9, 50e9, 1e9, 1e-4), "cuda": Rates(3e12, 2e14, 2e11, 2e-5)}
+"""By device: a laptop's core with gloo over its loopback, an H100 with NVLink."""
+
+PLANNED_RANKS = 2
+"""Ranks that the order is planned for: a larger group's messages take up to twice as long."""
+
+
+def bytes_on_wire(call: ExternCall, buffers: Mapping[str, Buffer], ranks: int) -> int:
+    """Bytes that one rank has to send at the least: the bound that a ring reaches.
+
+    Of n ranks, each sends 2 (n-1)/n of what is reduced, and (n-1)/n of what is gathered, scattered
+    or exchanged.  (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.)
+    """
+    names = {*written_by(call), *read_by(call)}
+    largest = max((storage_bytes(buffers[name]) for name in names), default=0)
+    passes = 2 if "all_reduce" in call.op else 1
+    return round(passes * (ranks - 1) / ranks * largest)
+
+
+@dataclass
+class Clock:
+    """Time that passes at work and on the wire, in seconds; the wire carries one at a time."""
+
+    rates: Rates
+    buffers: Mapping[str, Buffer]
+    ranks: int
+    now: float = 0.0
+    free: float = 0.0
+    arrivals: dict[str, float] = field(default_factory=dict)
+
+    def work(self, cost: Cost) -> None:
+        self.now += self.rates.work(cost)
+
+    def begin(self, call: ExternCall) -> tuple[float, float]:
+        """A collective begins: when it is on the wire, from and to."""
+        start = max(self.now, self.free)
+        sent = bytes_on_wire(call, self.buffers, self.ranks)
+        self.free = start + self.rates.wire(sent)
+        self.arrivals.update(dict.fromkeys(written_by(call), self.free))
+        return start, self.free
+
+    def arrival(self, wait: ExternCall) -> float:
+        return max((self.arrivals.get(name, 0.0) for name in read_by(wait)), default=0.0)
+
+    def wait(self, call: ExternCall) -> float:
+        """The time lost until what is waited for is there."""
+        lost = max(0.0, self.arrival(call) - self.now)
+        self.now += lost
+        return lost
+
+
+class Overlapping(Order):
+    """The order in which as little time as possible is lost in waiting."""
+
+    def __init__(self, units: Mapping[int, Unit], program: LoopProgram) -> None:
+        super().__init__(units, program)
+        self.units, self.clock = units, clock_for(program, PLANNED_RANKS)
+        self.coming = [at for at in sorted(units, reverse=True) if _is(units[at], "collective")]
+        self.urgent: set[int] = set()
+        self.first_use = {at: min(users, default=len(units)) for at, users in self.users.items()}
+
+    def next(self) -> int | None:
+        first = super().next()
+        if first is None:
+            return None
+        if self.coming and not self.urgent:
+            self.urgent = self._sources(self.coming[-1])
+        waits = [at for at in self.ready if _is(self.units[at], "wait")]
+        work = sorted(self.ready.difference(waits))
+        begins = [at for at in work if _is(self.units[at], "collective")]
+        if begins or not waits:
+            return min(begins or self.urgent.intersection(work) or work)
+        if needed := self.urgent.intersection(work):
+            return min(needed)
+        wait = min(waits, key=self.first_use.__getitem__)
+        call = self.units[wait]
+        assert isinstance(call, ExternCall), "a wait is a call"
+        due = not work or self.first_use[wait] < work[0]
+        if due and (not work or self.clock.arrival(call) <= self.clock.now):
+            return wait
+        return work[0]
+
+    def done(self, positions: Iterable[int]) -> None:
+        positions = tuple(positions)
+        for at in positions:
+            unit = self.units[at]
+            if not isinstance(unit, ExternCall):
+                self.clock.work(cluster_cost(unit))
+            elif unit.reason == "collective":
+                self.clock.begin(unit)
+                self.coming.remove(at)
+                self.urgent = set()
+            elif unit.reason == "wait":
+                self.clock.wait(unit)
+            else:
+                self.clock.work(extern_cost(unit, self.clock.buffers))
+        super().done(positions)
+
+    def _sources(self, at: int) -> set[int]:
+        """What is left to run before a unit can, and the unit."""
+        found, waiting = set[int](), [at]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting.extend(self.needs[one] | self.waits[one])
+        return found
+
+
+def order_of(units: Mapping[int, Unit], program: LoopProgram) -> Order:
+    """Program order where nothing is sent."""
+    sends = any(_is(unit, "collective") for unit in units.values())
+    return (Overlapping if sends else Order)(units, program)
+
+
+def clock_for(program: LoopProgram, ranks: int, rates: Rates | None = None) -> Clock:
+    """A clock at zero, for the device that the program runs on."""
+    devices = {buffer.device.split(":")[0] for buffer in program.buffers.values()}
+    chosen = rates or RATES["cuda" if "cuda" in devices else "cpu"]
+    return Clock(chosen, program.buffers, ranks)
+
+
+def _is(unit: Unit, reason: str) -> bool:
+    return isinstance(unit, ExternCall) and unit.reason == reason

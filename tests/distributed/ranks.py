@@ -1,0 +1,56 @@
+"""Processes that form a process group over gloo, on this machine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.processes import Clock, Lost, messages, server
+
+PRELOAD = "tests.distributed.programs"
+LIMIT = timedelta(seconds=60)
+
+
+def results_of(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """What `work(*arguments)` returns on each rank; the error's text, or a Lost, where it fails.
+
+    Its processes share a cache of their own, which is empty at first.
+    """
+    context = server(PRELOAD)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(size) as threads:
+        ranks = [(folder, rank, size, work, arguments) for rank in range(size)]
+        heard = threads.map(lambda rank: list(messages(context, _rank, rank, 150, Clock())), ranks)
+        return [said[0] for said in heard]
+
+
+def _rank(
+    send: Callable[[Any], None],
+    folder: str,
+    rank: int,
+    size: int,
+    work: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> None:
+    import torch.distributed as dist
+
+    os.environ["INDUCTOR_LAB_CACHE_DIR"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    store = dist.FileStore(str(Path(folder, "store")), size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=LIMIT)
+    try:
+        send(work(*arguments))
+    except Exception as problem:
+        send(f"{type(problem).__name__}: {problem}")
+        return  # the group is not asked to end well
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def of_all(found: list[Any]) -> list[Any]:
+    """The results, if every rank has one."""
+    assert not any(isinstance(one, Lost | str) for one in found), found
+    return found

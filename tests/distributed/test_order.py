@@ -1,0 +1,18 @@
+"""Work runs while tensors are on the wire, and what is sent stays as it is until it has gone."""
+
+from __future__ import annotations
+
+from tests.distributed.programs import schedule
+from tests.distributed.ranks import of_all, results_of
+
+
+def test_work_that_does_not_need_the_sum_runs_before_it_is_waited_for() -> None:
+    first, second = of_all(results_of(2, schedule))
+    assert first == second, "all ranks have the same order"
+    names, sent, reuse = first
+    print(names, sent, reuse)
+    begun = next(at for at, name in enumerate(names) if "all_reduce" in name)
+    waited = next(at for at, name in enumerate(names) if "wait_tensor" in name)
+    product = next(at for at, name in enumerate(names) if "mm" in name)
+    assert begun < product < waited
+    assert [last for _, last in sent] == [waited], "it is read until then"
