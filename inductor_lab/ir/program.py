@@ -254,7 +254,7 @@ class Write:
     returned: tuple[int, ...] = ()
 
 
-Output: TypeAlias = BufferView | int | float | bool | sympy.Expr | None
+Output: TypeAlias = BufferView | Callee | int | float | bool | sympy.Expr | None
 """One result of the graph."""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +19,15 @@ from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.cpp_statements import BY_ZERO
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
+from inductor_lab.ir.collective import NAMESPACES
 from inductor_lab.ir.expr import NO_ORIGINS
-from inductor_lab.ir.program import ExternCall
 from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.bounds import checked_function, is_checked
 from inductor_lab.runtime.failures import dividing, gathering
 from inductor_lab.runtime.host_file import host_file
 from inductor_lab.runtime.library import Library, library_builder, place_of
-from inductor_lab.runtime.peers import naming_ranks
+from inductor_lab.runtime.peers import Collectives, tell_of
 from inductor_lab.runtime.pool import POOL
 from inductor_lab.runtime.recorded import seen_by_profiler
 from inductor_lab.schedule.result import Schedule
@@ -76,7 +75,7 @@ class Executable:
     @property
     def file(self) -> str:
         """Where the host program's text is; a breakpoint there holds in every call."""
-        return inspect.unwrap(self.call).__code__.co_filename
+        return self.call.__code__.co_filename
 
     def __repr__(self) -> str:
         return f"Executable({self.host!r})"
@@ -121,13 +120,13 @@ def build_executable(
     if "laid_out" in namespace:
         namespace["laid_out"] = partial(namespace["laid_out"], traces=traces)
     seen_by_profiler(namespace, kernels, traces)
-    call = namespace["call"]
+    for space in NAMESPACES:
+        if space in namespace:
+            namespace[space] = Collectives(namespace[space])
     if cpp and ahead:
-        _until_loaded(call, Ahead(build), cpp, traces, eager)
-    if any(isinstance(s, ExternCall) and s.reason == "collective" for s in schedule.steps):
-        call = naming_ranks(call)
+        _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
-    return Executable(host, library, mark_boxed(call), written)
+    return Executable(host, library, mark_boxed(namespace["call"]), written)
 
 
 Functions = dict[str, Callable[..., Any]]
@@ -164,6 +163,7 @@ def _until_loaded(
         try:
             functions = _cpp_functions(library.wait(), kernels, traces)
         except LabError as problem:
+            tell_of(problem)
             if eager is None or not (suppressed or torch_api.suppresses_errors()):
                 raise
             name = next(filter(None, map(function_in, traces.values())), "a function")

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 
 from inductor_lab import torch_api
-from inductor_lab.errors import LabError, RankFailed
+from inductor_lab.errors import RankFailed
 
 FAILED, PROCESS = "inductor_lab/failed/{}", "inductor_lab/process/{}"
 """Keys of the store, by rank: why it could not go on; its host and process."""
-
-Call = Callable[[list[Any]], Any]
-
 
 def is_one_of_many() -> bool:
     """Does this process belong to a process group of several?"""
@@ -40,30 +36,35 @@ def tell_of(problem: Exception) -> None:
             torch_api.store_of_ranks().set(FAILED.format(dist.get_rank()), str(problem))
 
 
-def naming_ranks(call: Call) -> Call:
-    """A host program with collectives, whose errors say which rank has failed."""
-    if not is_one_of_many():
-        return call
-    with suppress(RuntimeError):
-        own = f"{socket.gethostname()} {os.getpid()}"
-        torch_api.store_of_ranks().set(PROCESS.format(dist.get_rank()), own)
+class Collectives:
+    """In place of `torch.ops._c10d_functional` in a host program, or of something in it: the same,
+    with errors that say which rank has failed."""
 
-    @wraps(call)
-    def named(args: list[Any]) -> Any:
+    def __init__(self, torchs: Any) -> None:
+        self.torchs = torchs
+        with suppress(RuntimeError):
+            if is_one_of_many():
+                own = f"{socket.gethostname()} {os.getpid()}"
+                torch_api.store_of_ranks().set(PROCESS.format(dist.get_rank()), own)
+
+    def __getattr__(self, name: str) -> Collectives:
+        found = Collectives(getattr(self.torchs, name))
+        setattr(self, name, found)
+        return found
+
+    def __str__(self) -> str:
+        return str(self.torchs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return call(args)
-        except LabError as problem:
-            tell_of(problem)
-            raise
+            return self.torchs(*args, **kwargs)
         except RuntimeError as problem:
-            failed = list(_failed())
+            failed = list(_failed()) if is_one_of_many() else []
             if not failed:
                 raise
             what = f"rank {dist.get_rank()} was in a collective, and {failed[0]}"
             todo = "what the other rank has printed says more"
             raise RankFailed(what, "\n  ".join(failed[1:]), todo) from problem
-
-    return named
 
 
 def _failed() -> Iterator[str]:
