@@ -21,6 +21,7 @@ _HOMES = {
     "blame": "debug.blame",
     "compile": "backend",
     "inspect": "backend",
+    "join": "distributed.join",
     "Compilation": "compilation",
     "minify": "debug.minify.run",
     "load": "compilation",
@@ -36,7 +37,12 @@ _HOMES = {
     "release_memory": "runtime.pool",
     "try_kernel": "debug.edited",
 }
-_MODULES = {"bench": "bench", "course": "course", "faults": "debug.faults"}
+_MODULES = {
+    "bench": "bench",
+    "course": "course",
+    "distributed": "distributed",
+    "faults": "debug.faults",
+}
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
 

@@ -385,13 +385,6 @@ def fake_mode() -> contextlib.AbstractContextManager[Any]:
     return FakeTensorMode()
 
 
-def store_of_ranks() -> Any:
-    """The key-value store through which the ranks of the process group have found one another."""
-    from torch.distributed.distributed_c10d import _get_default_store
-
-    return _get_default_store()
-
-
 def without_modes() -> contextlib.AbstractContextManager[Any]:
     """Compute on real tensors, although a fake-tensor or tracing mode may be active."""
     return _disable_current_modes()

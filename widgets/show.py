@@ -17,6 +17,8 @@ from inductor_lab.debug.profile import Profile
 from inductor_lab.debug.result import Blame
 from inductor_lab.debug.steps import Steps
 from inductor_lab.debug.what_if import Comparison
+from inductor_lab.distributed.join import Ranks
+from inductor_lab.distributed.timeline import Timeline
 from inductor_lab.notebook.calls import Explorers
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.stock.compare import SideBySide
@@ -32,6 +34,7 @@ from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import picture_of, static_pictures
 from inductor_lab.widgets.profile import profile_html
+from inductor_lab.widgets.ranks import ranks_html, timeline_html
 from inductor_lab.widgets.side_by_side import side_by_side_html
 from inductor_lab.widgets.svg import picture_svg
 from inductor_lab.widgets.trace import trace_html
@@ -128,6 +131,8 @@ def explorer_html(
 PAGES: dict[type, Callable[[Any], str]] = {
     Compilation: _explorer,
     Profile: profile_html,
+    Ranks: ranks_html,
+    Timeline: timeline_html,
     SideBySide: side_by_side_html,
     TraceLog: trace_html,
     Explorers: _explorers,

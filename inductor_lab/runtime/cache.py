@@ -20,9 +20,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,15 +32,11 @@ import platformdirs
 from inductor_lab.errors import CacheRefused
 from inductor_lab.runtime.prune import KEPT_FAILURES, oldest_first, prune_sometimes, touched
 from inductor_lab.runtime.trust import distrust, distrust_entry
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from inductor_lab.runtime.workspace import one_at_a_time, workspace
 
 VARIABLE = "INDUCTOR_LAB_CACHE_DIR"
 SHARED = "INDUCTOR_LAB_SHARED_CACHE"
-DAY = 24 * 3600.0
+TMP = "tmp"
 CHECKSUM = "sha256"
 ELSEWHERE = f"set {VARIABLE} to a directory of your own"
 
@@ -74,7 +68,7 @@ class Cache:
             return final
         if self.shared is not None and self._offers(self.shared / place):
             return self.shared / place
-        with self._alone(key), self.workspace() as folder:
+        with one_at_a_time(self.root / TMP, key), self.workspace() as folder:
             if self._found(final):  # another process has built it meanwhile
                 return final
             build(folder)
@@ -103,19 +97,6 @@ class Cache:
         self._discard(final)
         return False
 
-    @contextlib.contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
-        """Of all processes, one at a time builds an entry: eight ranks compile a kernel once."""
-        path = self.root / "tmp" / f"{key}.lock"
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        with path.open("w") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-
     def keep_failed(self, name: str, text: str) -> Path:
         """Write a source that did not compile to where the user can look at it; its path.
 
@@ -137,23 +118,9 @@ class Cache:
         """Bytes of all files in it."""
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
-    @contextlib.contextmanager
-    def workspace(self) -> Iterator[Path]:
-        """A new folder on the same file system, gone afterwards (unless it was renamed).
-
-        It is locked meanwhile: what a process that was killed has left is not, and goes now.
-        """
-        parent = self.root / "tmp"
-        parent.mkdir(mode=0o700, exist_ok=True)
-        for left in parent.iterdir():
-            _delete_if_left(left)
-        folder, lock = _locked_folder(parent)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            if lock is not None:
-                os.close(lock)
+    def workspace(self) -> contextlib.AbstractContextManager[Path]:
+        """A new folder on the same file system, gone afterwards (unless it was renamed)."""
+        return workspace(self.root / TMP)
 
     def _publish(self, folder: Path, final: Path) -> Path:
         """Rename a finished entry to its name; if another process was quicker, take theirs."""
@@ -202,37 +169,6 @@ def scratch() -> Iterator[Path]:
         return
     with cache.workspace() as folder:
         yield folder
-
-
-def _locked_folder(parent: Path) -> tuple[Path, int | None]:
-    """A new folder, and a lock on it that ends with this process; None where there are none."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
-        if fcntl is None:
-            return folder, None
-        with contextlib.suppress(FileNotFoundError):  # somebody took it for left
-            lock = os.open(folder, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if folder.exists():
-                return folder, lock
-            os.close(lock)
-
-
-def _delete_if_left(folder: Path) -> None:
-    """Delete a workspace that no process is at; without locks, one of yesterday."""
-    with contextlib.suppress(OSError):
-        if fcntl is None:
-            if time.time() - folder.stat().st_mtime > DAY:
-                shutil.rmtree(folder, ignore_errors=True)
-            return
-        lock = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if folder.is_file():
-                folder.unlink()
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(lock)
 
 
 def checksum(entry: Path) -> str:

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch.distributed as dist
 
-from inductor_lab import torch_api
 from inductor_lab.errors import RankFailed
 
 FAILED, PROCESS = "inductor_lab/failed/{}", "inductor_lab/process/{}"
@@ -33,7 +32,12 @@ def tell_of(problem: Exception) -> None:
     """Leave word for the other ranks that this one cannot go on."""
     if is_one_of_many():
         with suppress(RuntimeError):  # the store is gone with the rank that held it
-            torch_api.store_of_ranks().set(FAILED.format(dist.get_rank()), str(problem))
+            _store().set(FAILED.format(dist.get_rank()), str(problem))
+
+
+def _store() -> Any:
+    """Where the ranks of all processes together have found one another."""
+    return dist.group.WORLD.get_group_store()
 
 
 class Collectives:
@@ -45,7 +49,7 @@ class Collectives:
         with suppress(RuntimeError):
             if is_one_of_many():
                 own = f"{socket.gethostname()} {os.getpid()}"
-                torch_api.store_of_ranks().set(PROCESS.format(dist.get_rank()), own)
+                _store().set(PROCESS.format(dist.get_rank()), own)
 
     def __getattr__(self, name: str) -> Collectives:
         found = Collectives(getattr(self.torchs, name))
@@ -69,7 +73,7 @@ class Collectives:
 
 def _failed() -> Iterator[str]:
     """What is known of ranks that cannot go on, some words for each."""
-    store = torch_api.store_of_ranks()
+    store = _store()
     for rank in range(dist.get_world_size()):
         failed, process = FAILED.format(rank), PROCESS.format(rank)
         with suppress(RuntimeError):

@@ -27,8 +27,8 @@ from inductor_lab.schedule.result import Cost
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes and operations per second of one rank, and what a message takes, in seconds, besides
-    its bytes."""
+    """Bytes and operations per second of one rank and of its link to the next, and the seconds that
+    a hop takes however short the message is."""
 
     memory: float
     arithmetic: float
@@ -39,9 +39,9 @@ class Rates:
         """Seconds of a kernel or a library call, at the roof."""
         return max(cost.bytes / self.memory, cost.flops / self.arithmetic)
 
-    def wire(self, sent: int) -> float:
-        """Seconds of a collective in which each rank sends so many bytes."""
-        return self.latency + sent / self.link
+    def wire(self, sent: int, ranks: int) -> float:
+        """Seconds of a collective in which each rank sends so much; trees are log2(n) deep."""
+        return self.latency * max(ranks - 1, 1).bit_length() + sent / self.link
 
 
 RATES = {"cpu": Rates(10e9, 50e9, 1e9, 1e-4), "cuda": Rates(3e12, 2e14, 2e11, 2e-5)}
@@ -81,7 +81,7 @@ class Clock:
         """A collective begins: when it is on the wire, from and to."""
         start = max(self.now, self.free)
         sent = bytes_on_wire(call, self.buffers, self.ranks)
-        self.free = start + self.rates.wire(sent)
+        self.free = start + self.rates.wire(sent, self.ranks)
         self.arrivals.update(dict.fromkeys(written_by(call), self.free))
         return start, self.free
 

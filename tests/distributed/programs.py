@@ -193,3 +193,17 @@ def schedule() -> Any:
     sent = [s for s in found.steps if isinstance(s, ExternCall) and s.reason == "collective"]
     read = [view.buffer for call in sent for view in call.views]
     return names, [lives[name] for name in read], dict(found.memory.reuse)
+
+
+def save_step(folder: str) -> str:
+    """A training step, tensor parallel, inspected and saved by each rank."""
+    net = tensor_parallel(Net(), lambda module: module)
+    words = torch.randint(0, WORDS, (4, 16), generator=torch.Generator().manual_seed(0))
+
+    def step(words: torch.Tensor) -> torch.Tensor:
+        return cross_entropy(net(words).flatten(0, 1), words.flatten())
+
+    torch.manual_seed(0)
+    path = f"{folder}/rank{dist.get_rank()}.lab.json"
+    lab.inspect(step, words).save(path)
+    return path

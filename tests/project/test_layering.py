@@ -29,7 +29,7 @@ BASE = {"errors", "options", "observer", *TORCH, "library_ops", "display"}
 BASE_OF_IR = {"errors", "display"}
 
 # Folders that stand above the whole compiler, like the files at the top.
-ABOVE = {"bench", "course", "debug", "demo", "notebook", "saved", "stock"}
+ABOVE = {"bench", "course", "debug", "demo", "distributed", "notebook", "saved", "stock"}
 
 
 def imports(path: Path) -> Iterator[str]:

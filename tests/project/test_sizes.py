@@ -24,12 +24,13 @@ torch's profiler, and profiles asked for in a cell, 60; a check of every read an
 debugging tools, and host programs as files, 90; the text, the verifier and the interpreter of loop
 trees 600; masks of attention, prepared launches, parts of rows and blocks for GPUs 450; a schedule
 and a partitioner of the user's, verified, 120; CUDA graphs, and kernels of GPUs that are compiled
-in threads, 250; a torch that lacks some of its private names the last 125.  1,150 lines that only
+in threads, 250; a torch that lacks some of its private names 125; collectives that overlap
+work, and what ranks of a process group tell one another, the last 240.  1,150 lines that only
 ask a compilation again, write it to a file, say what a machine has, or begin from a cell or the
 command line were counted here before; they are no part of what compiles, and no phase may import
 them (test_layering.py)."""
 NOT_THE_COMPILER = {
-    *("bench", "course", "debug", "demo", "notebook", "saved", "stock"),  # folders
+    *("bench", "course", "debug", "demo", "distributed", "notebook", "saved", "stock"),  # folders
     *("cli", "doctor", "user_file"),  # files at the top: the command `inductor-lab`
 }
 

@@ -1,0 +1,15 @@
+"""Many ranks: where their communication goes, what hides it, and where they differ.
+
+```
+c = lab.inspect(step, x)                     # on each rank, under torchrun
+lab.distributed.timeline(c, ranks=8)         # lanes for work and wire, what is hidden and exposed
+c.save(f"rank{dist.get_rank()}.lab.json")
+lab.join(["rank0.lab.json", "rank1.lab.json"])   # side by side, on any machine
+```
+"""
+
+from inductor_lab.distributed.join import Ranks, join
+from inductor_lab.distributed.timeline import INFINIBAND, NVLINK, Timeline, timeline
+from inductor_lab.schedule.overlap import Rates
+
+__all__ = ["INFINIBAND", "NVLINK", "Ranks", "Rates", "Timeline", "join", "timeline"]

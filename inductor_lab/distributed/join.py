@@ -1,0 +1,150 @@
+"""Compilations of several ranks side by side: what is the same, and what differs.
+
+All ranks must begin the same collectives in the same order; a rank that does not makes the others
+wait for ever.  What else differs (kernels, choices of libraries, times) costs the others time: in a
+collective all wait for the slowest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.bench.roofline import duration
+from inductor_lab.compilation import Compilation, load
+from inductor_lab.display import Shown, bytes_text
+from inductor_lab.distributed.timeline import Timeline, timeline
+from inductor_lab.errors import BadArguments
+from inductor_lab.ir.program import ExternCall
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of the comparison: what it is about, and what each rank has."""
+
+    what: str
+    values: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        return len(set(self.values)) == 1
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks(Shown):
+    """Compilations of all ranks of a group, in order."""
+
+    compilations: tuple[Compilation, ...]
+    facts: tuple[Fact, ...]
+    collectives: tuple[tuple[str, ...], ...]
+
+    @property
+    def agree(self) -> bool:
+        """Do all ranks begin the same collectives in the same order?"""
+        return len(set(self.collectives)) == 1
+
+    @property
+    def first_difference(self) -> str:
+        """At which collective ranks part, and what each begins there; "" if none does."""
+        for number, begun in enumerate(zip_longest(*self.collectives, fillvalue="none"), 1):
+            if len(set(begun)) > 1:
+                said = "; ".join(f"rank {rank} begins {what}" for rank, what in enumerate(begun))
+                return f"collective {number} differs, so the ranks wait for ever: {said}"
+        return ""
+
+    @property
+    def differences(self) -> tuple[Fact, ...]:
+        return tuple(fact for fact in self.facts if not fact.same)
+
+    @property
+    def timelines(self) -> tuple[Timeline, ...]:
+        """Each rank's call, on paper."""
+        return tuple(timeline(c, len(self.compilations)) for c in self.compilations)
+
+    def __len__(self) -> int:
+        return len(self.compilations)
+
+    def __repr__(self) -> str:
+        count = len(self.collectives[0])
+        said = f"the same {count} collectives" if self.agree else "DIFFERENT COLLECTIVES"
+        return f"Ranks({len(self)} ranks, {said}, {len(self.differences)} facts differ)"
+
+    def __str__(self) -> str:
+        wide = max(len(fact.what) for fact in self.facts) + 2
+        heads = [f"rank {n}" for n in range(len(self))]
+        rows = [heads, *(fact.values for fact in self.facts)]
+        columns = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+        lines = [repr(self), _row("", heads, wide, columns)]
+        for fact in self.facts:
+            mark = "" if fact.same else "  differs"
+            lines.append(_row(fact.what, fact.values, wide, columns) + mark)
+        if not self.agree:
+            lines.append(self.first_difference)
+        return "\n".join(lines)
+
+
+def join(ranks: Sequence[Compilation | str | Path]) -> Ranks:
+    """Compilations of the ranks of one group, in order, or the files that they were saved in.
+
+    Raises BadArguments if there are none, and UnreadableFile for a file that is no compilation.
+    """
+    found = tuple(one if isinstance(one, Compilation) else load(one) for one in ranks)
+    if not found or not all(isinstance(one, Compilation) for one in found):
+        raise BadArguments(
+            "there is nothing to join", todo="give a compilation, or a file of one, for each rank"
+        )
+    facts = tuple(Fact(what, tuple(str(ask(c)) for c in found)) for what, ask in ASKED.items())
+    return Ranks(found, facts, tuple(map(_collectives, found)))
+
+
+def _collectives(c: Compilation) -> tuple[str, ...]:
+    """Each with its arguments and shapes, in the order in which they begin."""
+    return tuple(
+        f"{call.op.split('.')[1]}({', '.join(_argument(arg, part) for arg in call.args)})"
+        for part in c.parts
+        for call in part.schedule.steps
+        if isinstance(call, ExternCall) and call.reason == "collective"
+    )
+
+
+def _argument(given: Any, part: Any) -> str:
+    layout = getattr(given, "layout", None)
+    if layout is None:
+        return str(given)
+    dtype = str(part.loops.buffers[given.buffer].dtype).removeprefix("torch.")
+    return f"{dtype}[{', '.join(map(str, layout.size))}]"
+
+
+def _row(what: str, values: Sequence[str], wide: int, columns: Sequence[int]) -> str:
+    shown = "".join(f"{value:>{width}}" for value, width in zip(values, columns, strict=True))
+    return f"{what:{wide}}{shown}"
+
+
+def _kernels(c: Compilation) -> str:
+    """How many there are, and the start of the hash of their texts."""
+    texts = [str(kernel.code) for part in c.parts for kernel in part.kernels]
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    return f"{len(texts)} ({digest[:6]})"
+
+
+def _libraries(c: Compilation) -> str:
+    """Which were chosen by measuring, and how often."""
+    chosen = Counter(choice.library for part in c.parts for choice in part.libraries)
+    return ", ".join(f"{name} {count}" for name, count in sorted(chosen.items())) or "none"
+
+
+ASKED: dict[str, Callable[[Compilation], Any]] = {
+    "graphs": lambda c: len(c.graphs),
+    "kernels": _kernels,
+    "libraries": _libraries,
+    "they move": lambda c: bytes_text(sum(p.schedule.after.bytes for p in c.parts)),
+    "peak": lambda c: bytes_text(max(p.schedule.memory.peak_after for p in c.parts)),
+    "collectives": lambda c: len(_collectives(c)),
+    "compiled in": lambda c: duration(c.total_seconds),
+}
+"""What is compared, and how it is found."""

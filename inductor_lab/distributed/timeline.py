@@ -1,0 +1,200 @@
+"""Communication and computation of one call over time, on paper.
+
+    work   ▇▇▇▇▇▇▇▇   ▇▇▇▇▇▇▇▇▇▇▇▇
+    wire           ▇▇▇▇▇▇▇▇
+    wait                          ▇▇        exposed: nothing else was left to do
+
+The host program is walked step by step with two clocks.  What a kernel takes is measured, where a
+profile of the call is given, and else the roof of assumed rates; what a collective takes is the
+ring's lower bound on a link of a given rate, and never measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from inductor_lab.bench.roofline import duration
+from inductor_lab.debug.profile import Profile, Row
+from inductor_lab.display import Shown, bytes_text
+from inductor_lab.errors import BadArguments
+from inductor_lab.observer import Phase
+from inductor_lab.records import CompiledPart, Record
+from inductor_lab.schedule.cost import extern_cost
+from inductor_lab.schedule.overlap import RATES, Clock, Rates, bytes_on_wire
+from inductor_lab.schedule.result import Group
+
+NVLINK = RATES["cuda"]
+"""GPUs of one host: 200 GB/s to a neighbour, 20 µs a hop."""
+
+INFINIBAND = replace(NVLINK, link=5e10, latency=3e-5)
+"""Hosts with a 400 Gb/s adapter for each GPU: 50 GB/s, 30 µs a hop."""
+
+HOST = 8
+"""GPUs in one host: rings of more ranks run at the rate between hosts."""
+
+MORE = (8, 64, 1024)
+"""Ranks that a timeline's text looks ahead to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A step in predicted time, in seconds from the start of the call.
+
+    part   such as "g0.forward"
+    lane   "work", "wire", or "wait" for time in which nothing else was left to do
+    nbytes what one rank sends; 0 for work
+    """
+
+    part: str
+    name: str
+    lane: str
+    start: float
+    end: float
+    nbytes: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline(Shown):
+    """One call on one of `ranks` ranks; see the module on what is measured and what is not."""
+
+    name: str
+    ranks: int
+    rates: Rates
+    spans: tuple[Span, ...]
+    measured: bool
+    _of: tuple[Record, Profile | None]
+
+    @property
+    def seconds(self) -> float:
+        return max((span.end for span in self.spans), default=0.0)
+
+    @property
+    def wire(self) -> float:
+        """Seconds in which something is sent."""
+        return self._total("wire")
+
+    @property
+    def exposed(self) -> float:
+        """Seconds of the wire that nothing hides."""
+        return self._total("wait")
+
+    @property
+    def hidden(self) -> float:
+        """Seconds of the wire while something else runs."""
+        return max(self.wire - self.exposed, 0.0)
+
+    @property
+    def sent(self) -> int:
+        """Bytes that a rank sends."""
+        return sum(span.nbytes for span in self.spans)
+
+    @property
+    def collectives(self) -> tuple[Span, ...]:
+        return tuple(span for span in self.spans if span.lane == "wire")
+
+    @property
+    def events(self) -> tuple[Phase, ...]:
+        """For drawing: a track for each lane."""
+        order = ("work", "wire", "wait")
+        ordered = sorted(self.spans, key=lambda span: (order.index(span.lane), span.start))
+        return tuple(Phase(s.name, s.lane, s.start, s.seconds) for s in ordered if s.seconds)
+
+    def at(self, ranks: int, rates: Rates | None = None) -> Timeline:
+        """The same program, a rank's work as it is, in a larger or smaller group."""
+        record, profile = self._of
+        return timeline(record, ranks, profile, rates)
+
+    def _total(self, lane: str) -> float:
+        return sum(span.seconds for span in self.spans if span.lane == lane)
+
+    def __repr__(self) -> str:
+        return (
+            f"Timeline({self.name} on {self.ranks} ranks: {duration(self.seconds)}, "
+            f"{bytes_text(self.sent)} sent in {duration(self.wire)}, "
+            f"{duration(self.exposed)} of it exposed)"
+        )
+
+    def __str__(self) -> str:
+        how = "measured" if self.measured else "assumed"
+        lines = [repr(self), f"{'':24}{'sent':>10}{'on the wire':>13}  from"]
+        for span in self.collectives:
+            took = duration(span.seconds)
+            start = duration(span.start)
+            lines.append(f"{span.name:24}{bytes_text(span.nbytes):>10}{took:>13}  {start}")
+        lines.append(f"{'ranks':>6}{'a call':>12}{'on the wire':>13}{'exposed':>12}")
+        for ranks in dict.fromkeys((self.ranks, *MORE)):
+            there = self if ranks == self.ranks else self.at(ranks)
+            times = duration(there.seconds), duration(there.wire), duration(there.exposed)
+            lines.append(f"{ranks:6}{times[0]:>12}{times[1]:>13}{times[2]:>12}")
+        paper = f"on paper: work as {how}, the wire by the ring's lower bound on the link"
+        waits = [row for row in self._rows() if "wait_tensor" in row.name]
+        if waits:
+            paper += f"; in the profile, {duration(sum(r.seconds for r in waits))} were waited"
+        return "\n".join([*lines, paper])
+
+    def _rows(self) -> tuple[Row, ...]:
+        profile = self._of[1]
+        return () if profile is None else profile.rows
+
+
+def timeline(
+    compilation: Record, ranks: int, profile: Profile | None = None, rates: Rates | None = None
+) -> Timeline:
+    """When each step of a call runs, and each collective is on the wire, on each of `ranks` ranks.
+
+    `profile` is `c.profile()`, from which the times of kernels and libraries are taken; without it
+    they are the roof of `rates` (by default a laptop's core, or an H100).  The link is that of
+    `rates` too: by default NVLink up to 8 GPUs, and InfiniBand beyond.
+
+    Raises BadArguments for a group of fewer than one rank.
+    """
+    if ranks < 1:
+        raise BadArguments(f"a group of {ranks} ranks", todo="give the number of processes")
+    chosen = rates or _rates(compilation.parts, ranks)
+    rows = profile.rows if profile else ()
+    took = {(row.part, row.name): row.seconds / row.calls for row in rows}
+    clock = Clock(chosen, {}, ranks)
+    spans = [
+        span
+        for number, graph in enumerate(compilation.graphs)
+        for part in graph.parts
+        for span in _spans(part, f"g{number}.{part.name}", clock, took)
+    ]
+    kept = (compilation, profile)
+    return Timeline(compilation.name, ranks, chosen, tuple(spans), profile is not None, kept)
+
+
+def _rates(parts: Iterable[CompiledPart], ranks: int) -> Rates:
+    devices = {b.device.split(":")[0] for part in parts for b in part.loops.buffers.values()}
+    if "cuda" not in devices:
+        return RATES["cpu"]
+    return NVLINK if ranks <= HOST else INFINIBAND
+
+
+def _spans(
+    part: CompiledPart, scope: str, clock: Clock, took: Mapping[tuple[str, str], float]
+) -> Iterator[Span]:
+    clock.buffers = part.loops.buffers
+    kernels = iter(part.kernels)
+    for step in part.schedule.steps:
+        before = clock.now
+        if isinstance(step, Group):
+            name, cost = next(kernels).name, step.cost
+        else:
+            name, cost = step.op, extern_cost(step, clock.buffers)
+        short = name if isinstance(step, Group) else ".".join(name.split(".")[:2])
+        if isinstance(step, Group) or step.reason not in ("collective", "wait"):
+            clock.now += took.get((scope, name)) or clock.rates.work(cost)
+            yield Span(scope, short, "work", before, clock.now)
+        elif step.reason == "collective":
+            start, end = clock.begin(step)
+            sent = bytes_on_wire(step, clock.buffers, clock.ranks)
+            yield Span(scope, short.split(".")[1], "wire", start, end, sent)
+        else:
+            clock.wait(step)
+            yield Span(scope, "wait", "wait", before, clock.now)

@@ -1,0 +1,64 @@
+"""What ranks do, seen from outside: timelines on paper, and ranks side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.distributed import INFINIBAND, Rates
+from inductor_lab.errors import BadArguments
+from tests.distributed.programs import save_step
+from tests.distributed.ranks import of_all, results_of
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("ranks")
+    of_all(results_of(2, save_step, str(folder)))
+    return [folder / "rank0.lab.json", folder / "rank1.lab.json"]
+
+
+def test_the_ranks_of_a_group_side_by_side(saved: list[Path]) -> None:
+    ranks = lab.join(saved)
+    assert ranks.agree and len(ranks) == 2
+    assert len(ranks.collectives[0]) == 6, "three blocks, forwards and backwards"
+    assert ranks.collectives[0][0].startswith("all_reduce(float32[4, 16, 32], sum")
+    assert {fact.what for fact in ranks.differences} <= {"compiled in"}
+    assert "rank 1" in str(ranks) and "<svg" in ranks._repr_html_()
+
+
+def test_ranks_that_begin_different_collectives_are_told_apart(saved: list[Path]) -> None:
+    other = lab.inspect(lambda x: x + 1, torch.ones(4))
+    ranks = lab.join([lab.load(saved[0]), other])
+    assert not ranks.agree
+    assert "collective 1 differs" in str(ranks) and "rank 1 begins none" in str(ranks)
+
+
+def test_a_timeline_adds_up(saved: list[Path]) -> None:
+    step = lab.load(saved[0])
+    line = lab.distributed.timeline(step, 2)
+    bytes_of_one = 4 * 16 * 32 * 4
+    assert line.sent == 6 * bytes_of_one, "2 (n-1)/n of each is sent, and n is 2"
+    assert lab.distributed.timeline(step, 4).sent == 6 * bytes_of_one * 3 / 2
+    assert line.wire == pytest.approx(line.hidden + line.exposed)
+    work = sum(span.seconds for span in line.spans if span.lane == "work")
+    assert line.seconds == pytest.approx(work + line.exposed)
+    assert line.hidden > 0, "gradients of weights are computed meanwhile"
+
+
+def test_nothing_is_exposed_on_an_endless_link(saved: list[Path]) -> None:
+    quick = Rates(memory=1e10, arithmetic=1e10, link=1e18, latency=1e-12)
+    line = lab.distributed.timeline(lab.load(saved[0]), 8, rates=quick)
+    assert line.exposed < 1e-9
+    slow = line.at(1024, INFINIBAND)
+    assert slow.ranks == 1024 and slow.exposed > line.exposed
+
+
+def test_bad_arguments_are_told() -> None:
+    with pytest.raises(BadArguments, match="nothing to join"):
+        lab.join([])
+    with pytest.raises(BadArguments, match="0 ranks"):
+        lab.distributed.timeline(lab.inspect(lambda x: x + 1, torch.ones(4)), 0)
