@@ -51,6 +51,6 @@ def _rank(
 
 
 def of_all(found: list[Any]) -> list[Any]:
-    """The results, if every rank has one."""
+    """The results, if every rank has one: no text of an error."""
     assert not any(isinstance(one, Lost | str) for one in found), found
     return found
