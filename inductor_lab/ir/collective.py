@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
-
 NAMESPACES = ("_c10d_functional", "_dtensor")
 WAIT = "wait_tensor"
 
@@ -23,6 +21,7 @@ Kind = Literal["collective", "wait"]
 
 def collective_kind(op: object) -> Kind | None:
     """Which of the two an operator of a graph is; None for all others."""
-    if not isinstance(op, torch._ops.OpOverload) or op.namespace not in NAMESPACES:
+    space, _, name = str(op).partition(".")
+    if space not in NAMESPACES:
         return None
-    return "wait" if op._opname == WAIT else "collective"
+    return "wait" if name.startswith(WAIT) else "collective"
