@@ -15,6 +15,7 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.errors import MissingLowering
+from inductor_lab.ir.collective import collective_kind
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.program import BufferView, ExternArg
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line
@@ -70,6 +71,15 @@ def argument(build: Builder, given: Any) -> ExternArg:
     if isinstance(given, torch.SymInt):
         return size_of(given)
     return given
+
+
+ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
+"""They return nothing, and raise if their argument is false."""
+
+
+def always_called(op: Operator) -> str | None:
+    """Why an operator is called whoever uses its result; None for most."""
+    return "assertion" if op in ASSERTIONS else collective_kind(op)
 
 
 def _without_aliases(op: Operator) -> Operator:

@@ -25,7 +25,6 @@ from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab import torch_api
 from inductor_lab.errors import LabError, LeftToATen, working_on
-from inductor_lab.ir.collective import collective_kind
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.index import at_most_one, is_int
 from inductor_lab.ir.ops import ELEMENTS
@@ -59,6 +58,7 @@ from inductor_lab.lower import (
 )
 from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import (
+    always_called,
     argument,
     call,
     fallback,
@@ -109,9 +109,6 @@ SIZES = frozenset(
     }
 )
 """Operators whose number is known from the sizes of their tensor."""
-
-ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
-"""They return nothing, and raise if their argument is false."""
 
 
 def lower_graph(
@@ -225,9 +222,8 @@ class _Walk:
         args, kwargs = map_arg((node.args, node.kwargs), value)
         if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
             return None
-        kind = "assertion" if node.target in ASSERTIONS else collective_kind(node.target)
-        if kind is not None:
-            return fallback(self.build, node.target, args, kwargs, reason=kind)
+        if reason := always_called(node.target):
+            return fallback(self.build, node.target, args, kwargs, reason)
         lowering = self.registry.get(node.target)
         told = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS
         if lowering is None or needs_extern(node) or told:
