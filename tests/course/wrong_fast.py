@@ -7,6 +7,7 @@ from dataclasses import replace
 import triton.language as tl
 
 from inductor_lab.course.labs.cpp import ASKED, PROGRAMS, exchanged
+from inductor_lab.course.labs.dynamic import RUNS, TESTS
 from inductor_lab.course.labs.gpu import MASKED
 from inductor_lab.course.labs.memory import BYTES, lives_of
 
@@ -271,4 +272,60 @@ LAB_8 = [
     ("8.7", dict.fromkeys(BYTES, 24_000_000), "it moves fewer than"),
 ]
 
-LABS_6_TO_9 = [*LAB_6, *LAB_7, *LAB_8]
+# ---- lab 9 -------------------------------------------------------------------------------------
+
+
+def a_symbol_each(shapes):
+    names = iter(range(99))
+    return [tuple(n if n < 2 else f"s{next(names)}" for n in shape) for shape in shapes]
+
+
+def ones_are_symbols(shapes):
+    known = list(dict.fromkeys(n for shape in shapes for n in shape))
+    return [tuple(f"s{known.index(n)}" for n in shape) for shape in shapes]
+
+
+def no_limits(tests, hint):
+    return 2, None
+
+
+def off_by_one(tests, hint):
+    low, high = 2, None
+    for op, number in tests:
+        if (op[0] == "<") == TESTS[op](hint, number):
+            high = number if high is None else min(high, number)
+        else:
+            low = max(low, number)
+    return low, high
+
+
+def once_for_each_size(calls):
+    return len(set(calls))
+
+
+def twice_at_most(calls):
+    return min(2, len(set(calls)))
+
+
+def by_number_of_rows(x):
+    return sum(row * x[row] for row in range(x.shape[0]))
+
+
+def without_numbers(x):
+    return x.sum(0)
+
+
+LAB_9 = [
+    ("9.1", a_symbol_each, "it should be"),
+    ("9.1", ones_are_symbols, "it should be"),
+    ("9.2", no_limits, "take the same path"),
+    ("9.2", off_by_one, "take the same path"),
+    ("9.3", once_for_each_size, "you say"),
+    ("9.3", twice_at_most, "you say 2"),
+    ("9.4", by_number_of_rows, "what makes the number of rows a constant"),
+    ("9.4", without_numbers, "by_rows gives"),
+    ("9.5", {}, "no guess for"),
+    ("9.5", dict.fromkeys(RUNS, 5), "fewer than 5 times"),
+]
+
+LABS_6_TO_9 = [*LAB_6, *LAB_7, *LAB_8, *LAB_9]

@@ -1,0 +1,266 @@
+"""Lab 9, dynamic shapes: symbols, ranges, recompiles, a function for every size."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import torch
+
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.labs.capture import compiles_in
+from inductor_lab.course.language import both
+from inductor_lab.course.pictures import Cell, Picture, cells
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+def symbols_of(shapes: Sequence[Shape]) -> list[tuple[int | str, ...]]:
+    """A name for each size, the same for equal ones; 0 and 1 stay numbers."""
+    names: dict[int, str] = {}
+
+    def size(length: int) -> int | str:
+        return length if length < 2 else names.setdefault(length, f"s{len(names)}")
+
+    return [tuple(map(size, shape)) for shape in shapes]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Shapes of a function's inputs, all dynamic."""
+
+    shapes: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        return f"symbols({[list(shape) for shape in self.shapes]})"
+
+
+@exercise("9.1", "A symbol for each size", "给每个尺寸一个符号", points=2)
+class Symbols(Exercise):
+    """`symbols(shapes)`: "s0", "s1", ... by first appearance; equal sizes share, 0 and 1 stay."""
+
+    def cases(self, draw: random.Random) -> Iterator[Inputs]:
+        for n in range(80):
+            shapes = (tuple(draw.choice([0, 1, 2, 5, 5, 7]) for _ in range(draw.randint(1, 3)))
+                      for _ in range(1 + n // 30))  # fmt: skip
+            yield Inputs(tuple(shapes))
+
+    def smaller(self, case: Inputs) -> Iterable[Inputs]:
+        for n, shape in enumerate(case.shapes):
+            if len(case.shapes) > 1:
+                yield Inputs(case.shapes[:n] + case.shapes[n + 1 :])
+            if len(shape) > 1:
+                yield Inputs((*case.shapes[:n], shape[1:], *case.shapes[n + 1 :]))
+
+    def judge(self, solution: Any, case: Inputs) -> str | None:
+        found, wanted = solution([tuple(shape) for shape in case.shapes]), symbols_of(case.shapes)
+        wrong = expected(list, found)
+        if wrong or [tuple(shape) for shape in found] == wanted:
+            return wrong
+        return both("it should be {a}, you give {b}", "应为 {a}，你给出 {b}", a=wanted, b=found)
+
+
+TESTS: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+FAR = 40
+"""Sizes up to here are tried."""
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Comparisons of a size that a function makes, and the size that it was compiled with."""
+
+    tests: tuple[tuple[str, int], ...]
+    hint: int
+
+    def __str__(self) -> str:
+        return f"served({[f'n {op} {number}' for op, number in self.tests]}, hint={self.hint})"
+
+    def path(self, size: int) -> list[bool]:
+        return [TESTS[op](size, number) for op, number in self.tests]
+
+    def sizes(self) -> list[int]:
+        """All sizes for which every comparison has the same answer."""
+        return [size for size in range(2, FAR) if self.path(size) == self.path(self.hint)]
+
+
+@exercise("9.2", "The range of a symbol", "符号的取值范围", points=2)
+class Ranges(Exercise):
+    """`served(tests, hint)`: (least, largest) size that the graph serves; None for no limit."""
+
+    def cases(self, draw: random.Random) -> Iterator[Branches]:
+        for n in range(100):
+            tests = ((draw.choice(list(TESTS)), draw.randint(3, 20)) for _ in range(n // 25))
+            yield Branches(tuple(tests), draw.randint(2, 22))
+
+    def smaller(self, case: Branches) -> Iterable[Branches]:
+        for n in range(len(case.tests)):
+            yield replace(case, tests=case.tests[:n] + case.tests[n + 1 :])
+
+    def judge(self, solution: Any, case: Branches) -> str | None:
+        found = solution(list(case.tests), case.hint)
+        wrong = expected(tuple, found)
+        if wrong or len(found) != 2:
+            return wrong or both("it should return (least, largest)", "应当返回 (least, largest)")
+        sizes = case.sizes()
+        wanted = (sizes[0], sizes[-1] if sizes[-1] < FAR - 1 else None)
+        if tuple(found) == wanted:
+            return None
+        return both(
+            "sizes {a} take the same path, you say {b}",
+            "走同一条路径的尺寸是 {a}，你给出 {b}",
+            a=wanted,
+            b=found,
+        )
+
+    def picture(self, solution: Any, case: Branches) -> Picture:
+        low, high = solution(list(case.tests), case.hint)
+        mine = range(low, FAR if high is None else high + 1)
+        right = set(case.sizes())
+
+        def cell(size: int) -> Cell:
+            role = "wrong" if (size in mine) != (size in right) else "input"
+            return str(size), role if size in mine or size in right else "box"
+
+        title = both("sizes that you serve; crossed: it should be the other way round",
+                     "你认为可以复用的尺寸；打叉处正好相反")  # fmt: skip
+        return cells(title, [("", [cell(size) for size in range(2, 26)])])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows and columns of x in one call after the other."""
+
+    calls: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        return f"compiles({list(self.calls)})"
+
+
+@exercise("9.3", "Which calls compile", "哪些调用会编译", points=3, limit=120.0)
+class Compiles(Exercise):
+    """`compiles(calls)`: how often `x * 2` is compiled for x of these sizes, in turn."""
+
+    def cases(self, draw: random.Random) -> Iterator[Sizes]:
+        yield Sizes(((4, 20), (5, 20), (6, 20)))
+        yield Sizes(((4, 20), (5, 21), (4, 22)))
+        yield Sizes(((4, 20), (5, 20), (5, 21)))
+        for _ in range(12):
+            count = draw.randint(2, 6)
+            yield Sizes(tuple((draw.randint(4, 6), draw.randint(20, 21)) for _ in range(count)))
+
+    def smaller(self, case: Sizes) -> Iterable[Sizes]:
+        for n in range(len(case.calls)):
+            if len(case.calls) > 1:
+                yield Sizes(case.calls[:n] + case.calls[n + 1 :])
+
+    def judge(self, solution: Any, case: Sizes) -> str | None:
+        found = solution(list(case.calls))
+        wrong = expected(int, found)
+        if wrong:
+            return wrong
+        wanted = compiles_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])
+        if found == wanted:
+            return None
+        return both("TorchDynamo compiles {a} times, you say {b}",
+                    "TorchDynamo 编译了 {a} 次，你给出 {b}", a=wanted, b=found)  # fmt: skip
+
+
+# ---- one graph for every size -------------------------------------------------------------------
+
+
+def by_rows(x: torch.Tensor) -> torch.Tensor:
+    """The sum of rows, each times its number: a loop over rows is unrolled into the graph."""
+    total = torch.zeros_like(x[0])
+    for row in range(x.shape[0]):
+        total = total + row * x[row]
+    return total
+
+
+@exercise("9.4", "One graph for every size", "一个图服务所有尺寸", points=3, limit=120.0)
+class ForEverySize(Exercise):
+    """`weighted(x)` computes what `by_rows` does; two graphs serve all numbers of rows."""
+
+    def cases(self, draw: random.Random) -> Iterator[tuple[int, ...]]:
+        yield (2, 3)
+        yield (4, 5, 6, 7, 9)
+
+    def told(self, case: tuple[int, ...]) -> str:
+        return both("x of {s} rows, in turn", "x 的行数依次为 {s}", s=", ".join(map(str, case)))
+
+    def judge(self, solution: Any, case: tuple[int, ...]) -> str | None:
+        inputs = [torch.arange(3.0 * rows).reshape(rows, 3) for rows in case]
+        for x in inputs:
+            found = solution(x)
+            wrong = expected(torch.Tensor, found)
+            if wrong:
+                return wrong
+            if found.shape != (3,) or not torch.allclose(found, by_rows(x)):
+                return both("for {n} rows by_rows gives {a}, you give {b}",
+                            "{n} 行时 by_rows 得 {a}，你得 {b}",
+                            n=x.shape[0], a=by_rows(x).tolist(), b=found.tolist())  # fmt: skip
+        count = compiles_in(solution, [(x,) for x in inputs])
+        if count <= 2:
+            return None
+        return both(
+            "TorchDynamo compiles {n} graphs: what makes the number of rows a constant?",
+            "TorchDynamo 编译了 {n} 个图：是什么把行数变成了常数？",
+            n=count,
+        )
+
+
+# ---- predict ------------------------------------------------------------------------------------
+
+
+def attend(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ x.mT, -1)
+
+
+def gate(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if x.shape[0] > 8 else x + 1
+
+
+RUNS: dict[str, tuple[Callable[..., Any], Shape]] = {
+    "attend 4, 5, 6, 7": (attend, (4, 5, 6, 7)),
+    "attend 4, 4, 4": (attend, (4, 4, 4)),
+    "attend 4, 5, 1": (attend, (4, 5, 1)),
+    "gate 4, 5, 6, 12, 13": (gate, (4, 5, 6, 12, 13)),
+    "by_rows 4, 5, 6": (by_rows, (4, 5, 6)),
+}
+"""By name: a function, and the rows of x of the calls."""
+
+
+def compiles_of(name: str) -> int:
+    """How often the real TorchDynamo compiles in these calls."""
+    function, sizes = RUNS[name]
+    return compiles_in(function, [(torch.ones(rows, 3),) for rows in sizes])
+
+
+@exercise("9.5", "Predict the compiles", "预测编译次数", points=3, limit=120.0)
+class PredictCompiles(Exercise):
+    """`predicted`: how often each is compiled."""
+
+    def cases(self, draw: random.Random) -> Iterator[str]:
+        return iter(RUNS)
+
+    def judge(self, solution: Any, case: str) -> str | None:
+        wrong = expected(dict, solution)
+        if wrong or case not in solution:
+            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+        wanted = compiles_of(case)
+        if solution[case] == wanted:
+            return None
+        more = wanted > solution[case]
+        return both(
+            "it is compiled {how} than {g} times",
+            "编译次数比 {g} {how}",
+            g=solution[case],
+            how=both("more", "多") if more else both("fewer", "少"),
+        )
