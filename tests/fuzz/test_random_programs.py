@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.fuzz.check import Call, Wrong, check, compare, jumps, known
+from tests.fuzz.check import (
+    BY_ZERO,
+    Call,
+    Wrong,
+    check,
+    compare,
+    jumps,
+    known,
+    with_other_numbers,
+)
 from tests.fuzz.numbers import Number
 from tests.fuzz.program import Input, Program
 from tests.fuzz.run import fuzz
@@ -89,6 +98,24 @@ NUMBERS = {
         (Input("int8", (3, 1), 0),),
         (Number("int", 3),),
     ),
+    "sizes that torch took for equal": Program(
+        ("v0 = torch.arange(abs(n0)%3)-torch.full((abs(n0)%5,),n0)",),
+        ("v0",),
+        (),
+        (Number("int", 3, item=True),),
+    ),
+    "work that has a size of its own": Program(
+        ("v0 = torch.zeros(abs(n0//2),2)", "v1 = (v0@v0.mT/3).softmax(-1)@v0"),
+        ("v1",),
+        (),
+        (Number("int", 0),),
+    ),
+    "rows of nothing that a sum goes on with": Program(
+        ("v0 = torch.eye(abs(n0)%6).sin()", "v1 = v0[torch.arange(8)%1].sum(0)"),
+        ("v1",),
+        (),
+        (Number("int", 3),),
+    ),
     "a division by a zero that is a constant": Program(
         ("v0 = torch.arange(9)//(min(n0,n0))",), ("v0",), (), (Number("int", 1),)
     ),
@@ -98,6 +125,12 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_found_before_with_numbers(name: str) -> None:
     check(NUMBERS[name], numbers=True, check_bounds=True)
+
+
+def test_a_division_by_zero_is_no_failure_in_triton() -> None:
+    given = Program(("v0 = torch.arange(9)//n0",), ("v0",), (), (Number("int", 0),))
+    assert any(call.raises.startswith(BY_ZERO) for call in with_other_numbers(given, False))
+    check(given, numbers=True, language="triton")
 
 
 def test_a_minimum_of_what_is_equal_but_for_rounding_has_a_gradient_that_jumps() -> None:
