@@ -117,31 +117,18 @@ def with_times(
 
 @dataclass(frozen=True)
 class Measured:
-    """One step with what it moved, computed and took, before it is compared with a roof."""
+    """One step, before it is compared with a roof, and the device and dtype whose roof that is."""
 
-    name: str
-    generated: bool
+    time: StepTime
     device: str
     dtype: str
-    nbytes: int
-    flops: int
-    seconds: float
-    spread: float
 
     def under(self, limits: Ceilings) -> StepTime:
         """With the roof of these limits, or none if they are in doubt."""
-        by_bytes = limits.seconds(self.nbytes, 0)
-        by_flops = limits.seconds(0, self.flops, self.dtype)
-        return StepTime(
-            name=self.name,
-            generated=self.generated,
-            seconds=self.seconds,
-            spread=self.spread,
-            nbytes=self.nbytes,
-            flops=self.flops,
-            roof=None if limits.doubt else max(by_bytes, by_flops),
-            memory=by_bytes >= by_flops,
-        )
+        by_bytes = limits.seconds(self.time.nbytes, 0)
+        by_flops = limits.seconds(0, self.time.flops, self.dtype)
+        roof = None if limits.doubt else max(by_bytes, by_flops)
+        return replace(self.time, roof=roof, memory=by_bytes >= by_flops)
 
     def outdoes(self, limits: Ceilings) -> bool:
         """Did it do more than these limits allow, by more than a measurement may err?"""
@@ -163,9 +150,10 @@ def _roofs(steps: Sequence[Measured]) -> Mapping[str, Ceilings]:
             limits = ceilings(device, fresh=True)
             for step in here:
                 if step.outdoes(limits):
-                    flop_rate = step.flops / step.seconds
-                    bandwidth = step.nbytes / step.seconds
-                    limits = limits.raised(step.nbytes, bandwidth, flop_rate, step.dtype)
+                    time = step.time
+                    limits = limits.raised(
+                        time.nbytes, time.bandwidth, time.flop_rate, step.dtype
+                    )
             if not limits.doubt:
                 keep(limits)
         found[device] = limits
@@ -294,13 +282,14 @@ def _measured(
     assert {tick.name for tick in ticks} == {expected}, f"{name} was not called in its turn"
     timings = Timings({name: tuple(tick.seconds() for tick in ticks)})
     outputs = [buffers[buffer] for buffer in made if buffer is not None]
-    return Measured(
+    time = StepTime(
         name=name,
         generated=not isinstance(step, ExternCall),
-        device=outputs[0].device if outputs else "cpu",
-        dtype=str(outputs[0].dtype).removeprefix("torch.") if outputs else "float32",
-        nbytes=cost.bytes,
-        flops=cost.flops,
         seconds=timings.median_ms(name) / 1e3,
         spread=timings.spread(name),
+        nbytes=cost.bytes,
+        flops=cost.flops,
     )
+    device = outputs[0].device if outputs else "cpu"
+    dtype = str(outputs[0].dtype).removeprefix("torch.") if outputs else "float32"
+    return Measured(time, device, dtype)

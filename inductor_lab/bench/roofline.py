@@ -23,8 +23,8 @@ class StepTime:
     spread: float
     nbytes: int
     flops: int
-    roof: float | None
-    memory: bool
+    roof: float | None = None
+    memory: bool = True
 
     @property
     def bandwidth(self) -> float:

@@ -20,6 +20,7 @@ from inductor_lab.bench.machine import (
     keep,
     measured,
 )
+from inductor_lab.bench.roofline import StepTime
 
 HERE = Machine("a processor", 2, "2.13")
 LIMITS = Ceilings(HERE, ((1_000, 4e9), (1_000_000, 2e9)), {"float32": 1e11, "float64": 5e10})
@@ -107,7 +108,8 @@ def test_bandwidth_never_falls_as_arrays_shrink(empty_cache: Path) -> None:
 
 
 def test_limits_in_doubt_give_no_roof() -> None:
-    step = Measured("cpp_fused_sin_0", True, "cpu", "float32", 10**6, 10**6, 1e-3, 0.0)
+    time = StepTime("cpp_fused_sin_0", True, 1e-3, 0.0, nbytes=10**6, flops=10**6)
+    step = Measured(time, "cpu", "float32")
     sure = step.under(LIMITS)
     assert sure.share == pytest.approx(0.5) and "50 % of the memory roof" in str(sure)
     unsure = step.under(replace(LIMITS, doubt="too noisy"))

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._functorch.partitioners import default_partition
 
-from inductor_lab import torch_aot
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.host import host_program
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.lower.graph import lower_graph, lowered
+from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.schedule.fuse import schedule_program
+from tests.tracing import through_aot
 
 
 @dataclass
@@ -35,15 +33,7 @@ class Compiled:
         return build_executable(schedule, kernels, host, Options())
 
     def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        return torch_aot.aot_autograd(
-            module,
-            inputs,
-            fw_compiler=self.compile_graph,
-            bw_compiler=self.compile_graph,
-            inference_compiler=self.compile_graph,
-            partition_fn=default_partition,
-            decompositions=decomposition_table(lowered()),
-        )
+        return through_aot(module, inputs, lambda name: self.compile_graph)
 
     def __call__(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
         torch.compiler.reset()

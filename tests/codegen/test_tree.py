@@ -11,9 +11,7 @@ from unittest import mock
 
 import pytest
 import torch
-from torch._functorch.partitioners import default_partition
 
-from inductor_lab import torch_aot
 from inductor_lab.codegen.cpu import parts, passes, plan, tiles
 from inductor_lab.codegen.cpu.passes import OPTIONAL, cpu_tree, switched_off
 from inductor_lab.codegen.run import run_tree, run_trees
@@ -22,12 +20,12 @@ from inductor_lab.codegen.verify import InvalidTree, verify_tree
 from inductor_lab.errors import BadOption
 from inductor_lab.ir.expr import Load, Temp
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.lower.graph import lower_graph, lowered
+from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.result import Group
 from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
+from tests.tracing import through_aot
 
 CASES = {**POINTWISE, **REDUCTIONS}
 SMALL = ((plan, "GRAIN", 16), (parts, "GRAIN", 16), (tiles, "SMALLEST_TRANSPOSED", 0),
@@ -64,15 +62,7 @@ class Interpreted:
         return run
 
     def backend(self, module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        return torch_aot.aot_autograd(
-            module,
-            inputs,
-            fw_compiler=self.compile_graph,
-            bw_compiler=self.compile_graph,
-            inference_compiler=self.compile_graph,
-            partition_fn=default_partition,
-            decompositions=decomposition_table(lowered()),
-        )
+        return through_aot(module, inputs, lambda name: self.compile_graph)
 
 
 @contextmanager
