@@ -12,6 +12,8 @@
 #              TorchInductor; GPU="--parts times softmax": options of benchmarks/gpu.py (reports/gpu)
 # make hub     the real JupyterHub with thirty students who run tutorial 1 (ten minutes, 24 GB): what
 #              they wait for, memory, errors; HUB="--users 5": options of deploy/jupyterhub/load.py
+# make docs    these docs, the API and the tutorials with their outputs as a site, in build/site/html;
+#              DOCS="--run 1": options of deploy/site/build.py
 # make dist    the sdist and the wheel, in dist/ (`make test` installs and tests a wheel of its own)
 # Others: lint, clean.
 #
@@ -34,8 +36,9 @@ FAULTS ?=
 BENCH ?=
 GPU ?=
 HUB ?=
+DOCS ?=
 
-.PHONY: demo test bench gpu opinfo fuzz faults hub dist lint clean install
+.PHONY: demo test bench gpu opinfo fuzz faults hub docs dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -60,6 +63,9 @@ faults: $(INSTALLED)
 
 hub: $(INSTALLED)
 	$(BIN)/python -m deploy.jupyterhub.load $(HUB)
+
+docs: $(INSTALLED)
+	$(BIN)/python -m deploy.site.build $(DOCS)
 
 dist: $(INSTALLED)
 	$(BIN)/python -m tests.wheel.build dist

@@ -14,6 +14,7 @@ PERMISSIVE = re.compile(
     r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|MPL|Mozilla|Unlicense|Zlib|0BSD|CC0|"
     r"HPND|CNRI)\b", re.IGNORECASE
 )  # fmt: skip
+NOT_ALL_OF_IT = {"docutils": "an Emacs mode is under the GPL, and is not in the wheel"}
 COPYLEFT = re.compile(r"\bA?L?GPL\b|GNU|EPL|Eclipse", re.IGNORECASE)
 
 def licences_of(package: str) -> str:
@@ -40,6 +41,8 @@ def test_what_we_need_is_permissively_licensed(package: str) -> None:
         text = licences_of(package)
     except PackageNotFoundError:
         pytest.skip(f"{package} is not installed here")
+    if package in NOT_ALL_OF_IT:
+        text = text.replace("GNU General Public License (GPL)", "")
     assert judged(text), text
 
 

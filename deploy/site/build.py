@@ -1,0 +1,71 @@
+"""`make docs`: the site in build/site/html, to be opened from the disk.
+
+    python -m deploy.site.build [--into FOLDER] [--run 1 2]     only tutorials 1 and 2 are executed
+
+Tutorials run once and are kept in a cache until their code changes; both languages share nothing
+but it.  Ends with 1 if a link leads nowhere or a page needs the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.site.check import problems
+from deploy.site.gather import HERE, ROOT, gather
+from inductor_lab.course.language import LANGUAGES, Language
+
+SPARED = ("notebooks/labs/*",)
+
+
+def build(into: Path, run: Sequence[int] | None = None) -> list[str]:
+    """Make the site in both languages; what is wrong with its links.
+
+    `run` are the numbers of tutorials to execute, None for all; the others have no outputs.  Raises
+    RuntimeError, with Sphinx's words, if it warns of anything.
+    """
+    for language in LANGUAGES:
+        source = into / "source" / language
+        shutil.rmtree(source, ignore_errors=True)
+        gather(language, source)
+        _sphinx(source, into, language, run)
+    shutil.copy(HERE / "start.html", into / "html" / "index.html")
+    return list(problems(into / "html"))
+
+
+def _sphinx(source: Path, into: Path, language: Language, run: Sequence[int] | None) -> None:
+    tutorials = sorted((source / "notebooks" / "tutorials" / language).glob("*.ipynb"))
+    left = [p.name for p in tutorials if run is not None and int(p.name[:2]) not in run]
+    env = os.environ | {
+        "INDUCTOR_LAB_SITE_CODE": str(HERE),
+        "INDUCTOR_LAB_SITE_LANGUAGE": {"en": "en", "zh": "zh_CN"}[language],
+        "INDUCTOR_LAB_SITE_EXECUTION": "cache",
+        "INDUCTOR_LAB_SITE_CACHE": str(into / "executed"),
+        "INDUCTOR_LAB_SITE_SPARED": ",".join([*SPARED, *(f"**/{name}" for name in left)]),
+        "INDUCTOR_LAB_COURSE_FILE": str(into / "course.json"),
+    }
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html",
+               "-d", into / "doctrees" / language, source, into / "html" / language]  # fmt: skip
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+
+
+def main() -> int:
+    """Build and check; 1 if a link leads nowhere."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.site.build", description=__doc__)
+    parser.add_argument("--into", type=Path, default=ROOT / "build" / "site")
+    parser.add_argument("--run", type=int, nargs="*", help="numbers of tutorials; none: all")
+    given = parser.parse_args()
+    wrong = build(given.into.resolve(), given.run)
+    print("\n".join([*wrong, f"{given.into}/html/index.html"]))
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The docs as a site: it builds without a warning, links lead somewhere, nothing is fetched."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from deploy.site.api import as_restructured_text, pages
+from deploy.site.check import problems
+from deploy.site.gather import PACKAGES, linked
+
+needs_sphinx = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_nb", "furo")),
+    reason="no Sphinx: pip install 'inductor-lab[docs]'",
+)
+
+
+@needs_sphinx
+@pytest.mark.slow
+def test_the_site_builds_in_both_languages_and_its_links_lead_somewhere(tmp_path: Path) -> None:
+    from deploy.site.build import build
+
+    assert build(tmp_path, run=[1]) == []
+    html = tmp_path / "html"
+    for language, word in (("en", "Tutorials"), ("zh", "教程")):
+        index = (html / language / "index.html").read_text(encoding="utf-8")
+        assert word in index and "theme-toggle" in index
+        assert (html / language / "searchindex.js").stat().st_size > 10_000
+        tutorials = html / language / "notebooks" / "tutorials" / language
+        assert "<svg" in (tutorials / "01_capture.html").read_text(encoding="utf-8")
+        assert len(list(tutorials.glob("*.html"))) >= 7
+    api = (html / "en" / "api" / "inductor_lab.schedule.html").read_text(encoding="utf-8")
+    assert 'id="module-inductor_lab.schedule.given"' in api
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<p id="here"></p><a href="#here">1</a><a href="b.html#there">2</a><a href="c.html">3</a>'
+        '<a href="https://example.org/">4</a><a href="d%20e.txt">5</a>'
+        '<script src="https://cdn.example.org/x.js"></script>'
+    )
+    (tmp_path / "b.html").write_text("<p></p>")
+    (tmp_path / "d e.txt").write_text("")
+    assert sorted(problems(tmp_path)) == [
+        "a.html fetches https://cdn.example.org/x.js",
+        "a.html links to b.html#there: no such place in that page",
+        "a.html links to c.html, which is not there",
+    ]
+
+
+def test_docstrings_keep_their_pictures_and_lose_no_character() -> None:
+    text = ["Add `a_b`s to", "*c* | d.", "", "    x  →  y", "", ">>> f(1)", "    2"]
+    assert as_restructured_text(text) == [
+        r"Add ``a_b``\ s to", r"\*c\* \| d.", "", "::", "", "    x  →  y", "",
+        "::", "", "    >>> f(1)", "        2", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, made", [
+    ("[r](rules.md#a)", "[r](rules.md#a)"),
+    ("[r](https://x.org)", "[r](https://x.org)"),
+    ("![p](p.png)", "![p](p.png)"),
+    ("[`given.py`](../inductor_lab/schedule/given.py)",
+     '<a href="../api/inductor_lab.schedule.html#module-inductor_lab.schedule.given">given.py</a>'),
+    ("[tests](../tests/course)", "tests"),
+    ("[start](../README.md)", "[start](../index.md)"),
+    ("[中文](../notebooks/labs/zh/01_capture.ipynb)",
+     '<a href="../../zh/notebooks/labs/zh/01_capture.html">中文</a>'),
+])  # fmt: skip
+def test_links_of_a_page_stay_inside_of_the_site(text: str, made: str) -> None:
+    on = {"inductor_lab.schedule.given":
+          "api/inductor_lab.schedule.html#module-inductor_lab.schedule.given"}  # fmt: skip
+    assert linked(text, PurePosixPath("docs"), on) == made
+
+
+def test_the_reference_has_every_public_module_once() -> None:
+    found = [m for top, p in PACKAGES.items() for ms in pages(p, top).values() for m in ms]
+    assert len(found) == len(set(found)) > 200
+    assert {"inductor_lab", "inductor_lab.pipeline", "inductor_lab.widgets.model"} <= set(found)
