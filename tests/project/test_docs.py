@@ -45,3 +45,18 @@ def test_the_glossary_has_each_term_once() -> None:
     terms = [term for term, *_ in rows if term not in ("term", "---")]
     assert len(terms) == len(set(terms)) > 50
     assert all(LINK.search(where) for term, _, where in rows if term not in ("term", "---"))
+
+
+COUNT = re.compile(r"\b(five|six|seven|eight|nine|ten) (phases|stations) ?", re.IGNORECASE)
+
+
+def test_the_phases_are_counted_in_one_way() -> None:
+    """As the picture in docs/architecture.md has them, wherever they are counted."""
+    picture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = re.findall(r"^   [│▼] (\w+)/ ", picture, re.MULTILINE)
+    assert len(drawn) == 7 and all((ROOT / "inductor_lab" / name).is_dir() for name in drawn)
+    folders = [ROOT / name for name in ("docs", "inductor_lab", "widgets", "notebooks/source")]
+    texts = [p for f in folders for p in f.rglob("*") if p.suffix in (".md", ".py", ".js")]
+    said = {found[1].lower() for path in [*texts, ROOT / "README.md"]
+            for found in COUNT.finditer(path.read_text(encoding="utf-8"))}  # fmt: skip
+    assert said == {"seven"}

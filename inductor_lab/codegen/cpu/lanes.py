@@ -35,11 +35,12 @@ from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Axis, Index
 
 WIDE = 64
-"""Lanes of a loop that only sums."""
+"""Independent accumulators of a loop that only sums: four registers of 16 floats hide the
+latency of an add."""
 SHORTEST_WIDE = 1024
-"""Turns of a loop from which on this shows."""
+"""Trip count from which on this pays."""
 CHEAP = 4
-"""Operations in a loop, beyond which its arithmetic takes longer than the additions wait."""
+"""Operations in a loop beyond which its own arithmetic hides that latency."""
 
 
 def wide_lanes(tree: Tree, facts: Facts) -> Tree:

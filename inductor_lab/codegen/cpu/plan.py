@@ -16,7 +16,9 @@ from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
 from inductor_lab.ir.ops import OPS
 
 GRAIN = 32768
-"""Elementary operations below which a second thread costs more than it brings (about 10 us)."""
+"""Elementary operations below which starting a second thread takes longer than it saves.  As the
+other sizes of this file it depends on the machine: change it, and run `python -m benchmarks.cpu`
+again (benchmarks/RESULTS.md, and the days that it links, say on which machines that was done)."""
 
 ROWS_FOR_THREADS = 16
 """Fewer independent points than this, and the loops inside a point are threaded instead."""
@@ -31,7 +33,7 @@ COLUMN_BLOCK = 512
 """The same for columns, where a sum goes element by element and not in vector lanes."""
 
 SEARCH = 16
-"""Turns that a binary search is taken to make."""
+"""Iterations that a binary search is taken to make."""
 
 STRIP = 512
 """Columns that are reduced together, row by row."""
@@ -42,7 +44,7 @@ SCATTER_STRIP = 64
 TILE = (64, 128)
 """Sides of a tile: along the axis where the transposed load is contiguous, then innermost."""
 SHORTEST_SIDE = 16
-"""Turns of these two loops below which tiles change nothing."""
+"""Trip count of either loop below which tiles gain nothing."""
 
 
 class Simd(Enum):

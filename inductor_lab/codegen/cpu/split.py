@@ -40,10 +40,10 @@ MOST_PIECES = 6
 """Beyond this the text grows more than the time shrinks."""
 
 SHORTEST_LOOP = 16
-"""Turns below which a mask costs next to nothing."""
+"""Trip count below which a mask costs next to nothing."""
 
 MOST_STEPS = 4
-"""Copies of a body in one turn: more of them lie too far apart for one vector."""
+"""Copies of a body in one iteration: the loads of more lie too far apart for one vector."""
 
 COMPARISONS = {
     "lt": operator.lt,
