@@ -6,6 +6,7 @@ common_subexpressions     sin(x) + sin(x)            → s = sin(x); s + s
 identities                view(view(x, a), b) * 1    → view(x, b)
 attention                 softmax(q @ k.mT) @ v      → flash_attention(q, k, v)
 convolutions              conv(x, w) * s + b         → conv(x, w * s, b), channels last
+products                  mm(a, b)                   → mm(a, pad(b))[:, :n] (on a GPU)
 dead_code                 what nobody uses           → gone
 ```
 
@@ -38,6 +39,7 @@ from inductor_lab.rewrite.convolutions import (
 )
 from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
+from inductor_lab.rewrite.products import better_products
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
 from inductor_lab.torch_api import copy_of, without_modes
 
@@ -205,6 +207,15 @@ def convolutions(
             yield _replace("packed_weight", node, packed_convolution(node), span_of)
 
 
+def products(
+    module: GraphModule, off: frozenset[str], span_of: SpanOf
+) -> Iterable[Fired]:
+    """Give products of matrices the form that a GPU's library is fast at."""
+    if not Aliases(module.graph).written:
+        for rule, node, new in better_products(module.graph):
+            yield _replace(rule, node, new, span_of)
+
+
 def _erase_after(latest: Node, node: Node) -> None:
     """Take back the nodes between `latest` and `node`, which a rule added in vain."""
     while node.prev is not latest:
@@ -253,6 +264,7 @@ PASSES: dict[str, Pass] = {
         identities,
         attention,
         convolutions,
+        products,
         dead_code,
     )
 }

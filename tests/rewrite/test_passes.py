@@ -168,7 +168,7 @@ def test_steps_are_graphs_that_run():
     assert [step.name for step in result.steps] == list(PASSES)
     expected = example(x)
     for step in result.steps:
-        assert step.changed is (step.name not in ("attention", "convolutions"))
+        assert step.changed is (step.name not in ("attention", "convolutions", "products"))
         for graph in (step.before, step.after):
             for found, value in zip(graph.run(x), expected, strict=True):
                 assert torch.equal(found, value)
@@ -203,11 +203,12 @@ identities
   view_of_view: view_1 -> view_2
 attention
 convolutions
+products
 dead_code
   dead_code: full -> nothing
   dead_code: view -> nothing"""
     )
-    assert repr(run(example, x)) == "Rewrites(6 passes, 7 rules fired)"
+    assert repr(run(example, x)) == "Rewrites(7 passes, 7 rules fired)"
 
 
 def test_every_node_says_what_it_stands_for():

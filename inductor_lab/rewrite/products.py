@@ -1,0 +1,127 @@
+"""Products of matrices as the libraries of a GPU are fast at.
+
+```
+mm(a[4096, 768], b[768, 50257])    →    mm(a, pad(b))[:, :50257]        rows of whole vectors
+addmm(bias, a, b)                  →    mm(a, b) + bias                 few rows of float32
+```
+
+Tensor cores read and write 16 bytes at a time.  Where the rows of a matrix in half precision are no
+multiple of that, the library falls back to a kernel of another age: the three products of a GPT-2
+with its 50,257 words took 7.9 ms of a training step on an H200, 1.2 with rows of 50,264 (torch
+2.11, 2026-11-23, `python -m benchmarks.gpu`).  For few rows of float32 with a bias it takes a
+kernel that is half as fast as the one without, and the sum is one with what follows.
+
+Inductor: `fx_passes/pad_mm.py` (which measures) and `unfuse_bias_add_to_pointwise` in
+`fx_passes/post_grad.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from inductor_lab.errors import working_on
+from inductor_lab.rewrite.adding import Adder
+
+aten = torch.ops.aten
+ALIGNED = 16
+"""Bytes of a vector."""
+PAYS = 120
+"""Floating-point operations of a product for each byte that is copied: the unaligned kernels do
+about 120 of them in the time in which the memory moves a byte there and back."""
+FEW_ROWS = 1024
+
+
+def better_products(graph: torch.fx.Graph) -> Iterator[tuple[str, Node, Node]]:
+    """The rule that fires, a product, and what shall take its place, one after the other."""
+    for rule in (unfused_bias, padded_product):
+        for node in products_of(graph):
+            with working_on((node.name,)):
+                new = rule(node)
+            if new is not None:
+                yield rule.__name__, node, new
+
+
+def products_of(graph: torch.fx.Graph) -> list[Node]:
+    """The products of two matrices of fixed sizes that a GPU computes."""
+    nodes = [n for op in (aten.mm.default, aten.addmm.default)
+             for n in graph.find_nodes(op="call_function", target=op)]  # fmt: skip
+    return [node for node in nodes if _is_known(node)]
+
+
+def _is_known(node: Node) -> bool:
+    values = [node.meta["val"], *(argument.meta["val"] for argument in node.args)]
+    same = all(v.device.type == "cuda" and v.dtype == values[0].dtype for v in values)
+    known = all(isinstance(n, int) for v in values for n in (*v.shape, *v.stride()))
+    return same and known and not node.kwargs
+
+
+def unfused_bias(node: Node) -> Node | None:
+    """`bias + a @ b` as a sum of its own."""
+    if node.target is not aten.addmm.default:
+        return None
+    bias, a, b = node.args
+    value = node.meta["val"]
+    if value.dtype is not torch.float32 or value.shape[0] > FEW_ROWS or bias.meta["val"].dim() > 1:
+        return None
+    add = Adder(node, [node])
+    return add(aten.add.Tensor, add(aten.mm.default, a, b), bias)
+
+
+def padded_product(node: Node) -> Node | None:
+    """The product of matrices with rows of whole vectors, without what these add."""
+    if node.target is not aten.mm.default:
+        return None
+    a, b = node.args
+    (m, k), n = a.meta["val"].shape, b.meta["val"].shape[1]
+    vector = ALIGNED // node.meta["val"].dtype.itemsize
+    in_rows = {n, k if _is_row_major(a) else m, n if _is_row_major(b) else k}
+    room = {size: -size % vector for size in in_rows}
+    if vector < 8 or not any(room.values()):
+        return None
+    more = [room.get(size, 0) for size in (m, k, n)]
+    copied = [(m, n)] * bool(more[0] or more[2])
+    copied += [(m, k)] * bool(more[0] or more[1]) + [(k, n)] * bool(more[1] or more[2])
+    nbytes = node.meta["val"].dtype.itemsize * sum(map(math.prod, copied))
+    if 2 * m * k * n < PAYS * nbytes:
+        return None
+    left, right = _padded(a, more[0], more[1]), _padded(b, more[1], more[2])
+    add = Adder(node, [node])
+    whole: Any = add(aten.mm.default, left, right)
+    for dim, (size, extra) in enumerate(((m, more[0]), (n, more[2]))):
+        if extra:
+            whole = add(aten.slice.Tensor, whole, dim, 0, size)
+    if whole.meta["val"].stride() == node.meta["val"].stride() and not more[0]:
+        return whole
+    return add(aten.clone.default, whole, memory_format=torch.contiguous_format)
+
+
+def _is_row_major(node: Node) -> bool:
+    return bool(node.meta["val"].stride(1) == 1)
+
+
+def _padded(node: Node, rows: int, columns: int) -> Node:
+    """A matrix with more rows and columns of zeros, in the order in which it lies in memory."""
+    if not rows and not columns:
+        return node
+    if not _is_row_major(node):
+        turned = _padded(_transposed(node), columns, rows)
+        return Adder(turned.next, [turned])(aten.permute.default, turned, [1, 0])
+    pad = [0, columns, 0, rows]
+    for user in node.users:
+        if user.target is aten.constant_pad_nd.default and list(user.args[1]) == pad:
+            return user
+    return Adder(node.next, [node])(aten.constant_pad_nd.default, node, pad, 0.0)
+
+
+def _transposed(node: Node) -> Node:
+    """What a matrix is the transposed of."""
+    if node.target in (aten.permute.default, aten.t.default, aten.transpose.int):
+        (source,) = node.all_input_nodes
+        if source.meta["val"].dim() == 2:
+            return source
+    return Adder(node.next, [node])(aten.permute.default, node, [1, 0])

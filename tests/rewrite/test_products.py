@@ -1,0 +1,100 @@
+"""Products of matrices on a GPU: padded to whole vectors, and few rows without their bias."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from inductor_lab.options import Options
+from inductor_lab.rewrite import passes, products
+from inductor_lab.rewrite.passes import rewrite
+
+BF16 = torch.bfloat16
+
+
+@pytest.fixture(autouse=True)
+def always_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "PAYS", 0)
+
+
+def traced(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
+    """The graph of a function for tensors of a GPU, which need not be there."""
+    with FakeTensorMode():
+        fakes = [torch.empty(x.shape, dtype=x.dtype, device="cuda") for x in given]
+        return make_fx(fn)(*fakes)
+
+
+def ops(module: GraphModule) -> Counter[str]:
+    return Counter(str(n.target) for n in module.graph.nodes if n.op == "call_function")
+
+
+def same(fn: Callable[..., Any], *given: torch.Tensor, **tolerance: float) -> Counter[str]:
+    """The rewritten graph gives what the function gives, laid out alike; its operators."""
+    work = rewrite(traced(fn, *given), "forward", Options()).module
+    result, expected = work(*given), fn(*given)
+    torch.testing.assert_close(result, expected, **tolerance)
+    assert result.stride() == expected.stride()
+    return ops(work)
+
+
+CASES = {
+    "columns": lambda x, w: x @ w.t(),
+    "inner": lambda x, w: (x @ w.t()) @ w,
+    "rows": lambda x, w: (x @ w.t()).t() @ x,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_padded(name: str) -> None:
+    x, w = torch.randn(32, 16, dtype=BF16), torch.randn(37, 16, dtype=BF16)
+    found = same(CASES[name], x, w)
+    assert found["aten.constant_pad_nd.default"] == (1 if name == "columns" else 2)
+
+
+def test_a_matrix_is_padded_once_and_as_it_lies_in_memory() -> None:
+    def backward(x, w, grad):
+        return grad @ w, grad.t() @ x
+
+    x, w = torch.randn(32, 16, dtype=BF16), torch.randn(37, 16, dtype=BF16)
+    grad = torch.randn(32, 37, dtype=BF16)
+    work = rewrite(traced(backward, x, w, grad), "backward", Options()).module
+    for result, expected in zip(work(x, w, grad), backward(x, w, grad), strict=True):
+        torch.testing.assert_close(result, expected)
+    pads = work.graph.find_nodes(op="call_function", target=torch.ops.aten.constant_pad_nd.default)
+    assert sorted(tuple(pad.meta["val"].shape) for pad in pads) == [(32, 40), (40, 16)]
+    assert not any("clone" in name for name in ops(work) if ops(work)[name] > 1)
+
+
+def test_what_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def product(x, w):
+        return x @ w.t()
+
+    aligned = torch.randn(32, 16, dtype=BF16), torch.randn(40, 16, dtype=BF16)
+    assert "aten.constant_pad_nd.default" not in same(product, *aligned)
+    wide = torch.randn(32, 16), torch.randn(37, 16)
+    assert "aten.constant_pad_nd.default" not in same(product, *wide)
+    monkeypatch.setattr(products, "PAYS", 120)
+    small = torch.randn(32, 16, dtype=BF16), torch.randn(37, 16, dtype=BF16)
+    assert "aten.constant_pad_nd.default" not in same(product, *small)
+
+
+def test_few_rows_without_their_bias() -> None:
+    given = torch.randn(5), torch.randn(3, 4), torch.randn(4, 5)
+    assert "aten.addmm.default" not in same(torch.addmm, *given)
+    many = torch.randn(5), torch.randn(2000, 4), torch.randn(4, 5)
+    assert "aten.addmm.default" in same(torch.addmm, *many)
+    assert "aten.addmm.default" in same(torch.addmm, *(x.to(BF16) for x in given))
+
+
+def test_the_cpu_has_its_own_ways() -> None:
+    x, w = torch.randn(32, 16, dtype=BF16), torch.randn(37, 16, dtype=BF16)
+    with FakeTensorMode() as mode:
+        module = make_fx(lambda x, w: x @ w.t())(mode.from_tensor(x), mode.from_tensor(w))
+    assert not list(passes.products(module, frozenset(), lambda node: None))
