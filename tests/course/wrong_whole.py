@@ -94,5 +94,65 @@ LAB_10 = [
     ("10.6", another_bug, "the faulty code gives"),
 ]
 
-LABS_10_TO_12 = [*LAB_10]
+# ---- lab 12 ------------------------------------------------------------------------------------
+
+
+def one_for_each_line():
+    return {"wave": 3, "attend": 2, "two_sums": 2, "perceptron": 3, "waiting": 2}
+
+
+def sums_in_one():
+    return {"wave": 1, "attend": 2, "two_sums": 1, "perceptron": 3, "waiting": 1}
+
+
+def before_fusion():
+    return {"wave": 6 * 16384, "two_sums": 33280, "waiting": 32768}
+
+
+def without_sums():
+    return {"wave": 32768, "two_sums": 32768, "waiting": 32768}
+
+
+def sizes_do_not_matter():
+    names = ("other_data", "other_dtype", "other_size", "other_flag", "other_layout")
+    return dict.fromkeys((*names, "needs_gradient"), True)
+
+
+def half_said():
+    return {"other_data": True}
+
+
+def every_call():
+    return {"sizes": 4, "flags": 4, "broken": 4, "numbers": 4}
+
+
+def breaks_forgotten():
+    return {"sizes": 2, "flags": 2, "broken": 1, "numbers": 2}
+
+
+def no_rule(node, edit):
+    return None
+
+
+def any_mean(node, edit):
+    aten = torch.ops.aten
+    x, w = node.args[0].args
+    row = edit.add(aten.mm.default, edit.add(aten.mean.dim, x, [0], True), w)
+    return edit.add(aten.squeeze.dim, row, 0)
+
+
+LAB_12 = [
+    ("12.1", one_for_each_line, "wave: fewer than 3"),
+    ("12.1", sums_in_one, "two_sums: more than 1"),
+    ("12.2", before_fusion, "wave: fewer than"),
+    ("12.2", without_sums, "two_sums: more than"),
+    ("12.3", sizes_do_not_matter, "1 of 6 are right"),
+    ("12.3", half_said, "True or False for other_dtype"),
+    ("12.4", every_call, "sizes: fewer than 4"),
+    ("12.4", breaks_forgotten, "broken: more than 1"),
+    ("12.5", no_rule, "it does not pay"),
+    ("12.5", any_mean, "it raised ValueError"),
+]
+
+LABS_10_TO_12 = [*LAB_10, *LAB_12]
 assert [bug.fault for bug in bugs("Ada")] == ["wrong_rule", "wrong_neg", "reused_too_early"]

@@ -11,6 +11,7 @@ from inductor_lab.course.labs import (
     gradients,
     loops,
     memory,
+    whole,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "gradients",
     "loops",
     "memory",
+    "whole",
 ]
