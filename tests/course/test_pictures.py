@@ -1,0 +1,100 @@
+"""Pictures of the course tell in words what they show; kernels of students are watched."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from inductor_lab import course
+from inductor_lab.backend import inspect
+from inductor_lab.course import cuda, memory
+from inductor_lab.course.checking import Verdict
+from inductor_lab.errors import CompileFailed, MissingPackage
+
+triton = pytest.importorskip("triton")
+import triton.language as tl  # noqa: E402
+
+from inductor_lab.course.gpu import Outside, run_kernel  # noqa: E402
+
+HOSTILE = "<script>x</script>"
+
+
+def test_a_picture_escapes_and_tells() -> None:
+    drawn = course.bars(HOSTILE, [("a", 1.0, "1 ms"), (HOSTILE, 2.0, "2 ms")])
+    assert "<script" not in drawn.html and "&lt;script&gt;" in drawn.html
+    assert str(drawn).splitlines()[1].split() == ["a", "1", "ms"]
+    assert 'role="img"' in drawn.html and "<desc>" in drawn.html
+
+
+def test_what_is_wrong_is_crossed_also_in_words() -> None:
+    line = [("1", "input"), ("2", "wrong"), ("", "box"), ("", "input")]
+    drawn = course.cells("c", [("r", line)], [("touched", "input")])
+    assert str(drawn) == "c\n  r: 1 ×2 · (touched)"
+    assert drawn.html.count('class="arrow"') == 1
+
+
+def test_the_race_stops_where_motion_is_not_wanted() -> None:
+    passes = [("x", 8_000_000, False), ("y", 8_000_000, True)]
+    drawn = memory.race(1e9, "t", [("naive", passes * 3), ("fused", passes)])
+    assert "prefers-reduced-motion:reduce" in drawn.html and "infinite" not in drawn.html
+    assert 'type="checkbox"' in drawn.html and "paused" in drawn.html
+    assert "naive: 6 passes, 48.0 MB, 48.0 ms" in str(drawn)
+    ends = re.findall(r"-head\{0%\{transform:none\}([\d.]+)%", drawn.html)
+    assert ends == ["100.00", "33.33"], "a third of the bytes is there after a third of the time"
+
+
+def test_a_verdict_has_its_picture_in_words_and_drawn() -> None:
+    verdict = Verdict("1.1", "t", 0, 2, "wrong", "f(1)", picture=course.bars("b", [("a", 1, "1")]))
+    assert str(verdict).splitlines()[-2:] == ["  b", "    a  1"]
+    html = verdict._repr_html_()
+    assert "<svg" in html and html.count("f(1)") == 1 and "<pre" in html
+
+
+def test_a_check_draws_the_case_that_failed() -> None:
+    verdict = course.check("6.2", lambda rows, columns, tile: [(0, 0)])
+    assert verdict.points == 0 and verdict.picture is not None and "i=0" in str(verdict.picture)
+
+
+def reads_too_far(x, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at), at < count)
+
+
+def right(x, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < count) + tl.sum(at, 0), at < count)
+
+
+def test_accesses_of_a_kernel_are_seen() -> None:
+    x, out = torch.arange(6.0), torch.zeros(6)
+    trace = run_kernel(right, (2,), x, out, 6, BLOCK=4)
+    assert out.tolist() == [6, 7, 8, 9, 26, 27]
+    seen = [(a.program, a.writes, a.argument, a.elements, a.masked) for a in trace.accesses]
+    assert seen == [(0, False, 0, (0, 1, 2, 3), 0), (0, True, 1, (0, 1, 2, 3), 0),
+                    (1, False, 0, (4, 5), 2), (1, True, 1, (4, 5), 2)]  # fmt: skip
+
+
+def test_an_access_outside_ends_the_kernel_before_it_happens() -> None:
+    x, out = torch.arange(6.0), torch.zeros(6)
+    with pytest.raises(Outside, match="program 1 reads element 6 of argument 0") as caught:
+        run_kernel(reads_too_far, (2,), x, out, 6, BLOCK=4)
+    assert out.tolist() == [0, 1, 2, 3, 0, 0] and len(caught.value.trace.accesses) == 3
+    assert not hasattr(tl.sum, "rewriter"), "the language is as it was"
+
+
+def test_cuda_goes_to_ptx_where_nvrtc_is() -> None:
+    if cuda.library() is None:
+        with pytest.raises(MissingPackage, match="nvidia-cuda-nvrtc"):
+            cuda.ptx_of(cuda.SOFTMAX)
+        return
+    assert "softmax_rows" in cuda.ptx_of(cuda.SOFTMAX)
+    with pytest.raises(CompileFailed, match="by_hand"):
+        cuda.ptx_of("int f( {")
+
+
+def test_passes_are_those_of_the_kernels() -> None:
+    made = inspect(lambda x: ((x + 1) * 2).sin(), torch.randn(1000))
+    assert [(n, w) for _, n, w in memory.passes_of(made.parts[0])] == [(4000, False), (4000, True)]
+    assert memory.copy_rate(1 << 20) > 0
