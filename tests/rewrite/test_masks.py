@@ -115,6 +115,20 @@ def test_numbers_and_gradients_stay(mask: Mask) -> None:
     torch.testing.assert_close(torch.autograd.grad(found.square().sum(), y), (wanted,))
 
 
+@pytest.mark.parametrize("mask", [bidirectional, causal, added])
+def test_rows_that_are_all_minus_infinity_are_what_eager_makes_of_them(mask: Mask) -> None:
+    """Eager takes another kernel where there is a mask; it makes the same of such rows."""
+    x = torch.full((N, H, ROWS, D), torch.inf)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        ones = torch.ones_like(x)
+        return F.scaled_dot_product_attention(ones, -x, ones, attn_mask=mask(x))
+
+    expected = function(x)
+    assert expected.isfinite().all()
+    torch.testing.assert_close(lab.compile(function)(x), expected)
+
+
 def test_the_captured_graph_is_shown_as_it_was() -> None:
     c = lab.inspect(attend(bidirectional), torch.randn(N, H, ROWS, D))
     assert "attn_mask = mask" in str(c.capture.graphs[0]).replace("attn_mask=", "attn_mask = ")
