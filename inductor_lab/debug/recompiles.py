@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
 
-from inductor_lab import torch_api
+from inductor_lab import torch_api, torch_logs
 from inductor_lab.bench.roofline import duration
 from inductor_lab.capture import events
 from inductor_lab.capture.result import Recompile
@@ -130,9 +130,9 @@ def recompiles() -> Iterator[Recompiles]:
     def keep(original: CodeType, _: CodeType) -> None:
         seen._code[torch_api.compile_id()] = original
 
-    hook = torch_api.on_bytecode(keep)
+    hook = torch_logs.on_bytecode(keep)
     try:
-        with torch_api.traces_to(_Listener(seen)):
+        with torch_logs.traces_to(_Listener(seen)):
             yield seen
     finally:
         hook.remove()

@@ -61,7 +61,7 @@ def user(browser, jupyterlab) -> Iterator[Newcomer]:
     context = browser.new_context(viewport={"width": 1500, "height": 1000})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(120_000)
     newcomer = Newcomer(page)
     page.on("console", lambda m: newcomer.wrong.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda error: newcomer.wrong.append(str(error)))
