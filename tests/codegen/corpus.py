@@ -93,7 +93,7 @@ def _random() -> Iterator[tuple[str, Callable[[], Call], bool]]:
     from tests.fuzz.run import draw
 
     drawn: list[Any] = []
-    draw(200, 7, drawn.append)
+    draw(200, 7, drawn.append, "default")
     for number, program in enumerate(drawn):
         yield (
             f"random {number:03}",
