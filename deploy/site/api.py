@@ -31,7 +31,9 @@ def page(folder: str, modules: Sequence[str]) -> str:
     parts = [f"# {folder}"]
     for module in modules:
         heading = [f"## {module.rpartition('.')[2]}"] if module != folder else []
-        parts += [*heading, f"```{{eval-rst}}\n.. automodule:: {module}\n```"]
+        # a function that a folder offers may have the name of the module that defines it
+        own = "\n   :ignore-module-all:" if module == folder and "." in module else ""
+        parts += [*heading, f"```{{eval-rst}}\n.. automodule:: {module}{own}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
