@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.capture.operands import operand
 from inductor_lab.capture.text import node_value
 from inductor_lab.ir.flops import call_flops
 from inductor_lab.ir.ops import OPS
@@ -87,7 +88,7 @@ def _one_of_each_row(node: torch.fx.Node) -> bool:
     """
     if node.target is not torch.ops.aten.scatter.value:
         return False
-    dim, index = node.args[1], node_value(node.args[2])
+    dim, index = node.args[1], node_value(operand(node, 2))
     return index.ndim > 0 and type(index.shape[dim]) is int and index.shape[dim] == 1
 
 

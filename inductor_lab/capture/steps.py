@@ -20,7 +20,7 @@ KEPT = 3_000
 LONGEST_TEXT = 60
 
 _BUILTIN = re.compile(r"G\['__builtins_dict___\d+'\]\['(\w+)'\]")
-_OPERATORS = tuple(text for _, text in getattr(opcode, "_nb_ops", ()))
+_OPERATORS: tuple[str, ...] = tuple(text for _, text in getattr(opcode, "_nb_ops", ()))
 """Texts of Python's binary operators, by the number in the bytecode."""
 
 

@@ -168,6 +168,11 @@ class Builder:
         return tuple(Facts.of(f) if isinstance(f, torch.Tensor) else None for f in found)
 
     @property
+    def tensors(self) -> tuple[Facts, ...]:
+        """The facts of those results of the node that are tensors."""
+        return tuple(facts for facts in self.results if facts is not None)
+
+    @property
     def device(self) -> str:
         """Where the node's first result is."""
         return next(facts.device for facts in self.results if facts is not None)
@@ -344,10 +349,10 @@ class Builder:
     ) -> tuple[TensorValue | None, ...]:
         """A call of a library; one value for each output (None where the op returns none)."""
         facts = self.results if outputs is None else outputs
-        made = [f and self._new(f, BufferKind.EXTERN, exact=True) for f in facts]
+        made = [None if f is None else self._new(f, BufferKind.EXTERN, exact=True) for f in facts]
         self.steps.append(
             ExternCall(
-                tuple(b and b.name for b in made),
+                tuple(None if b is None else b.name for b in made),
                 op,
                 tuple(args),
                 tuple((kwargs or {}).items()),
@@ -355,7 +360,7 @@ class Builder:
                 self.origins,
             )
         )
-        return tuple(b and TensorValue.of(b) for b in made)
+        return tuple(None if b is None else TensorValue.of(b) for b in made)
 
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None

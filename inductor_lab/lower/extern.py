@@ -197,4 +197,5 @@ def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
         [Facts(layout.size, stride, value.dtype, device)],
         reason="device copy",
     )
+    assert moved is not None, "a copy is a tensor"
     return moved

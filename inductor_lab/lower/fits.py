@@ -15,6 +15,7 @@ from typing import Any
 import sympy
 import torch
 
+from inductor_lab.capture.operands import items_of, operand
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
@@ -66,9 +67,9 @@ def only_expands(number: torch.fx.Node) -> bool:
     def keeps(expand: torch.fx.Node) -> bool:
         if expand.target is not aten.expand.default:
             return False
-        before = expand.args[0].meta["val"].shape
-        pairs = zip(before[::-1], expand.args[1][::-1], strict=False)
-        new = expand.args[1][: len(expand.args[1]) - len(before)]
+        before, after = operand(expand).meta["val"].shape, items_of(expand)
+        pairs = zip(before[::-1], after[::-1], strict=False)
+        new = after[: len(after) - len(before)]
         return number not in new and all(is_int(n, 1) for n, m in pairs if m is number)
 
     return all(map(keeps, number.users))

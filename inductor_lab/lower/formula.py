@@ -268,12 +268,12 @@ def softplus_backward(grad: Term, x: Term, beta: Any, limit: Any) -> Term:
 
 
 @formula(aten.addcmul.default)
-def addcmul(x: Term, a: Term, b: Term, *, value: Any = 1) -> Term:
+def addcmul(x: Term, a: Term, b: Term, *, value: float | Term = 1) -> Term:
     return x + a * value * b
 
 
 @formula(aten.addcdiv.default)
-def addcdiv(x: Term, a: Term, b: Term, *, value: Any = 1) -> Term:
+def addcdiv(x: Term, a: Term, b: Term, *, value: float | Term = 1) -> Term:
     return x + a * value / b
 
 

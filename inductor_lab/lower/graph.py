@@ -24,6 +24,7 @@ import torch
 from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab import torch_api
+from inductor_lab.capture.operands import operand, results_of
 from inductor_lab.errors import LabError, LeftToATen, working_on
 from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.index import at_most_one, is_int
@@ -195,7 +196,7 @@ class _Walk:
         return size
 
     def get_attr(self, node: torch.fx.Node) -> TensorValue | Callee:
-        value = operator.attrgetter(node.target)(self.module)
+        value = operator.attrgetter(str(node.target))(self.module)
         if not isinstance(value, torch.Tensor):
             return self._callee(node.name, value)
         self.build.constants[node.name] = value
@@ -203,7 +204,7 @@ class _Walk:
 
     def call_function(self, node: torch.fx.Node) -> Any:
         if node.target is operator.getitem:
-            return self.values[node.args[0]][node.args[1]]
+            return self.values[operand(node)][node.args[1]]
         result = node.meta.get("val")
         if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
             return self._number(node, result)
@@ -360,7 +361,7 @@ class _Walk:
         if node not in self.spread:
             self.spread[node] = self._strided_output(known, Facts.of(given))
         layout = layout_within(given, self.spread[node].layout, fake)
-        return layout and BufferView(self.spread[node].buffer, layout)
+        return None if layout is None else BufferView(self.spread[node].buffer, layout)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
@@ -387,7 +388,7 @@ class _Walk:
         """
         if not self._has_symbols():
             return output
-        results = self.module.graph.output_node().args[0]
+        results = results_of(self.module)
         updates = results[len(results) - len(self.writes) :]
         for write, new in zip(self.writes, updates, strict=True):
             if self.values[new].buffer == value.buffer != write.input:

@@ -52,7 +52,7 @@ def var_mean(
 ) -> tuple[TensorValue, TensorValue]:
     """The variance and the mean it is taken around."""
     space = space_of(x, dims, keepdim)
-    spread, middle = build.results
+    spread, middle = build.tensors
     center, squares = _moments(build, x, space, middle.having(accumulator(x.dtype)))
     rounded = build.rounded(center, middle)
     return _spread(build, squares, space, correction, spread), rounded

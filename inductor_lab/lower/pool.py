@@ -98,7 +98,7 @@ def max_pool(
     Of equal ones the first counts, of several NaN the last, as in eager.  So the place is what is
     least of these: the place of a maximum, minus the place of a NaN, and for others more than any.
     """
-    values, places = build.results
+    values, places = build.tensors
     pool = Pool(build, x, windows, values)
     outside = neutral("max", pool.wide)
     largest = fold(build, "max", pool.kernel, partial(pool.element, outside=outside), values)
@@ -133,7 +133,7 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[TensorValue, TensorValue]:
-    results = build.results[0].shape[-dims:]
+    results = build.tensors[0].shape[-dims:]
     return max_pool(build, x, sliding(x.shape[-dims:], results, kernel, stride, padding, dilation))
 
 
@@ -142,7 +142,7 @@ lowers(aten.max_pool3d_with_indices.default)(partial(_max_pool, 3))
 
 
 def _adaptive_max_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> Any:
-    return max_pool(build, x, adaptive(x.shape[-dims:], build.results[0].shape[-dims:]))
+    return max_pool(build, x, adaptive(x.shape[-dims:], build.tensors[0].shape[-dims:]))
 
 
 lowers(aten.adaptive_max_pool2d.default)(partial(_adaptive_max_pool, 2))
@@ -153,11 +153,11 @@ def _fractional_max_pool(
     dims: int, build: Builder, x: TensorValue, kernel: Any, size: Any, samples: TensorValue
 ) -> Any:
     """Eager rounds the places of float16 and bfloat16 images after every step: ATen does those."""
-    sizes, results = x.shape[-dims:], build.results[0].shape[-dims:]
+    sizes, results = x.shape[-dims:], build.tensors[0].shape[-dims:]
     known = all(isinstance(size, int) for size in (*sizes, *results))
     if not known or accumulator(samples.dtype) != samples.dtype:
         raise LeftToATen
-    front = identity(build.results[0].shape)[:-dims]
+    front = identity(build.tensors[0].shape)[:-dims]
     columns = range(dims) if dims == 3 else reversed(range(dims))  # width first in two dimensions
     numbers = [build.load(samples, (*front, Index.constant_of(n))) for n in columns]
     parts = zip(sizes, results, each(kernel, dims), numbers, strict=True)

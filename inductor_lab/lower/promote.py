@@ -52,7 +52,9 @@ def as_eager(build: Builder, number: Any) -> Any:
     """
     if not isinstance(number, float):
         return number
-    name = build.node.target.overloadpacket.__name__
+    target = build.node.target
+    assert isinstance(target, torch._ops.OpOverload), f"{target} is no operator of ATen"
+    name = target.overloadpacket.__name__
     on_gpu = build.result.device != "cpu"
     common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]
     if common.itemsize != 2 or name in EXACT_NUMBERS or (on_gpu and name in EXACT_ON_GPU):

@@ -49,6 +49,7 @@ def _seed(build: Builder, device: str) -> TensorValue:
         [Facts((1,), (1,), torch.int64, device)],
         reason="random seed",
     )
+    assert seed is not None, "a seed is a tensor"
     return seed
 
 

@@ -119,7 +119,7 @@ def _extreme(
 ) -> tuple[TensorValue, TensorValue]:
     """The extreme values of a dimension, and where they are: two nests."""
     space = space_of(x, dim, keepdim)
-    values, places = build.results
+    values, places = build.tensors
     body = build.load(x, space.at)
     number = build.convert(body, torch.uint8 if body.dtype is torch.bool else accumulator(x.dtype))
     return (

@@ -13,7 +13,7 @@ Inductor: `lowering.py`, `register_lowering` and its global `lowerings`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 Operator: TypeAlias = Any
 """An overload, such as `torch.ops.aten.sin.default`."""
@@ -21,18 +21,20 @@ Operator: TypeAlias = Any
 Lowering: TypeAlias = Callable[..., Any]
 """`lowering(build, *args, **kwargs)`; a TensorValue, or a tuple of them and None."""
 
+Registered = TypeVar("Registered", bound=Lowering)
+
 LOWERINGS: dict[Operator, Lowering] = {}
 """All lowerings of ours; filled by `@lowers` when the families are imported."""
 
 
-def lowers(*operators: Operator) -> Callable[[Lowering], Lowering]:
+def lowers(*operators: Operator) -> Callable[[Registered], Registered]:
     """Register a lowering for some overloads.
 
     Raises ValueError if one is taken already, by another function than an earlier form of this one
     (a cell of a notebook that runs again).
     """
 
-    def register(lowering: Lowering) -> Lowering:
+    def register(lowering: Registered) -> Registered:
         for operator in operators:
             known = LOWERINGS.get(operator)
             if known is not None and _name(known) != _name(lowering):

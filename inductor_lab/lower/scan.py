@@ -72,7 +72,7 @@ def running_extreme(
     kind: str, build: Builder, x: TensorValue, dim: int
 ) -> tuple[TensorValue, TensorValue]:
     """The extreme values so far, and where they were last: two nests over the same places."""
-    values, places = build.results
+    values, places = build.tensors
     assert values is not None and places is not None, "a running extreme has two results"
     body = build.load(x, identity(values.shape))
     of_bool = body.dtype is torch.bool

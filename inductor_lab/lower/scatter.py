@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.capture.operands import operand as fx_operand
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
@@ -263,7 +264,8 @@ def has_no_atomic(node: torch.fx.Node) -> bool:
 
 def _combines(node: torch.fx.Node) -> str | None:
     """How an operator combines values that meet; None if it stores them, or is no scatter."""
-    name = node.target._schema.name.removeprefix("aten::")
+    schema = getattr(node.target, "_schema", None)
+    name = "" if schema is None else schema.name.removeprefix("aten::")
     arguments = [*node.args, *node.kwargs.values()]
     if name in ("scatter", "scatter_reduce", "index_reduce"):
         words = [argument for argument in arguments if isinstance(argument, str)]
@@ -323,7 +325,7 @@ def as_strided_scatter(
     offset: Any = None,
 ) -> TensorValue:
     """`source` at the places of a strided view of x, which lies row by row."""
-    fake = build.node.args[0].meta["val"]
+    fake = fx_operand(build.node).meta["val"]
     if not fake.is_contiguous() or fake.storage_offset():
         raise LeftToATen
     layout = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), size_of(offset or 0))

@@ -206,23 +206,19 @@ def chunks(old: Sequence[Size], new: Sequence[Size]) -> list[tuple[list[int], li
     """
     if any(is_int(size, 0) for size in (*old, *new)):
         return []
+
+    def between(sizes: Sequence[Size], first: int, last: int) -> list[int]:
+        return [dim for dim in range(first, last) if not is_int(sizes[dim], 1)]
+
     left, right = _prefixes(old), _prefixes(new)
     shared = [p for p in left if p in right]
     runs = []
     before = (0, 0)
     for p in shared:
         after = (left[p], right[p])
-        runs.append(
-            tuple(
-                [d for d in range(first, last) if not is_int(sizes[d], 1)]
-                for sizes, first, last in zip((old, new), before, after, strict=True)
-            )
-        )
+        runs.append((between(old, before[0], after[0]), between(new, before[1], after[1])))
         before = after
-    tail = (
-        [d for d in range(before[0], len(old)) if not is_int(old[d], 1)],
-        [d for d in range(before[1], len(new)) if not is_int(new[d], 1)],
-    )
+    tail = (between(old, before[0], len(old)), between(new, before[1], len(new)))
     return [*runs, tail] if tail[0] else runs
 
 

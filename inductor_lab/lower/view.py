@@ -15,6 +15,7 @@ from typing import Any
 import sympy
 import torch
 
+from inductor_lab.capture.operands import operand as fx_operand
 from inductor_lab.ir.index import add_sizes, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
@@ -148,7 +149,7 @@ def as_strided(
 
     ATen copies it where the storage is an input's and reaches beyond the input itself.
     """
-    fake = build.node.args[0].meta["val"]
+    fake = fx_operand(build.node).meta["val"]
     value, own = build.strided(x)
     buffer = build.buffers[value.buffer]
     start = own.offset
@@ -160,7 +161,10 @@ def as_strided(
     found = tensor.restrided(value, buffer, target)
     if found is None:
         args = (value, size, stride, offset)
-        return fallback(build, aten.as_strided.default, args, {}, reason="unknown storage")
+        made: TensorValue = fallback(
+            build, aten.as_strided.default, args, {}, reason="unknown storage"
+        )
+        return made
     return came_by(build, found)
 
 
@@ -173,7 +177,7 @@ def as_strided(
 def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[TensorValue, ...]:
     """Consecutive slices of a dimension; each result's shape tells its length."""
     pieces, start = [], 0
-    for facts in build.results:
+    for facts in build.tensors:
         length = facts.shape[dim % x.ndim]
         pieces.append(came_by(build, tensor.slice_dim(x, dim, start, 1, length)))
         start = add_sizes(start, length)
@@ -183,7 +187,7 @@ def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[Ten
 @lowers(aten.unbind.int)
 def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
     """Each position of a dimension as a tensor."""
-    return tuple(came_by(build, tensor.select(x, dim, n)) for n in range(len(build.results)))
+    return tuple(came_by(build, tensor.select(x, dim, n)) for n in range(len(build.tensors)))
 
 
 @lowers(torch.ops.prims.view_of.default)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.capture.operands import operand, results_of
 from inductor_lab.ir.program import Write
 from inductor_lab.torch_api import copy_of
 
@@ -46,18 +47,17 @@ def written_apart(
     found = [node for node in module.graph.nodes if _is_write(node)]
     writes, values = [], []
     for node in found:
-        given, value = node.args[:2]
-        results = module.graph.output_node().args[0]
+        given, value = operand(node), operand(node, 1)
+        results = results_of(module)
         returned = tuple(k for k, result in enumerate(results) if result is node)
         writes.append(Write(given.name, METHODS[node.target], returned))
         values.append(value)
         node.replace_all_uses_with(value)
         module.graph.erase_node(node)
-    output = module.graph.output_node()
-    output.args = ((*output.args[0], *values),)
+    module.graph.output_node().args = ((*results_of(module), *values),)
     module.recompile()
     return module, tuple(writes)
 
 
 def _is_write(node: torch.fx.Node) -> bool:
-    return node.target in METHODS and node.args[0].op == "placeholder"
+    return node.target in METHODS and operand(node).op == "placeholder"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -36,8 +36,9 @@ def computed(node: Node) -> Any:
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     fakes = (n.meta["val"] for n in (*node.all_input_nodes, node))
     mode = next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
+    function: Callable[..., Any] = node.target
     with mode:
-        return node.target(*args, **kwargs)
+        return function(*args, **kwargs)
 
 
 def flat(values: Any) -> Iterator[torch.Tensor]:

@@ -100,7 +100,7 @@ class Aliases:
         return is_fresh or not escapes(old_base)
 
     def _output(self) -> Node:
-        return next(iter(reversed(self.graph.nodes)))
+        return self.graph.output_node()
 
 
 def _written_arguments(node: Node) -> Iterator[Node]:

@@ -23,11 +23,12 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch.fx import Node
 
+from inductor_lab.capture.operands import items_of, operand
 from inductor_lab.rewrite.adding import Adder
 from inductor_lab.rewrite.aliases import same_sizes
 from inductor_lab.rewrite.identities import number_of
@@ -63,7 +64,7 @@ class Scores:
     scale: float = 1.0
     added: Node | None = None
     """A mask that is added."""
-    chosen: tuple[Node, Node, bool] | None = None
+    chosen: tuple[Node, Any, bool] | None = None
     """A mask that chooses: the condition, the fill, and whether the fill is for what holds."""
     passed: list[Node] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ def _written_out(node: Node) -> Scores | None:
     if result.device.type != "cpu" or result.dtype not in KNOWN:
         return None
     passed: list[Node] = []
-    quotient = _back(node.args[0], passed, *_CASTS)
+    quotient = _back(operand(node), passed, *_CASTS)
     start = _softmax_of(quotient, passed)
     if start is None or start.meta["val"].dim() not in (3, 4):
         return None
@@ -96,7 +97,7 @@ def _written_out(node: Node) -> Scores | None:
         return None
     if start.target in _CASTS:
         passed.append(start)
-        start = start.args[0]
+        start = operand(start)
     found = Scores(start, shape, passed=passed)
     _unmask(found)
     _unscale(found)
@@ -113,12 +114,12 @@ def _same_elements(node: Node) -> Node | None:
     if node.op != "call_function":
         return None
     if node.target in _VIEWS:
-        return node.args[0]
+        return operand(node)
     if node.target is aten.expand.default:
-        x = node.args[0]
+        x = operand(node)
         return x if same_sizes(_long(x), _long(node)) else None
     if node.target is aten.permute.default:
-        x, order = node.args
+        x, order = operand(node), items_of(node)
         kept = [dim for dim in order if not _is_one(x.meta["val"].shape[dim])]
         return x if kept == sorted(kept) else None
     return None
@@ -127,7 +128,7 @@ def _same_elements(node: Node) -> Node | None:
 def _back(node: Node, passed: list[Node], *more: Any) -> Node:
     """Back over views and copies (and calls of `more`) to what made the elements."""
     while True:
-        before = node.args[0] if node.target in more else _same_elements(node)
+        before = operand(node) if node.target in more else _same_elements(node)
         if before is None:
             return node
         passed.append(node)
@@ -139,11 +140,11 @@ def _softmax_of(quotient: Node, passed: list[Node]) -> Node | None:
     if quotient.target is not aten.div.Tensor:
         return None
     powers, total = quotient.args[:2]
-    if not _along_last(total, aten.sum.dim_IntList, powers):
+    if not (isinstance(powers, Node) and _along_last(total, aten.sum.dim_IntList, powers)):
         return None
-    if powers.target is not aten.exp.default or powers.args[0].target is not aten.sub.Tensor:
+    if powers.target is not aten.exp.default or operand(powers).target is not aten.sub.Tensor:
         return None
-    difference = powers.args[0]
+    difference = operand(powers)
     scores, largest = difference.args[:2]
     if difference.kwargs or not _along_last(largest, aten.amax.default, scores):
         return None
@@ -151,12 +152,12 @@ def _softmax_of(quotient: Node, passed: list[Node]) -> Node | None:
     return scores if isinstance(scores, Node) else None
 
 
-def _along_last(node: Any, target: Any, x: Any) -> bool:
+def _along_last(node: Any, target: Any, x: Any) -> TypeGuard[Node]:
     """Is it `target(x, [-1], keepdim=True)`?"""
     if not (isinstance(node, Node) and isinstance(x, Node) and node.target is target):
         return False
     last = ([-1], [x.meta["val"].dim() - 1])
-    return node.args[0] is x and list(node.args[1]) in last and node.args[2:] == (True,)
+    return node.args[0] is x and items_of(node) in last and node.args[2:] == (True,)
 
 
 def _unmask(found: Scores) -> None:
@@ -167,7 +168,7 @@ def _unmask(found: Scores) -> None:
                 found.product, found.added = scores, mask
                 break
     elif node.target is aten.where.self:
-        condition, *sides = node.args
+        condition, *sides = operand(node), *node.args[1:]
         for fills_where_true, (fill, scores) in ((True, sides), (False, sides[::-1])):
             number = _number(fill)
             if number is not None and number <= SWALLOWS and _is_whole(scores, found):
@@ -181,9 +182,9 @@ def _unscale(found: Scores) -> None:
     while True:
         node = found.product
         if node.target is aten.mul.Tensor:
-            pairs = (node.args, node.args[::-1])
+            pairs = [node.args, node.args[::-1]]
         elif node.target is aten.div.Tensor and len(node.args) == 2 and not node.kwargs:
-            pairs = (node.args,)
+            pairs = [node.args]
         else:
             return
         for scores, number in pairs:
@@ -197,7 +198,7 @@ def _unscale(found: Scores) -> None:
         found.passed.append(node)
 
 
-def _is_whole(scores: Any, found: Scores) -> bool:
+def _is_whole(scores: Any, found: Scores) -> TypeGuard[Node]:
     """Are these the scores themselves, and not what is laid over them?"""
     if not isinstance(scores, Node) or not isinstance(scores.meta.get("val"), torch.Tensor):
         return False
@@ -234,14 +235,14 @@ class _Build:
     def operands(self) -> tuple[Node, Node, Node] | None:
         """Queries, keys and values in four dimensions, each row of them without gaps."""
         first, found = self.found.product, self.found
-        width, depth = first.args[0].meta["val"].shape[-1], self.node.meta["val"].shape[-1]
+        width, depth = operand(first).meta["val"].shape[-1], self.node.meta["val"].shape[-1]
         if not (isinstance(width, int) and isinstance(depth, int) and width == depth > 0):
             return None
         heads = found.shape[:-2] if len(found.shape) == 4 else (found.shape[0], 1)
         rows, columns = found.shape[-2:]
-        q = self._shaped(first.args[0], (*heads, rows, width))
-        k = self._shaped(first.args[1], (*heads, width, columns))
-        v = self._shaped(self.node.args[1], (*heads, columns, width))
+        q = self._shaped(operand(first), (*heads, rows, width))
+        k = self._shaped(operand(first, 1), (*heads, width, columns))
+        v = self._shaped(operand(self.node, 1), (*heads, columns, width))
         k = self.add(aten.permute.default, k, [0, 1, 3, 2])
         return self._gapless(q), self._gapless(k), self._gapless(v)
 
@@ -320,6 +321,7 @@ class _Build:
 
 def _history(node: Node) -> Iterator[Node]:
     """The node and what it has its elements from, in their order."""
-    while node is not None:
-        yield node
-        node = _same_elements(node)
+    earlier: Node | None = node
+    while earlier is not None:
+        yield earlier
+        earlier = _same_elements(earlier)

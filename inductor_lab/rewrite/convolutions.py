@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from inductor_lab.capture.operands import operand
 from inductor_lab.library_ops import OWN_CONVOLUTION, packs_convolutions
 from inductor_lab.rewrite.adding import Adder, computed, flat
 from inductor_lab.rewrite.aliases import facts, same_sizes
@@ -52,7 +53,7 @@ def convolutions_of(module: GraphModule) -> list[Node]:
 
 
 def _is_known(node: Node) -> bool:
-    values = [node.meta["val"], *(argument.meta["val"] for argument in node.args[:2])]
+    values = [node.meta["val"], *(operand(node, k).meta["val"] for k in (0, 1))]
     if any(v.device.type != "cpu" or v.dtype is not torch.float32 for v in values):
         return False
     return all(v.dim() == 4 and all(isinstance(n, int) for n in v.shape) for v in values) and (
@@ -75,8 +76,8 @@ class ChannelsLast:
         self.graph, self.convolutions, self.kept = module.graph, convolutions, kept
         self.before = {node: node.meta["val"] for node in self.graph.nodes if "val" in node.meta}
         self.added: list[Node] = []
-        self.images = sum(n.meta["val"].numel() + _numel(n.args[0]) for n in convolutions)
-        weights = (node.args[1] for node in convolutions)
+        self.images = sum(n.meta["val"].numel() + _numel(operand(n)) for n in convolutions)
+        weights = (operand(node, 1) for node in convolutions)
         self.weights = sum(_numel(weight) for weight in weights if weight not in kept)
 
     def apply(self) -> bool:
@@ -85,7 +86,7 @@ class ChannelsLast:
             return False
         if any(map(_looks_at_storage, self.graph.nodes)):
             return False
-        if all(_is_last(node.args[0].meta["val"]) for node in self.convolutions):
+        if all(_is_last(operand(node).meta["val"]) for node in self.convolutions):
             return False
         given = {node: (node.args, node.kwargs) for node in self.graph.nodes}
         if self._relay() and self._restore_outputs():
@@ -188,7 +189,7 @@ def folded_norm(convolution: Node, kept: set[Node]) -> tuple[Node, Node] | None:
     last = steps[-1][0]
     add = Adder(last, [convolution, *(step for step, _ in steps)])
     scale: Node | None = None
-    shift: Node | None = bias
+    shift = bias if isinstance(bias, Node) else None
     for step, given in steps:
         number = add(aten.view.default, given, [-1])
         if step.target is aten.mul.Tensor:
@@ -236,7 +237,7 @@ def _is_per_channel(given: Node, channels: int) -> bool:
 
 def weights_to_keep(convolutions: list[Node]) -> set[Node]:
     """The weights of convolutions that are worth keeping packed, if oneDNN is there."""
-    weights = {node.args[1] for node in convolutions} if packs_convolutions() else set()
+    weights = {operand(node, 1) for node in convolutions} if packs_convolutions() else set()
     return set(filter(_is_kept, weights))
 
 
@@ -249,7 +250,8 @@ def _is_kept(weight: Node) -> bool:
 
 def packed_convolution(convolution: Node) -> Node:
     """The same by the operator that keeps the weight packed."""
-    return _packed(Adder(convolution, [convolution]), convolution, None, convolution.args[2])
+    bias = operand(convolution, 2) if convolution.args[2] is not None else None
+    return _packed(Adder(convolution, [convolution]), convolution, None, bias)
 
 
 def _packed(add: Adder, convolution: Node, scale: Node | None, bias: Node | None) -> Node:

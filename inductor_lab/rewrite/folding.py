@@ -69,16 +69,18 @@ def _compute(
     if not all(isinstance(size, int) for size in fake.shape) or fake.numel() > MAX_NUMEL:
         return None
     if node.op == "get_attr":
-        tensor = getattr(module, node.target, None) if "." not in node.target else None
+        name = str(node.target)
+        tensor = getattr(module, name, None) if "." not in name else None
         return tensor if type(tensor) is torch.Tensor else None
     if node.op != "call_function" or not is_pure(node):
         return None
     inputs = node.all_input_nodes
     if not all(n in known for n in inputs) or (not inputs and node.target not in _CREATION):
         return None
+    function: Any = node.target
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: known[n])
     with suppress(RuntimeError, ValueError, IndexError), torch.no_grad():
-        value = node.target(*args, **kwargs)
+        value = function(*args, **kwargs)
         same = isinstance(value, torch.Tensor) and value.dtype == fake.dtype
         return value if same and value.shape == fake.shape else None
     return None  # a division by zero: it is the call's to raise
@@ -103,10 +105,12 @@ def _as_node(module: GraphModule, node: Node, value: torch.Tensor) -> Node | Non
         return None
     with module.graph.inserting_before(node):
         if fill is not None:
-            kwargs = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
-            args = (list(value.shape), fill)
             new = module.graph.create_node(
-                "call_function", aten.full.default, args, kwargs, name="full"
+                "call_function",
+                aten.full.default,
+                (list(value.shape), fill),
+                {"dtype": value.dtype, "device": value.device, "pin_memory": False},
+                name="full",
             )
         else:
             name = f"_folded_{node.name}"

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch.fx import Node
 
+from inductor_lab.capture.operands import items_of, operand
 from inductor_lab.rewrite.aliases import same_sizes
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -76,11 +77,16 @@ def _value(argument: Any) -> torch.Tensor | None:
     return value
 
 
+def _is_real(argument: Any) -> TypeGuard[Node]:
+    """Is it a real-valued tensor of the graph?"""
+    return _value(argument) is not None
+
+
 def _is_zero(number: float | None, sign: float) -> bool:
     return number is not None and number == 0 and math.copysign(1.0, number) == sign
 
 
-def _calls(argument: Any, *targets: Any) -> bool:
+def _calls(argument: Any, *targets: Any) -> TypeGuard[Node]:
     return isinstance(argument, Node) and argument.target in targets
 
 
@@ -91,7 +97,7 @@ def _calls(argument: Any, *targets: Any) -> bool:
 def mul_one(node: Node, edit: Edit) -> Node | None:
     """`x * 1`, `1 * x` → `x`."""
     for x, one in (node.args[:2], node.args[1::-1]):
-        if _value(x) is not None and number_of(one) == 1:
+        if _is_real(x) and number_of(one) == 1:
             return x
     return None
 
@@ -100,8 +106,7 @@ def mul_one(node: Node, edit: Edit) -> Node | None:
 def div_one(node: Node, edit: Edit) -> Node | None:
     """`x / 1` → `x`, for floats."""
     x, one = node.args[:2]
-    value = _value(x)
-    return x if value is not None and number_of(one) == 1 else None
+    return x if _is_real(x) and number_of(one) == 1 else None
 
 
 @identity(aten.div.Tensor, aten.div.Scalar)
@@ -123,11 +128,10 @@ def add_zero(node: Node, edit: Edit) -> Node | None:
     if len(node.args) > 2 or node.kwargs:
         return None
     for x, zero in (node.args[:2], node.args[1::-1]):
-        value = _value(x)
-        if value is None:
+        if not _is_real(x):
             continue
         is_neutral = _is_zero(number_of(zero), -1.0)
-        if not value.is_floating_point():
+        if not x.meta["val"].is_floating_point():
             is_neutral = number_of(zero) == 0
         if is_neutral:
             return x
@@ -140,14 +144,14 @@ def sub_zero(node: Node, edit: Edit) -> Node | None:
     if len(node.args) > 2 or node.kwargs:
         return None
     x, zero = node.args[:2]
-    return x if _value(x) is not None and _is_zero(number_of(zero), 1.0) else None
+    return x if _is_real(x) and _is_zero(number_of(zero), 1.0) else None
 
 
 @identity(aten.neg.default)
 def double_neg(node: Node, edit: Edit) -> Node | None:
     """`-(-x)` → `x`; integers wrap and come back."""
     inner = node.args[0]
-    return inner.args[0] if _calls(inner, aten.neg.default) else None
+    return operand(inner) if _calls(inner, aten.neg.default) else None
 
 
 @identity(aten.abs.default)
@@ -157,7 +161,7 @@ def abs_of_neg(node: Node, edit: Edit) -> Node | None:
     value = _value(node)
     if value is None or not value.dtype.is_signed:
         return None
-    return edit.add(aten.abs.default, inner.args[0]) if _calls(inner, aten.neg.default) else None
+    return edit.add(aten.abs.default, operand(inner)) if _calls(inner, aten.neg.default) else None
 
 
 _IDEMPOTENT = (
@@ -181,7 +185,7 @@ def idempotent(node: Node, edit: Edit) -> Node | None:
 def double_not(node: Node, edit: Edit) -> Node | None:
     """`not not b` → `b`, for bool tensors."""
     inner = node.args[0]
-    return inner.args[0] if _calls(inner, aten.logical_not.default) else None
+    return operand(inner) if _calls(inner, aten.logical_not.default) else None
 
 
 _SELF = (
@@ -216,7 +220,7 @@ def _raised(node: Node, wanted: float) -> Node | None:
     value, result = _value(x), node.meta["val"]
     if value is None or value.dtype != result.dtype or number_of(exponent) != wanted:
         return None
-    return x if same_sizes(value.shape, result.shape) else None
+    return operand(node) if same_sizes(value.shape, result.shape) else None
 
 
 @identity(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor)
@@ -297,7 +301,7 @@ _VIEWS = (
 @identity(*_VIEWS)
 def view_of_same_shape(node: Node, edit: Edit) -> Node | None:
     """A view that changes neither sizes nor strides nor offset → its operand."""
-    x = node.args[0]
+    x = operand(node)
     value, result = _value(x), _value(node)
     if value is None or result is None or not same_sizes(value.shape, result.shape):
         return None
@@ -310,7 +314,7 @@ def view_of_view(node: Node, edit: Edit) -> Node | None:
     inner, sizes = node.args
     if not _calls(inner, aten.view.default):
         return None
-    return edit.add(aten.view.default, inner.args[0], sizes)
+    return edit.add(aten.view.default, operand(inner), sizes)
 
 
 _PERMUTES = (aten.permute.default, aten.transpose.int, aten.t.default)
@@ -324,7 +328,7 @@ def permute_of_permute(node: Node, edit: Edit) -> Node | None:
         return None
     first, second = _order(inner), _order(node)
     both = [first[d] for d in second]
-    x = inner.args[0]
+    x = operand(inner)
     return x if both == sorted(both) else edit.add(aten.permute.default, x, both)
 
 
@@ -332,10 +336,11 @@ def _order(node: Node) -> list[int]:
     rank = node.meta["val"].dim()
     order = list(range(rank))
     if node.target is aten.permute.default:
-        return [d % rank for d in node.args[1]]
+        return [d % rank for d in items_of(node)]
     if node.target is aten.t.default:
         return order[::-1]
-    a, b = node.args[1:3]
+    _, a, b = node.args
+    assert isinstance(a, int) and isinstance(b, int), "the dimensions of a transpose are numbers"
     order[a], order[b] = order[b], order[a]
     return order
 
@@ -360,10 +365,10 @@ def there_and_back(node: Node, edit: Edit) -> Node | None:
     inner = node.args[0]
     if not _calls(inner, *_CASTS):
         return None
-    x, wide = _value(inner.args[0]), _value(inner)
+    x, wide = _value(operand(inner)), _value(inner)
     if x is None or wide is None or not holds(wide.dtype, x.dtype):
         return None
-    return inner.args[0]
+    return operand(inner)
 
 
 _WIDER: dict[torch.dtype, tuple[torch.dtype, ...]] = {
@@ -386,7 +391,7 @@ def holds(wide: torch.dtype, narrow: torch.dtype) -> bool:
 @identity(aten.cat.default)
 def cat_of_one(node: Node, edit: Edit) -> Node | None:
     """`cat([x])` → `clone(x)`."""
-    tensors = node.args[0]
+    tensors = items_of(node, 0)
     if len(tensors) != 1:
         return None
     value, result = _value(tensors[0]), _value(node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,10 +21,13 @@ DEFINITIONS: dict[Any, Callable[..., Any]] = {}
 """Overload → definition; filled by `@defines`."""
 
 
-def defines(*operators: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+Definition = TypeVar("Definition", bound=Callable[..., Any])
+
+
+def defines(*operators: Any) -> Callable[[Definition], Definition]:
     """Register a definition of some overloads."""
 
-    def register(definition: Callable[..., Any]) -> Callable[..., Any]:
+    def register(definition: Definition) -> Definition:
         DEFINITIONS.update(dict.fromkeys(operators, definition))
         return definition
 
@@ -41,7 +44,7 @@ MATMUL_ROWS = 25
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """The p-norm of the difference of each row of x1 and each of x2."""
     if x1.shape[-1] == 0:
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        batch: torch.Size = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
         return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
     many = x1.shape[-2] > MATMUL_ROWS or x2.shape[-2] > MATMUL_ROWS
     if p == 2 and (compute_mode == 1 or (not compute_mode and many)):
@@ -153,7 +156,7 @@ def trilinear(
             tensor = tensor.unsqueeze(dim)
         parts.append(tensor)
     product = parts[0] * parts[1] * parts[2]
-    return product.sum(sumdim, dtype=product.dtype) if sumdim else product
+    return product.sum(tuple(sumdim), dtype=product.dtype) if sumdim else product
 
 
 @defines(aten.roll.default)
@@ -207,7 +210,8 @@ def resize_as(
     chosen = memory_format or torch.contiguous_format
     if chosen is torch.preserve_format:
         chosen = suggest_memory_format(template)
-    return torch.ops.aten.resize.default(x, template.shape, memory_format=chosen)
+    resized: Tensor = torch.ops.aten.resize.default(x, template.shape, memory_format=chosen)
+    return resized
 
 
 @defines(aten.huber_loss.default)

@@ -182,8 +182,8 @@ def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
         args = (product.a, weight, product.bias, transposed, choice.packed, choice.plain)
         return replace(call, op=LINEAR, args=args)
     if choice.plain == "oneDNN":
-        args = (product.a, product.rows, product.bias, "none", (), "")
-        return replace(call, op=ONEDNN, args=args)
+        given = (product.a, product.rows, product.bias, "none", (), "")
+        return replace(call, op=ONEDNN, args=given)
     return call
 
 
@@ -297,7 +297,7 @@ def ways_of(product: Product) -> dict[str, Callable[[], torch.Tensor]]:
     a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
     bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
     weight = b.t()
-    ways = {
+    ways: dict[str, Callable[[], torch.Tensor]] = {
         "ATen": partial(aten, a, weight, bias),
         "oneDNN": partial(onednn, a, weight, weight, bias),
     }

@@ -69,6 +69,7 @@ class Pool:
     def __init__(self) -> None:
         self.limit = 0
         self.held = 0
+        self._busy = False
         self._queues: dict[tuple[torch.dtype, int], deque[Block]] = {}
         self.renew_lock()
 

@@ -45,7 +45,7 @@ class Interpreted:
         function.__globals__["range"] = _range
         self.function = InterpretedFunction(function)
 
-    def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def launch(*arguments: Any, **constants: Any) -> None:
             try:
                 with np.errstate(all="ignore"), _repaired(), self.bounds(arguments):

@@ -1,0 +1,26 @@
+"""Arguments of FX nodes as what an operator's schema says that they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.fx import GraphModule, Node
+
+
+def operand(node: Node, index: int = 0) -> Node:
+    """The node that a call takes as argument `index`."""
+    argument = node.args[index]
+    assert isinstance(argument, Node), f"argument {index} of {node.name} is {argument!r}"
+    return argument
+
+
+def items_of(node: Node, index: int = 1) -> list[Any]:
+    """The items of the list that a call takes as argument `index`: dimensions, sizes, nodes."""
+    items = node.args[index]
+    assert isinstance(items, list | tuple), f"argument {index} of {node.name} is {items!r}"
+    return list(items)
+
+
+def results_of(module: GraphModule) -> list[Any]:
+    """What a graph returns: nodes, numbers and None."""
+    return items_of(module.graph.output_node(), 0)
