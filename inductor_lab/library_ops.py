@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -71,5 +72,5 @@ def packs_convolutions() -> bool:
 
 def mkl_knows(dtype: torch.dtype) -> bool:
     """Does this torch have MKL, and does that multiply by packed weights in this precision?"""
-    has_mkl = not missing("MKL's packed products") and torch.backends.mkl.is_available()
-    return dtype is torch.float32 and has_mkl
+    built: Callable[[], bool] = torch.backends.mkl.is_available
+    return dtype is torch.float32 and not missing("MKL's packed products") and built()

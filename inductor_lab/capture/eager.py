@@ -133,11 +133,11 @@ class _OnFakes(torch.fx.Interpreter):
 ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach")
 
 
-class _Counts(TorchDispatchMode):
+class _Counts(TorchDispatchMode):  # type: ignore[no-untyped-call]  # no types in torch
     """Sees every operator below autograd."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: Counter[str] = Counter()
         self.read = self.written = 0
 

@@ -174,8 +174,7 @@ class Reader:
     ) -> Guard:
         expression = str(entry.get("expr", ""))
         names = sorted(set(re.findall(r"[a-z]\w*", expression)) & sources.keys())
-        for name in names:
-            expression = re.sub(rf"\b{name}\b", lambda _, n=name: sources[n], expression)
+        expression = re.sub(r"\b[a-z]\w*", lambda name: sources.get(name[0], name[0]), expression)
         about = ", ".join(sources[name] for name in names)
         span = self._logged_span(entry.get("user_stack"))
         return Guard("SHAPE", expression, about, span, event.compile_id)

@@ -92,7 +92,7 @@ def _argument_text(opname: str, argument: Any) -> str:
     if argument is None:
         return ""
     if opname == "BINARY_OP" and argument in range(len(_OPERATORS)):
-        return _OPERATORS[argument]
+        return _OPERATORS[int(argument)]
     return argument if isinstance(argument, str) else repr(argument)
 
 

@@ -13,6 +13,7 @@ import torch
 
 from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, cast_text, const_text, op_text, size_text
 from inductor_lab.codegen.cpu.floats import rounds
+from inductor_lab.codegen.host_sizes import is_closed
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.ir.index import (
@@ -82,7 +83,7 @@ class Writer:
     def operand(self, expr: Expr) -> str:
         """The text of an expression as part of a larger one."""
         text = self.expr(expr)
-        simple = isinstance(expr, Temp | Const) or _is_call(text)
+        simple = isinstance(expr, Temp | Const) or (text.startswith("lab_") and is_closed(text))
         simple = simple or (isinstance(expr, Load) and not self.is_byte(expr))
         return text if simple else f"({text})"
 
@@ -140,15 +141,3 @@ class Writer:
             inner = text if dividend.as_axis() else f"({text})"
             return f"({inner} {sign} {by})"
         return f"{function}<int64_t>({text}, {by})"
-
-
-def _is_call(text: str) -> bool:
-    """Is it one call `f(...)`, so that it needs no parentheses?"""
-    if not text.startswith("lab_") or not text.endswith(")"):
-        return False
-    depth = 0
-    for position, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == ")" and depth == 0:
-            return position == len(text) - 1
-    return False

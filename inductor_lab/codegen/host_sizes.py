@@ -107,9 +107,14 @@ def _is_whole(text: str) -> bool:
     """Is it a plain call, or in parentheses as a whole already?"""
     if _CALL.fullmatch(text):
         return True
+    return is_closed(text) if re.match(r"[\w.]*\(", text) else text.isidentifier()
+
+
+def is_closed(text: str) -> bool:
+    """Does the first parenthesis end with the text?  Then `f(...)` needs no more of them."""
     depth = 0
     for position, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
         if letter == ")" and depth == 0:
-            return position == len(text) - 1 and re.match(r"[\w.]*\(", text) is not None
-    return text.isidentifier()
+            return position == len(text) - 1
+    return False

@@ -273,14 +273,16 @@ class _Walk:
             return self._as_in_eager(item) if isinstance(item, torch.fx.Node) else item
 
         args, kwargs = map_aggregate((node.args, node.kwargs), value)
-        name = f"{PREFIX}{node.target.name()}"
+        target: Any = node.target
+        name = f"{PREFIX}{target.name()}"
         return call(self.build, name, args, kwargs, reason="control flow")
 
     def _opaque(self, node: torch.fx.Node) -> Any:
         """A call of a function of Python: compiled autograd has them where hooks are to run."""
         function = self._callee(node.name, node.target)
         args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
-        name = f"{PREFIX}{torch.ops.higher_order.wrap.name()}"
+        wrap: Any = torch.ops.higher_order.wrap
+        name = f"{PREFIX}{wrap.name()}"
         return call(self.build, name, (function, *args), kwargs, reason="hook")
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:

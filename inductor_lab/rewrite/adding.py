@@ -35,7 +35,7 @@ def computed(node: Node) -> Any:
         return None
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     fakes = (n.meta["val"] for n in (*node.all_input_nodes, node))
-    mode = next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
+    mode: Any = next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
     function: Callable[..., Any] = node.target
     with mode:
         return function(*args, **kwargs)

@@ -75,13 +75,15 @@ def onednn(
     x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
     """`x @ weight.t() + bias` by oneDNN; `packed` may be the weight itself."""
-    return onednn_linear(x, packed, bias, "none", [], "")
+    product: torch.Tensor = onednn_linear(x, packed, bias, "none", [], "")
+    return product
 
 
 def _mkl(
     x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    return mkl_linear(x, packed, weight, bias, x.shape[0])
+    product: torch.Tensor = mkl_linear(x, packed, weight, bias, x.shape[0])
+    return product
 
 
 def aten(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -264,12 +266,14 @@ def convolution(
     geometry = padding, stride, dilation, groups
 
     def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
-        return pack_for_convolution(_laid_out(weight, scale), *geometry, x.shape)
+        form: torch.Tensor = pack_for_convolution(_laid_out(weight, scale), *geometry, x.shape)
+        return form
 
     form = ("convolution", x.shape, *map(tuple, geometry[:3]), groups)
     packed = WEIGHTS.get(weight, form, pack, scale)
     if packed is not None:
-        return onednn_convolution(x, packed, bias, *geometry, "none", [], "")
+        images: torch.Tensor = onednn_convolution(x, packed, bias, *geometry, "none", [], "")
+        return images
     last = _laid_out(weight, scale)
     return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
 

@@ -18,7 +18,7 @@ import importlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -156,11 +156,12 @@ class _Encoder:
 
     def _parts(self, value: Any, where: str) -> tuple[list[Any], list[Any]]:
         """The literals at the head of a row, and the values that follow them."""
-        kind = self.names.get(type(value))
+        cls: type = type(value)
+        kind = self.names.get(cls)
         if kind is not None and isinstance(value, Enum):
             return ["e", kind, value.name], []
         if kind is not None:
-            stored = _stored_fields(type(value))
+            stored = _stored_fields(cls)
             self.used_classes[kind] = [f.name for f in stored]
             return ["o", kind], [getattr(value, f.name) for f in stored]
         if isinstance(value, Mapping):
@@ -199,7 +200,7 @@ def _stored_fields(cls: type) -> list[Field[Any]]:
     return [f for f in fields(cls) if f.init and not f.metadata.get("live")]
 
 
-_CONTAINERS: dict[type, str] = {tuple: "t", list: "l", frozenset: "f", set: "S"}
+_CONTAINERS: dict[type[Collection[Any]], str] = {tuple: "t", list: "l", frozenset: "f", set: "S"}
 
 _SCALARS: dict[type, Callable[[Any], list[Any]]] = {
     str: lambda v: ["s", v],
