@@ -37,7 +37,9 @@ def tell_of(problem: Exception) -> None:
 
 def _store() -> Any:
     """Where the ranks of all processes together have found one another."""
-    return dist.group.WORLD.get_group_store()
+    world = dist.group.WORLD
+    assert world is not None, "asked of one of many ranks alone"
+    return world.get_group_store()
 
 
 class Collectives:

@@ -26,7 +26,8 @@ trees 600; masks of attention, prepared launches, parts of rows and blocks for G
 and a partitioner of the user's, verified, 120; CUDA graphs, and kernels of GPUs that are compiled
 in threads, 250; matrices padded for a GPU's library, 80; a torch that lacks some of its private
 names 125; collectives that overlap work, and what ranks of a process group tell one another, the
-last 240. 1,150 lines that only ask a compilation again, write it to a file, say what a machine has,
+last 240; arguments of FX nodes asked by what they are, 30. 1,150 lines that only ask a
+compilation again, write it to a file, say what a machine has,
 or begin from a cell or the command line were counted here before; they are no part of what
 compiles, and no phase may import them (test_layering.py)."""
 NOT_THE_COMPILER = {
