@@ -282,8 +282,7 @@ class _Walk:
         function = self._callee(node.name, node.target)
         args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
         wrap: Any = torch.ops.higher_order.wrap
-        name = f"{PREFIX}{wrap.name()}"
-        return call(self.build, name, (function, *args), kwargs, reason="hook")
+        return call(self.build, f"{PREFIX}{wrap.name()}", (function, *args), kwargs, reason="hook")
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
         """A value with the strides that it has in eager mode, for whoever may look at them."""
