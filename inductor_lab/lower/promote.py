@@ -15,7 +15,7 @@ from inductor_lab.ir.index import Index
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.torch_api import PROMOTION as PROMOTION
-from inductor_lab.torch_api import elementwise_dtypes
+from inductor_lab.torch_api import OpOverload, elementwise_dtypes
 
 KEEP = PROMOTION.DEFAULT
 """The common dtype of the operands: add, mul, maximum."""
@@ -53,7 +53,7 @@ def as_eager(build: Builder, number: Any) -> Any:
     if not isinstance(number, float):
         return number
     target = build.node.target
-    assert isinstance(target, torch._ops.OpOverload), f"{target} is no operator of ATen"
+    assert isinstance(target, OpOverload), f"{target} is no operator of ATen"
     name = target.overloadpacket.__name__
     on_gpu = build.result.device != "cpu"
     common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]
