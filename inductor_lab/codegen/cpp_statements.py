@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from inductor_lab.codegen.cpp_ops import CTYPES
+from inductor_lab.codegen.cpp_quirks import is_misread
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tree import (
@@ -157,8 +158,10 @@ class Printer:
             words.append("nowait")
         if not is_int(how.work, 0):
             words.append(f"if ({self.writer.size(how.work)} >= {how.grain})")
-        if words:
-            text = " ".join(["#pragma omp", *words, *self.clauses(loop, how)])
+        text = " ".join(["#pragma omp", *words, *self.clauses(loop, how)]) if words else ""
+        if not words and is_misread(loop):
+            text = "#pragma GCC unroll 1"
+        if text:
             self.lines.append(Line("    " * self.depth + text, statement=False))
 
     def clauses(self, loop: Loop, how: How) -> list[str]:

@@ -33,6 +33,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "default": {},
     "dynamic": {"dynamic": True},
     "unfused": {"fusion": False},
+    "simple loops": {"passes_off": "all"},
     "triton": {"language": "triton"},
     "symbolic triton": {"language": "triton", "dynamic": True},
     "ptx": {"language": "triton", "target": "cuda:90"},
@@ -50,8 +51,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "numbers in triton": {"numbers": True, "language": "triton", "check_bounds": True},
 }
 TURNS = ("default", "gradients", "sizes", "unfused", "threads", "dynamic", "triton", "gradients",
-         "default", "sizes", "symbolic triton", "bounds", "numbers", "numbers with bounds",
-         "numbers and gradients", "numbers", "numbers in triton")  # fmt: skip
+         "default", "sizes", "simple loops", "symbolic triton", "bounds", "numbers",
+         "numbers with bounds", "numbers and gradients", "numbers", "numbers in triton")  # fmt: skip
 """The ways of the batches, one after the other."""
 TURNS_ON_GPU = ("gpu", "gpu gradients", "gpu sizes")
 BATCH = 25

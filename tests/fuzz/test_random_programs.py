@@ -31,6 +31,7 @@ RUNS = {
     "symbolic ptx": (313, 4),
     "dynamic": (306, 10),
     "unfused": (307, 10),
+    "simple loops": (314, 15),
     "bounds": (308, 4),
     "numbers": (309, 3),
     "numbers with bounds": (310, 3),

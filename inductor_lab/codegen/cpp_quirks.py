@@ -1,0 +1,24 @@
+"""What C++ compilers get wrong, and how a text keeps them from it."""
+
+from __future__ import annotations
+
+from inductor_lab.codegen.tree import If, Loop, When
+from inductor_lab.codegen.visit import expressions, is_innermost, walk
+from inductor_lab.ir.expr import Op
+
+
+def is_misread(loop: Loop) -> bool:
+    """Would GCC 12 unroll this loop and compile it wrongly for AVX-512?
+
+    It makes one vector of the loads of all turns, under the condition of the first one alone, where
+    their number is no power of two (`for (j < 5) out[5 * i + j] = a[5 * i + j] > 0 ? b[5 * i + j] :
+    0`).  GCC unrolls up to 16 turns whole.
+    """
+    turns = loop.axis.size if isinstance(loop.axis.size, int) else 0
+    if not 2 < turns <= 16 or turns & (turns - 1) == 0 or not is_innermost(loop):
+        return False
+    inside = list(walk(loop.body))
+    nodes = (node for stmt in inside for value in expressions(stmt) for node in value.walk())
+    return any(isinstance(stmt, When | If) for stmt in inside) or any(
+        isinstance(node, Op) and node.name == "where" for node in nodes
+    )
