@@ -52,7 +52,8 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 TURNS = ("default", "gradients", "sizes", "unfused", "threads", "dynamic", "triton", "gradients",
          "default", "sizes", "simple loops", "symbolic triton", "bounds", "numbers",
-         "numbers with bounds", "numbers and gradients", "numbers", "numbers in triton")  # fmt: skip
+         "numbers with bounds", "numbers and gradients", "numbers",
+         "numbers in triton")  # fmt: skip
 """The ways of the batches, one after the other."""
 TURNS_ON_GPU = ("gpu", "gpu gradients", "gpu sizes")
 BATCH = 25
