@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,8 +86,9 @@ def load(users: int, notebook: Path, over: float, shared: Path) -> Load:
         names = [f"student{number}" for number in range(users)]
         for user in names:
             (folder / user / "course").mkdir(parents=True)
-        with running(folder, shared) as hub:
-            return asyncio.run(_class(hub, names, cells, over))
+        # in a thread: the caller's may have an event loop that runs
+        with running(folder, shared) as hub, ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, _class(hub, names, cells, over)).result()
 
 
 async def _class(hub: Hub, names: Sequence[str], cells: Sequence[str], over: float) -> Load:

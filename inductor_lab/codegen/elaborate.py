@@ -10,7 +10,7 @@ Inductor: `CSEProxy` and `CSE` in `codegen/common.py`; hoisting is left to the C
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -136,7 +136,8 @@ class Elaborator:
             first_visit = key not in bodies
             if first_visit:
                 bodies[key] = body_at(producer, key[1])
-                self._look_at(key[1], bodies[key], producer.origins)
+                used = (place for node in bodies[key].walk() for place in node.indices())
+                self._look_at(key[1], used, producer.origins)
                 missing = [k for k in self._unmasked_reads(bodies[key]) if self._find(k) is None]
                 stack.extend(reversed(missing))
                 if missing:
@@ -148,11 +149,13 @@ class Elaborator:
         assert found is not None, f"{buffer} has no value"
         return found
 
-    def _look_at(self, index: tuple[Index, ...], body: Expr, origins: Origins) -> None:
-        """Name the loaded places that a value does not depend on: they are checked all the same."""
+    def _look_at(
+        self, index: tuple[Index, ...], used: Iterable[Index], origins: Origins
+    ) -> None:
+        """Name the loaded places that a value does not depend on (what is `used` of them does not
+        have them): they are checked all the same."""
         places = {atom for place in index for atom in gathered_in(place)}
         if places:
-            used = (place for node in body.walk() for place in node.indices())
             for atom in places.difference(*map(gathered_in, used)):
                 self.value(IndexValue(Index.of(atom), torch.int64), origins)
 
@@ -176,6 +179,7 @@ class Elaborator:
         if buffer in self.recomputed:
             return self.value_at(buffer, index)
         flat = self.buffers[buffer].layout.element(index)
+        self._look_at(index, (flat,), origins)  # a stride may be 0
         place = self.resolved(flat, origins)
         depth = max(self._index_depth(place), self._guard_depth())
         own = load.origins or self.buffers[buffer].origins

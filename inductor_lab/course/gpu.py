@@ -102,14 +102,20 @@ def _functions_interpreted() -> Iterator[None]:
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
-    own = {name: one for name, one in vars(tl).items() if isinstance(one, JITFunction)}
-    for name, one in own.items():
-        setattr(tl, name, InterpretedFunction(one.fn))
+    places = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
+    own = [(place, dict(vars(place))) for place in places]
+    for name, one in own[0][1].items():
+        if isinstance(one, JITFunction):
+            setattr(tl, name, InterpretedFunction(one.fn))
     try:
         yield
-    finally:
-        for name, one in own.items():
-            setattr(tl, name, one)
+    finally:  # Triton puts things in place for a function within a kernel, and leaves them there
+        for place, members in own:
+            for name, now in list(vars(place).items()):
+                if name not in members:
+                    delattr(place, name)
+                elif now is not members[name]:
+                    setattr(place, name, members[name])
 
 
 @contextlib.contextmanager

@@ -63,6 +63,18 @@ def test_a_place_that_makes_no_difference_is_refused_too(name: str, language: st
         compiled(x, torch.tensor([9]))
 
 
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_a_place_along_a_stride_of_zero_is_refused_too(language: str) -> None:
+    def at(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return x[i] + 1
+
+    x = wave(1).expand(4)
+    compiled = lab.compile(at, options={"language": language})
+    assert_same(compiled(x, torch.tensor([3])), at(x, torch.tensor([3])))
+    with pytest.raises(IndexOutOfRange):
+        compiled(x, torch.tensor([4]))
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 @pytest.mark.parametrize("name", ["index", "index_select", "embedding"])
 def test_a_place_in_a_tensor_without_elements(name: str, shape: tuple[int, int]) -> None:
