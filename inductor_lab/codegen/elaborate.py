@@ -149,9 +149,7 @@ class Elaborator:
         assert found is not None, f"{buffer} has no value"
         return found
 
-    def _look_at(
-        self, index: tuple[Index, ...], used: Iterable[Index], origins: Origins
-    ) -> None:
+    def _look_at(self, index: tuple[Index, ...], used: Iterable[Index], origins: Origins) -> None:
         """Name the loaded places that a value does not depend on (what is `used` of them does not
         have them): they are checked all the same."""
         places = {atom for place in index for atom in gathered_in(place)}
