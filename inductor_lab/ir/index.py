@@ -355,10 +355,10 @@ _ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "fl
 
 def is_whole(size: sympy.Expr) -> bool:
     """Is it an integer?  sympy does not know that of torch's functions of bits, and takes torch's
-    remainder of floats for one."""
+    remainder of floats, and 0.0, for one."""
     name = type(size).__name__
     if not size.args or name in _ROUNDED or name == "Piecewise":
-        return bool(size.is_integer)
+        return bool(size.is_integer) and not size.is_Float
     if isinstance(size, sympy.Pow) and not _is_natural(size.exp):
         return False
     known = bool(size.is_integer) or name in _SPELLED or name.startswith("BitwiseFn")

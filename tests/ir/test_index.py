@@ -15,6 +15,7 @@ from inductor_lab.ir.index import (
     Remainder,
     exact_ratio,
     hint,
+    is_whole,
     linear,
     product,
     within,
@@ -240,3 +241,9 @@ def test_sizes():
     assert exact_ratio(0, n) == 0
     assert exact_ratio(3, 0) is None
     assert hint(n * 2) == 128
+
+
+def test_a_float_is_no_whole_number_though_sympy_takes_zero_for_one() -> None:
+    assert sympy.Float(0.0).is_integer
+    assert not is_whole(sympy.Float(0.0))
+    assert is_whole(sympy.Integer(0))
