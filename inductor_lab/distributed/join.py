@@ -134,7 +134,7 @@ def _kernels(c: Compilation) -> str:
 
 def _libraries(c: Compilation) -> str:
     """Which were chosen by measuring, and how often."""
-    chosen = Counter(choice.library for part in c.parts for choice in part.libraries)
+    chosen = Counter(choice.chosen for part in c.parts for choice in part.libraries)
     return ", ".join(f"{name} {count}" for name, count in sorted(chosen.items())) or "none"
 
 
@@ -143,7 +143,7 @@ ASKED: dict[str, Callable[[Compilation], Any]] = {
     "kernels": _kernels,
     "libraries": _libraries,
     "they move": lambda c: bytes_text(sum(p.schedule.after.bytes for p in c.parts)),
-    "peak": lambda c: bytes_text(max(p.schedule.memory.peak_after for p in c.parts)),
+    "peak": lambda c: bytes_text(max((p.schedule.memory.peak_after for p in c.parts), default=0)),
     "collectives": lambda c: len(_collectives(c)),
     "compiled in": lambda c: duration(c.total_seconds),
 }

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from inductor_lab.bench.roofline import duration
-from inductor_lab.debug.profile import Profile, Row
+from inductor_lab.debug.profile import Profile
 from inductor_lab.display import Shown, bytes_text
 from inductor_lab.errors import BadArguments
 from inductor_lab.observer import Phase
@@ -66,7 +66,6 @@ class Timeline(Shown):
     ranks: int
     rates: Rates
     spans: tuple[Span, ...]
-    measured: bool
     _of: tuple[Record, Profile | None]
 
     @property
@@ -120,7 +119,8 @@ class Timeline(Shown):
         )
 
     def __str__(self) -> str:
-        how = "measured" if self.measured else "assumed"
+        profile = self._of[1]
+        how = "assumed" if profile is None else "measured"
         lines = [repr(self), f"{'':24}{'sent':>10}{'on the wire':>13}  from"]
         for span in self.collectives:
             took = duration(span.seconds)
@@ -132,14 +132,11 @@ class Timeline(Shown):
             times = duration(there.seconds), duration(there.wire), duration(there.exposed)
             lines.append(f"{ranks:6}{times[0]:>12}{times[1]:>13}{times[2]:>12}")
         paper = f"on paper: work as {how}, the wire by the ring's lower bound on the link"
-        waits = [row for row in self._rows() if "wait_tensor" in row.name]
+        rows = () if profile is None else profile.rows
+        waits = [row for row in rows if "wait_tensor" in row.name]
         if waits:
             paper += f"; in the profile, {duration(sum(r.seconds for r in waits))} were waited"
         return "\n".join([*lines, paper])
-
-    def _rows(self) -> tuple[Row, ...]:
-        profile = self._of[1]
-        return () if profile is None else profile.rows
 
 
 def timeline(
@@ -166,7 +163,7 @@ def timeline(
         for span in _spans(part, f"g{number}.{part.name}", clock, took)
     ]
     kept = (compilation, profile)
-    return Timeline(compilation.name, ranks, chosen, tuple(spans), profile is not None, kept)
+    return Timeline(compilation.name, ranks, chosen, tuple(spans), kept)
 
 
 def _rates(parts: Iterable[CompiledPart], ranks: int) -> Rates:

@@ -35,6 +35,15 @@ def tell_of(problem: Exception) -> None:
             _store().set(FAILED.format(dist.get_rank()), str(problem))
 
 
+def naming_ranks(torchs: Any) -> Collectives:
+    """`torchs` operators, with errors that name ranks; the others are told who we are."""
+    if is_one_of_many():
+        with suppress(RuntimeError):
+            own = f"{socket.gethostname()} {os.getpid()}"
+            _store().set(PROCESS.format(dist.get_rank()), own)
+    return Collectives(torchs)
+
+
 def _store() -> Any:
     """Where the ranks of all processes together have found one another."""
     world = dist.group.WORLD
@@ -48,10 +57,6 @@ class Collectives:
 
     def __init__(self, torchs: Any) -> None:
         self.torchs = torchs
-        with suppress(RuntimeError):
-            if is_one_of_many():
-                own = f"{socket.gethostname()} {os.getpid()}"
-                _store().set(PROCESS.format(dist.get_rank()), own)
 
     def __getattr__(self, name: str) -> Collectives:
         found = Collectives(getattr(self.torchs, name))

@@ -57,6 +57,14 @@ def test_nothing_is_exposed_on_an_endless_link(saved: list[Path]) -> None:
     assert slow.ranks == 1024 and slow.exposed > line.exposed
 
 
+def test_libraries_that_were_measured_are_compared() -> None:
+    with torch.no_grad():
+        product = lab.inspect(torch.nn.Linear(512, 512), torch.randn(64, 512))
+    chosen = [choice.chosen for part in product.parts for choice in part.libraries]
+    (found,) = [fact for fact in lab.join([product]).facts if fact.what == "libraries"]
+    assert found.values == (f"{chosen[0]} 1" if chosen else "none",)
+
+
 def test_bad_arguments_are_told() -> None:
     with pytest.raises(BadArguments, match="nothing to join"):
         lab.join([])
