@@ -5,7 +5,8 @@
 # make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
 #              options of tests/fuzz/run.py
 # make faults  break what is around the compiler, thousands of times: files, folders, processes,
-#              compilers (half an hour); FAULTS="--only folders": options of tests/faults/run.py
+#              compilers (half an hour; threads, caches and growth of memory again and again: another);
+#              FAULTS="--only folders": options of tests/faults/run.py
 # make bench   ours, eager and stock TorchInductor: steady state, then the first call (half an hour);
 #              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu
 # make gpu     on a machine with a GPU, in ten minutes: all checks of GPU code, then ours, eager and stock
@@ -15,6 +16,7 @@
 # make docs    these docs, the API and the tutorials with their outputs as a site, in build/site/html;
 #              DOCS="--run 1": options of deploy/site/build.py
 # make dist    the sdist and the wheel, in dist/ (`make test` installs and tests a wheel of its own)
+# make javascript   the explorer's modules in javascript/: checked, and built into widgets/built (node)
 # Others: lint, clean.
 #
 # TESTS=tests/schedule     only some of the tests
@@ -38,7 +40,7 @@ GPU ?=
 HUB ?=
 DOCS ?=
 
-.PHONY: demo test bench gpu opinfo fuzz faults hub docs dist lint clean install
+.PHONY: demo test bench gpu opinfo fuzz faults hub docs javascript dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -67,10 +69,19 @@ hub: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m deploy.site.build $(DOCS)
 
+javascript: javascript/node_modules
+	cd javascript && npm run --silent build && npm run --silent check
+
+javascript/node_modules: javascript/package-lock.json
+	cd javascript && npm install --no-save --ignore-scripts --no-fund --no-audit
+	touch $@
+
 dist: $(INSTALLED)
 	$(BIN)/python -m tests.wheel.build dist
 
+# widgets/ is the package inductor_lab.widgets once it is installed; mypy finds it under that name
 lint: $(INSTALLED)
+	@mkdir -p .mypy/inductor_lab && ln -sfn ../../widgets .mypy/inductor_lab/widgets
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 

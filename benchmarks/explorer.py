@@ -14,10 +14,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import inductor_lab as lab
 from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.widgets.picture import Item, draw
 
 Row = tuple[str, float, float, str]
 """What was measured, how much, the target, the unit."""
@@ -38,6 +40,19 @@ HOVER = """lines => {
   }
   return took;
 }"""
+SEARCH = """async (words) => {
+  const field = document.querySelector("input[type=search]"), took = [];
+  for (const word of words) {
+    const start = performance.now();
+    field.value = word;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    document.body.getBoundingClientRect();
+    took.push(performance.now() - start);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  return took;
+}"""
+WORDS = ("a", "ad", "add", "addm", "addmm", "s", "so", "soft", "softmax", "")
 EXPAND = """() => {
   const start = performance.now();
   const frame = document.querySelector(".lab-node.closed");
@@ -97,11 +112,31 @@ def page_times(report: Path) -> Iterator[Row]:
         hovers = page.evaluate(HOVER, HOVERS)
         yield "a hover, median", statistics.median(hovers) / 1e3, 0.05, "s"
         yield "a hover, slowest", max(hovers) / 1e3, 0.05, "s"
+        keys = page.evaluate(SEARCH, WORDS)
+        yield "a letter in search, median", statistics.median(keys) / 1e3, 0.05, "s"
+        yield "a letter in search, slowest", max(keys) / 1e3, 0.05, "s"
         browser.close()
 
 
+def layout_seconds(calls: int = 4000, inputs: int = 1000) -> Iterator[Row]:
+    """Processor time for the picture of a graph: each call reads two results among the last 300."""
+    random = Random(0)
+    items = [Item(f"in{n}", f"primals_{n}", "f32[4]", "input") for n in range(inputs)]
+    items += [Item(f"n{n}", f"add_{n}", "f32[4]") for n in range(calls)]
+    edges = [(f"in{random.randrange(inputs)}", f"n{n}") for n in range(0, calls, 4)]
+    for n in range(calls):
+        for source in (n - random.randrange(1, 300) for _ in range(2)):
+            edges.append((items[source % inputs if source < 0 else inputs + source].name, f"n{n}"))
+    took = []
+    for _ in range(3):
+        start = time.process_time()
+        draw("many", items, (), edges)
+        took.append(time.process_time() - start)
+    yield f"a graph of {len(items):,} boxes laid out", min(took), 1.0, "s"
+
+
 def main() -> None:
-    rows = list(notebook_seconds())
+    rows = [*layout_seconds(), *notebook_seconds()]
     with tempfile.TemporaryDirectory() as folder:
         rows += bert_figures(Path(folder))
     for name, value, target, unit in rows:

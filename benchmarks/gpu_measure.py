@@ -17,12 +17,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 
 import inductor_lab as lab
 from benchmarks.gpu_workloads import DEVICE, WORKLOADS, Built, GpuWorkload
 from inductor_lab.bench.jobs import values_in
+from inductor_lab.runtime.ahead import Ahead
 
 EAGER, STOCK, OURS, COPY = "eager", "stock", "ours", "copy"
 GRAPHS = ("stock graphs", "ours graphs")
@@ -92,16 +94,39 @@ def direction(result: torch.Tensor) -> torch.Tensor:
 
 
 def first_call(workload: GpuWorkload, way: str) -> dict[str, Any]:
-    """Seconds from the wish to compile to the results; modules and CUDA are there before."""
+    """Seconds from the wish to compile to the results; modules and CUDA are there before.
+
+    Also what torch says of its phases (an outer one includes its inner ones), and how long the call
+    waited for kernels of ours that were compiled in threads.
+    """
     fn, args = workload.build()
     if way != EAGER:
         torch._dynamo.lookup_backend("inductor")
     torch.zeros(8, device=DEVICE).add_(1).sum().item()
     wait()
+    waited: list[float] = []
     start = time.perf_counter()
-    job(WAYS[way](fn), args, workload.gradient)()
-    wait()
-    return {"way": way, "first": time.perf_counter() - start}
+    with mock.patch.object(Ahead, "wait", noting(waited, Ahead.wait)):
+        job(WAYS[way](fn), args, workload.gradient)()
+        wait()
+    took = time.perf_counter() - start
+    known = torch._dynamo.utils.compilation_time_metrics
+    phases = {name: round(sum(times), 3) for name, times in known.items() if sum(times) > 0.05}
+    return {"way": way, "first": took, "waited": sum(waited), "kernels": len(waited),
+            "phases": phases}  # fmt: skip
+
+
+def noting(times: list[float], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which notes how long each call takes."""
+
+    def timed(*args: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return function(*args)
+        finally:
+            times.append(time.perf_counter() - start)
+
+    return timed
 
 
 def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _HOMES = {
     "inspect": "backend",
     "join": "distributed.join",
     "Compilation": "compilation",
+    "language": "notebook.language",
     "minify": "debug.minify.run",
     "load": "compilation",
     "LabError": "errors",
@@ -34,14 +35,11 @@ _HOMES = {
     "compare": "stock.compare",
     "read_trace": "stock.trace_log",
     "recompiles": "debug.recompiles",
-    "release_memory": "runtime.pool",
+    "release_memory": "accelerate.pool",
     "try_kernel": "debug.edited",
 }
 _MODULES = {
-    "bench": "bench",
-    "course": "course",
-    "distributed": "distributed",
-    "faults": "debug.faults",
+    "bench": "bench", "course": "course", "distributed": "distributed", "faults": "debug.faults",
 }
 __all__ = ["__version__", *_HOMES, *_MODULES]
 

@@ -16,11 +16,10 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.errors import BadOption, LabError
-from inductor_lab.observer import Observer, Stopwatch
+from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
 from inductor_lab.records import Call
-from inductor_lab.trace import in_order
 
 
 def inductor_lab(

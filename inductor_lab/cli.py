@@ -96,8 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
 
     # a parser of its own (course/command.py) reads all that follows, options too
-    alone = {"add_help": False, "prefix_chars": "\0"}
-    course = commands.add_parser("course", help="points; notebooks; nbgrader", **alone)
+    course = commands.add_parser(
+        "course", help="points; notebooks; nbgrader", add_help=False, prefix_chars="\0"
+    )
     course.add_argument("rest", nargs=argparse.REMAINDER)
     course.set_defaults(run=_course)
 

@@ -14,8 +14,8 @@ from inductor_lab.debug.what_if import Comparison, recompile
 from inductor_lab.display import annotated, live_widget, mime_bundle, write_report
 from inductor_lab.records import Record
 from inductor_lab.saved import saving
+from inductor_lab.saved.trace import write_trace
 from inductor_lab.stock.result import StockCompilation
-from inductor_lab.trace import write_trace
 
 if TYPE_CHECKING:
     from inductor_lab.bench.ablation import Ablation

@@ -46,6 +46,15 @@ def bytes_text(count: Any) -> str:
     return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "kernel"), counted(2, "memory pass")
+    ('1 kernel', '2 memory passes')
+    """
+    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
 class Shown:
     """Mixin of every station value: a picture and a page for notebooks, `str` for terminals."""
 
@@ -82,8 +91,9 @@ class Svg(str):
 
     __slots__ = ()
 
-    def _repr_svg_(self) -> str:
-        return str(self)
+    _repr_html_ = _repr_svg_ = str.__str__
+    """A notebook takes the HTML: a part of its page, whose words are read out and whose colours are
+    the notebook's."""
 
     def save(self, path: str | Path) -> Path:
         """Write the file; raises CannotWrite."""

@@ -52,8 +52,8 @@ class NoCompiler(LabError):
 class MissingPackage(LabError, ImportError):
     """A library that the compiler itself does not need, and what was asked for does."""
 
-    def __init__(self, package: str) -> None:
-        super().__init__(f"{package} is missing", todo="pip install 'inductor-lab[notebook]'")
+    def __init__(self, package: str, extra: str = "notebook") -> None:
+        super().__init__(f"{package} is missing", todo=f"pip install 'inductor-lab[{extra}]'")
 
 
 class CompileFailed(LabError):
@@ -90,6 +90,14 @@ class BadArguments(LabError):
 
 class DividedByZero(LabError, RuntimeError):
     """A kernel divided integers by zero."""
+
+
+class IntegerTooLarge(LabError, OverflowError):
+    """An integer that is computed from the user's own, and goes into a kernel, has over 64 bits."""
+
+    def __init__(self, value: int) -> None:
+        what = f"an integer of {value.bit_length()} bits is more than a kernel's 63 and a sign"
+        super().__init__(what, todo="compute it as a float")
 
 
 class IndexOutOfRange(LabError, IndexError, RuntimeError):

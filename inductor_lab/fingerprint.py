@@ -25,20 +25,9 @@ PACKAGE = str(Path(__file__).parent)
 KNOWN_FOLDERS = (PACKAGE, str(Path(torch.__file__).parent))
 KNOWN_MODULES = {"inductor_lab", "torch", "torchgen", "numpy", "sympy", *sys.stdlib_module_names}
 PLAIN = (
-    str,
-    int,
-    float,
-    complex,
-    bytes,
-    type(None),
-    type(Ellipsis),
-    torch.dtype,
-    torch.device,
-    torch.layout,
-    torch.memory_format,
-    OperatorBase,
-    OpOverloadPacket,
-)
+    str, int, float, complex, bytes, type(None), type(Ellipsis), torch.dtype, torch.device,
+    torch.layout, torch.memory_format, OperatorBase, OpOverloadPacket,
+)  # fmt: skip
 THEIRS = "function of a user's"
 BUILT_IN = (
     types.BuiltinFunctionType,
@@ -66,7 +55,7 @@ def _read(value: Any, strict: bool, within: frozenset[int], words: list[str]) ->
     functions that are being read.
     """
     if isinstance(value, PLAIN):
-        words.append(f"{type(value).__name__}:{value}")
+        words.append(f"{type(value).__name__}:{value!r}")
     elif isinstance(value, types.FunctionType):
         _read_function(value, within, words)
     elif isinstance(value, types.CodeType):
@@ -120,9 +109,7 @@ def _is_known(module: str) -> bool:
     return module.split(".")[0] in KNOWN_MODULES
 
 
-def _read_function(
-    function: types.FunctionType, within: frozenset[int], words: list[str]
-) -> None:
+def _read_function(function: types.FunctionType, within: frozenset[int], words: list[str]) -> None:
     code = function.__code__
     if id(function) in within:
         words.append(f"itself {function.__qualname__}")

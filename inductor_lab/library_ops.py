@@ -58,7 +58,7 @@ HALVES = {
 
 def onednn_knows(dtype: torch.dtype) -> bool:
     """Does oneDNN multiply in this precision on this CPU?"""
-    is_there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    is_there = torch.backends.mkldnn.is_available()
     if not is_there or missing("oneDNN's products"):
         return False
     supports = HALVES.get(dtype)

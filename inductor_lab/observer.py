@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -20,6 +20,13 @@ class Phase:
     track: str
     start: float
     seconds: float
+
+
+def in_order(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+    """Phases by their start, outer ones first, with the time counted from the first start."""
+    ordered = sorted(phases, key=lambda phase: (phase.start, -phase.seconds))
+    zero = ordered[0].start if ordered else 0.0
+    return tuple(replace(phase, start=phase.start - zero) for phase in ordered)
 
 
 class Observer:

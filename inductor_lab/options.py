@@ -47,9 +47,7 @@ class FusionOptions:
 
 
 def _within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        pair[:2] for pair in pairs if len(pair) == 2 or f".{part}".endswith(f".{pair[2]}")
-    )
+    return tuple(pair[:2] for pair in pairs if len(pair) == 2 or f".{part}".endswith(f".{pair[2]}"))
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,9 @@ class Options:
     rewrites_off    names of rewrite passes or rules to leave out
     passes_off      names of passes over loop trees of CPU kernels to leave out, or "all": simple
                     loops, slow and right (`codegen/cpu/passes.py` lists them)
+    accelerators_off  names of what a right compiler does not need, to be left out, or "all":
+                    `bare_calls`, `convolutions`, `libraries`, `packed_weights`, `pool`,
+                    `warm_graphs` (`accelerate/switches.py`)
     fusion          `FusionOptions`, or a dict of its fields
     emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
                     False keeps float32 inside of a kernel and rounds what it stores
@@ -95,6 +96,7 @@ class Options:
     memory_budget: float = 1.0
     rewrites_off: tuple[str, ...] = ()
     passes_off: tuple[str, ...] = ()
+    accelerators_off: tuple[str, ...] = ()
     fusion: FusionOptions = field(default_factory=FusionOptions)
     emulate_precision_casts: bool = True
     cache: bool = True
@@ -122,9 +124,9 @@ class Options:
             raise BadOption("options", given, 'a dict, such as {"memory_budget": 0.5}')
         merged = {**(given or {}), **{k: v for k, v in more.items() if v is not None}}
         merged = {k: _frozen(v) if k != "fusion" else _fusion(v) for k, v in merged.items()}
-        off = merged.get("passes_off")
-        if isinstance(off, str) and off == "all":
-            merged["passes_off"] = ("all",)
+        for off in ("passes_off", "accelerators_off"):
+            if isinstance(merged.get(off), str) and merged[off] == "all":
+                merged[off] = ("all",)
         known = [f.name for f in fields(Options)]
         for name, value in merged.items():
             if name not in known:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from inductor_lab import torch_api
+from inductor_lab.accelerate import convolutions
 from inductor_lab.autograd import partition
 from inductor_lab.codegen import generate, host
 from inductor_lab.codegen.cpp_ops import CPP_OPS
@@ -33,7 +34,7 @@ from inductor_lab.schedule import combo, fuse, legality, precision, profit
 from inductor_lab.schedule.rules import LEGALITY, PROFIT
 from inductor_lab.torch_api import OperatorBase, OpOverloadPacket
 
-FILLED = (legality, profit, fuse, precision, partition, generate, host)
+FILLED = (convolutions, legality, profit, fuse, precision, partition, generate, host)
 """Modules whose import fills tables, and those that import all others of the phases."""
 
 PHASES_GIVEN: dict[str, Callable[..., Any]] = {}

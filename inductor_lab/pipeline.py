@@ -13,9 +13,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 import torch
+from torch.fx import GraphModule
 
 from inductor_lab import torch_aot, torch_api
-from inductor_lab.autograd.joint import joint_graph
+from inductor_lab.accelerate.first_call import FirstCall
+from inductor_lab.accelerate.libraries import choose_libraries
+from inductor_lab.accelerate.pool import make_room
+from inductor_lab.accelerate.switches import possible
+from inductor_lab.accelerate.warm import Part, loaded_call, warm_key
+from inductor_lab.autograd.joint import call_sizes_by_one_name, joint_graph
 from inductor_lab.autograd.partition import partition
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.capture.eager import EagerCost, eager_cost
@@ -39,10 +45,8 @@ from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
-from inductor_lab.runtime.matmul import choose_libraries
 from inductor_lab.runtime.peers import tell_of
-from inductor_lab.runtime.switches import possible
-from inductor_lab.runtime.warm import make_ready, running_again, warm_key
+from inductor_lab.runtime.ready import make_ready
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.schedule.given import scheduled_by
 from inductor_lab.schedule.precision import keep_precision
@@ -52,7 +56,7 @@ T = TypeVar("T")
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's search for cycles waits: it would go through growing graphs again and again, and
+    """Python's search for cycles waits: it would go through growing graphs many times, and
     find nothing to free."""
     searching = gc.isenabled()
     gc.disable()
@@ -86,7 +90,7 @@ class GraphCompiler:
     parts: dict[str, CompiledPart] = field(default_factory=dict)
 
     @no_collection()
-    def compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], name: str) -> Any:
+    def compile(self, module: GraphModule, inputs: Sequence[Any], name: str) -> Callable[..., Any]:
         """The whole way from a captured graph to code that runs, with the graph's signature.
 
         A graph that resizes the storage of a tensor runs as it was captured: which of its values
@@ -103,51 +107,47 @@ class GraphCompiler:
         if "masks" not in self.options.rewrites_off:
             simplify_masks(module)
         self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
+        off = possible(self.options).accelerators_off
+        key = "" if self.keep or "warm_graphs" in off else self._key()
         return torch_aot.aot_autograd(
-            module,
-            inputs,
+            module, inputs,
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
             decompositions=decomposition_table(lowered()),
             keep_input_writes=may_write_inputs(inputs),
-            key="" if self.keep else self._key(),
-            found=self._found,
-        )
+            around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
+        )  # fmt: skip
 
     def _key(self) -> str:
         """What a graph on disk must have been compiled with; "" if it shall not be kept."""
         changed = changed_at_run_time()
         return "" if changed is None else warm_key(self.options, self.parameters, changed)
 
-    def _found(self, again: partial[Any]) -> None:
+    def _found(self, remake: partial[Any]) -> None:
         """Tell the observer of a part that was compiled by another process."""
-        _, kernels, host, _ = again.args
+        _, kernels, host, _ = remake.args
         self._phase("codegen of a part on disk", lambda: kernels)
         self._phase("host of a part on disk", lambda: host)
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
         """AOTAutograd's partition_fn: cut the joint graph in two."""
         self.trained = True
+        call_sizes_by_one_name(module)
         if self.keep:
             self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
         forward, backward, self.split = self._phase(
             "partition",
             lambda: partition(
-                module,
-                inputs,
-                num_fwd_outputs=num_fwd_outputs,
-                memory_budget=self.options.memory_budget,
-                describe=self.keep,
-                earlier=self.joint.graph if self.joint else None,
-                chosen_by=PHASES_GIVEN.get("partition"),
-                **more,
+                module, inputs, num_fwd_outputs=num_fwd_outputs, describe=self.keep,
+                memory_budget=self.options.memory_budget, chosen_by=PHASES_GIVEN.get("partition"),
+                earlier=self.joint.graph if self.joint else None, **more,
             ),
-        )
+        )  # fmt: skip
         return forward, backward
 
     @no_collection()
-    def compile_part(self, module: torch.fx.GraphModule, name: str) -> Callable[..., Any]:
+    def compile_part(self, module: GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
         options, uncompiled = possible(self.options), module
         module, writes = written_apart(module)
@@ -181,41 +181,31 @@ class GraphCompiler:
         host = phase("host", lambda: host_program(schedule, kernels, options))
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
         eager, ahead = torch_api.boxed(uncompiled.forward), not self.keep
+        make_room(schedule, options)
         load = partial(build_executable, schedule, kernels, host, options, traces, ahead, eager)
         executable = phase("load", load) if options.target is None else None
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured
             self.parts[name] = CompiledPart(
-                name=name,
-                graph=fx_graph(module, name, earlier=before),
-                decompositions=decompositions_of(module),
-                rewrites=rewrites,
-                loops=loops,
-                schedule=schedule,
-                libraries=libraries,
-                kernels=kernels,
-                host=host,
-                executable=executable,
-                trees=kernel_trees(schedule, kernels, options),
-            )
+                name=name, graph=fx_graph(module, name, earlier=before),
+                decompositions=decompositions_of(module), rewrites=rewrites, loops=loops,
+                schedule=schedule, libraries=libraries, kernels=kernels, host=host,
+                executable=executable, trees=kernel_trees(schedule, kernels, options),
+            )  # fmt: skip
         if executable is None:
             return eager
-        again = None if loops.callees else partial(running_again, schedule, kernels, host, options)
-        return torch_aot.Part(recorded(executable.call, loops, options), again, traces)
+        remake = None if loops.callees else partial(loaded_call, schedule, kernels, host, options)
+        return Part(recorded(executable.call, loops, options), remake, traces)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""
         assert self.captured is not None, "result() needs keep=True and a finished compile()"
         return CompiledGraph(
-            captured=self.captured,
-            joint=self.joint,
-            partition=self._split_beside_eager(),
-            forward=self.parts["forward"],
-            backward=self.parts.get("backward"),
-            eager=self.eager,
-            inputs=self.inputs,
+            captured=self.captured, joint=self.joint, partition=self._split_beside_eager(),
+            forward=self.parts["forward"], backward=self.parts.get("backward"),
+            eager=self.eager, inputs=self.inputs,
             seconds=dict(self.observer.seconds) if isinstance(self.observer, Stopwatch) else {},
-        )
+        )  # fmt: skip
 
     def _split_beside_eager(self) -> Partition | None:
         """The partition with what autograd itself keeps, where that could be counted."""
@@ -223,9 +213,7 @@ class GraphCompiler:
             return self.split
         return replace(self.split, bytes_if_all_saved=self.eager.kept_beside_inputs)
 
-    def _phase(
-        self, name: str, run: Callable[[], T], module: torch.fx.GraphModule | None = None
-    ) -> T:
+    def _phase(self, name: str, run: Callable[[], T], module: GraphModule | None = None) -> T:
         """Run a phase; `module` has the nodes that it may stumble over."""
         self.observer.entered(name)
         result = None
@@ -243,7 +231,7 @@ class GraphCompiler:
             self.observer.left(name, result)
 
 
-def _defect(phase: str, error: Exception, module: torch.fx.GraphModule | None) -> CompilerDefect:
+def _defect(phase: str, error: Exception, module: GraphModule | None) -> CompilerDefect:
     """What went wrong at which operators, and their lines in the user's code."""
     if not isinstance(error, Stumbled):
         return CompilerDefect(phase, error)

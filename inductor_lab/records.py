@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from inductor_lab.accelerate.libraries import Choice
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.capture.eager import EagerCost
@@ -22,14 +23,13 @@ from inductor_lab.capture.result import Capture
 from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.codegen.trees import KernelTrees
-from inductor_lab.display import Shown, bytes_text
+from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.observer import Phase
 from inductor_lab.options import Options
 from inductor_lab.rewrite.record import Decomposed
 from inductor_lab.rewrite.result import Rewrites
 from inductor_lab.runtime.executable import Executable
-from inductor_lab.runtime.matmul import Choice
 from inductor_lab.schedule.result import Cost, Schedule
 
 
@@ -140,8 +140,9 @@ class Coverage:
     def __str__(self) -> str:
         if not self.generated + self.calls:
             return f"{self.headline}: no operator on tensors was captured, or only views of them"
+        nests, calls = counted(self.generated, "loop nest"), counted(self.calls, "extern call")
         lines = [
-            f"{self.headline}: {self.generated} loop nests, {self.calls} extern calls",
+            f"{self.headline}: {nests}, {calls}",
             f"  {self.linked_share:.1%} of {self.lines} generated lines lead to the source",
         ]
         lines += [f"  {use.count:4d} x {use.op}  ({use.reason})" for use in self.extern]
@@ -263,14 +264,14 @@ class Record(Shown):
 
     def __repr__(self) -> str:
         return (
-            f"Compilation({self.name}: {_count(len(self.graphs), 'graph')}, "
+            f"Compilation({self.name}: {counted(len(self.graphs), 'graph')}, "
             f"kernels: {self.kernels_text}, {self.saved:.1%} saved)"
         )
 
     def __str__(self) -> str:
         breaks = len(self.capture.breaks)
         lines = [
-            f"{self.name}: {_count(len(self.graphs), 'graph')}, {_count(breaks, 'graph break')}",
+            f"{self.name}: {counted(len(self.graphs), 'graph')}, {counted(breaks, 'graph break')}",
             f"  kernels        {self.kernels_text}",
             f"  memory passes  one kernel per op {self.before.passes} → {self.after.passes} fused "
             f"({self.saved:.1%} of the traffic saved)",
@@ -282,9 +283,6 @@ class Record(Shown):
         ]
         return "\n".join(lines)
 
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)

@@ -1,5 +1,5 @@
-"""The door to torch's private modules, with `torch_logs`, `torch_aot` and `torch_bare`: when a
-torch release moves something, only these change.
+"""The door to torch's private modules, with `torch_logs`, `torch_aot` and names that
+`optional` looks up: when a torch release moves something, these change.
 
 `torch_names` lists what is required and what is optional, and is imported first: where something
 required is missing, it says all that is.  Written against torch 2.11 to 2.13.
@@ -14,6 +14,7 @@ from inductor_lab.torch_names import missing, optional
 import contextlib
 import copy
 import inspect
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import sympy
 import torch
 import torch._dynamo.config as dynamo_config
-import torch._functorch.config as functorch_config
+import torch._functorch.config as _functorch_config
 from torch._decomp import _core_aten_decompositions_post_autograd as _core_decompositions
 from torch._decomp import decomposition_table as _decomposition_table
 from torch._dynamo.exc import BackendCompilerFailed as BackendCompilerFailed
@@ -39,7 +40,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.graph import magic_methods as _infix
-from torch.utils import _pytree as pytree
+from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._sympy import functions as _sympy_functions
@@ -47,7 +48,8 @@ from torch.utils._sympy import numbers as _sympy_numbers
 from torch.utils._sympy.printers import PythonPrinter as PythonPrinter
 from torch.utils.checkpoint import CheckpointPolicy as CheckpointPolicy
 
-tree_leaves = pytree.tree_leaves
+pytree = _pytree
+functorch_config = _functorch_config
 GraphModule = torch.fx.GraphModule
 PROMOTION = _PROMOTION
 core_decompositions = _core_decompositions
@@ -220,20 +222,28 @@ def size_hint(size: Any) -> int:
     return 4096 if hint is None else int(hint)
 
 
-def surely_positive(size: Any, fake: torch.Tensor) -> bool:
+def surely_positive(size: Any, fake: FakeTensor) -> bool:
     """Is a size positive by what is known of its symbols?  `fake` is a tensor of the graph."""
     if isinstance(size, int):
         return size > 0
-    return bool(fake.fake_mode.shape_env.bound_sympy(size).lower > 0)
+    shapes = fake.fake_mode.shape_env
+    return shapes is not None and bool(shapes.bound_sympy(size).lower > 0)
 
 
-def is_sure(test: sympy.Basic, fake: torch.Tensor) -> bool:
+def is_sure(test: sympy.Basic, fake: FakeTensor) -> bool:
     """Does a test hold by what is known of its symbols?  `fake` is a tensor of the graph."""
     if not test.free_symbols:
         return bool(test)
     shapes = fake.fake_mode.shape_env
-    known = test.free_symbols <= shapes.var_to_range.keys()
-    return known and shapes._maybe_evaluate_static(test) is sympy.true
+    if shapes is None or not test.free_symbols <= shapes.var_to_range.keys():
+        return False
+    return shapes._maybe_evaluate_static(test) is sympy.true
+
+
+def rename_symbol(fake: FakeTensor, old: sympy.Symbol, new: sympy.Symbol) -> None:
+    """Let all tensors of a graph have `new` where their sizes have `old`; `fake` is one of them."""
+    if (shapes := fake.fake_mode.shape_env) is not None:
+        shapes._set_replacement(old, new, "the same number, traced twice")
 
 
 def taken_for_equal(module: torch.fx.GraphModule) -> list[sympy.Basic]:
@@ -263,10 +273,7 @@ def share_elements(first: torch.Tensor, second: torch.Tensor) -> bool:
 def nbytes_hint(value: Any) -> int:
     """Bytes of a (fake) tensor, of tensors in a tuple or list, or 8 for a symbolic number."""
     if isinstance(value, torch.Tensor):
-        numel = 1
-        for size in value.shape:
-            numel *= size_hint(size)
-        return numel * value.dtype.itemsize
+        return math.prod(map(size_hint, value.shape)) * value.dtype.itemsize
     if isinstance(value, list | tuple):
         return sum(nbytes_hint(item) for item in value)
     return 8 if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else 0

@@ -37,8 +37,9 @@ def tell_log(artifact: str, text: Callable[[], str]) -> None:
         log.debug("%s", text())
 
 
-def on_bytecode(hook: Callable[[CodeType, CodeType], None]) -> RemovableHandle:
-    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`."""
+def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> RemovableHandle:
+    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`; code
+    that it returns takes the place of what is rewritten."""
     register = optional("torch._dynamo.convert_frame.register_bytecode_hook")
     if register is None:
         return RemovableHandle(OrderedDict())

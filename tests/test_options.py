@@ -15,7 +15,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.errors import BadOption, NothingToChange, UnknownTarget
 from inductor_lab.options import FusionOptions, Options
-from inductor_lab.runtime.warm import tell_of_mode
+from inductor_lab.runtime.ready import tell_of_mode
 from inductor_lab.stock.option_names import OURS, hint
 
 STRANGE = (

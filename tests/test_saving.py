@@ -305,9 +305,11 @@ def test_a_layer_whose_library_was_measured_comes_back(tmp_path):
     assert saving.to_json(back) == saving.to_json(c)
 
 
-@pytest.mark.parametrize("name", ["trig", "uint8", "add_mul", "numpy", "gpt2"])
+@pytest.mark.parametrize("name", [
+    "trig", "uint8", "add_mul", "scale_sin", "numpy", "gpt2",
+    *(pytest.param(large, marks=pytest.mark.slow) for large in ("bert", "resnet18")),
+])  # fmt: skip
 def test_demo_programs_come_back(name, tmp_path):
-    """The others are larger, of the same kinds: `inductor-lab demo` writes them all."""
     program = next(p for p in PROGRAMS if p.name == name)
     fn, args = program.make()
     c = lab.inspect(fn, *args)

@@ -7,9 +7,9 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.errors import CannotWrite
-from inductor_lab.observer import Phase
-from inductor_lab.trace import chrome_trace, in_order
-from inductor_lab.widgets.time import timeline_view
+from inductor_lab.observer import Phase, in_order
+from inductor_lab.saved.trace import chrome_trace
+from inductor_lab.widgets.time import rows_of
 
 
 def wave(x):
@@ -48,8 +48,7 @@ def test_times_count_from_the_first_start_and_outer_phases_come_first():
              Phase("inner first", "a", 10.0, 0.5)]
     assert in_order(given) == (Phase("outer", "a", 0.0, 4.0), Phase("inner first", "a", 0.0, 0.5),
                                Phase("inner", "a", 1.0, 1.0))
-    rows = [bar[0] for bar in timeline_view("f", in_order(given))["tracks"][0]["bars"]]
-    assert rows == [0, 1, 1]
+    assert rows_of(in_order(given)) == [0, 1, 1]
     events = chrome_trace("f", in_order(given))["traceEvents"]
     assert [(e["ts"], e["dur"]) for e in events if e["ph"] == "X"] == [
         (0.0, 4e6), (0.0, 5e5), (1e6, 1e6)]

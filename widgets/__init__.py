@@ -28,6 +28,9 @@ _HOMES = {
     "benchmark_svg": "bench.svg",
     "benchmark_page": "bench.write_page",
     "live_benchmark": "home.live_benchmark",
+    "live_recompiles": "home.live_recompiles",
+    "lesson": "lesson.write_lesson",
+    "lesson_difference": "lesson_diff.write_difference",
     "live_steps": "debug_live.live_steps",
     "steps_bundle": "home.steps_bundle",
 }

@@ -22,8 +22,12 @@ from inductor_lab.ir.program import Buffer, read_by
 from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import Group
 from inductor_lab.widgets.links import Links, Thing
-from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.model import called_from
+from inductor_lab.widgets.parts import link_part
 from inductor_lab.widgets.plain import STYLE
+from inductor_lab.widgets.shapes import ShownLine
+from inductor_lab.widgets.user_side import source_view
+from inductor_lab.widgets.views import code_lines, loop_lines
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -65,13 +69,14 @@ class Annotated:
         seconds = sum(step.seconds for part in compilation.parts for step in part.times)
         self.measured = seconds > 0
         self.total = f"{moved} in {duration(seconds)}" if self.measured else moved
-        document, links = linked_document(compilation)
+        links = Links()
+        links.called_from = called_from(compilation.source)
+        became = _became(compilation, links)
         amounts = amounts_by_line(compilation, links)
-        became = {kind: _lines_by_source(document, kind, links) for kind in ("loops", "code")}
+        shown = source_view(compilation.source, links)
         self.blocks = [
             (block["title"], list(_annotated(block, amounts, became)))
-            for view in document["panes"]["source"]["views"]
-            for block in view.get("blocks", ())
+            for block in (shown["blocks"] if shown["kind"] == "text" else ())
         ]
 
     def __repr__(self) -> str:
@@ -176,19 +181,31 @@ def _nbytes(buffer: Buffer) -> float:
     return max(count, 1) * buffer.dtype.itemsize
 
 
-def _lines_by_source(
-    document: Mapping[str, Any], kind: str, links: Links
-) -> dict[Thing, list[str]]:
-    """Source line → the lines of all loop programs, or of all kernels, that came from it."""
-    found: dict[Thing, list[str]] = defaultdict(list)
-    for name, pane in document["panes"].items():
-        if not name.endswith(f".{kind}"):
-            continue
-        for block in pane["views"][0].get("blocks", ()):
-            for line in block["lines"]:
-                for source in links.sources(line[1]) if len(line) > 1 else ():
-                    found[source].append(line[0])
-    return found
+def _became(compilation: Compilation, links: Links) -> dict[str, dict[Thing, list[str]]]:
+    """Source line → the lines of all loop programs, and of all kernels, that came from it."""
+    loops: dict[Thing, list[str]] = defaultdict(list)
+    code: dict[Thing, list[str]] = defaultdict(list)
+    for number, graph in enumerate(compilation.graphs):
+        earlier = f"g{number}.captured"
+        links.graph(graph.captured, earlier, None)
+        if graph.joint is not None:
+            links.graph(graph.joint.graph, f"g{number}.joint", earlier)
+            earlier = f"g{number}.joint"
+        for part in graph.parts:
+            scope = f"g{number}.{part.name}"
+            link_part(part, scope, earlier, links)
+            _sort_lines(loop_lines(part.loops, links, scope), links, loops)
+            for kernel in part.kernels:
+                _sort_lines(code_lines(kernel.code, links, scope), links, code)
+    return {"loops": loops, "code": code}
+
+
+def _sort_lines(
+    lines: Iterable[ShownLine], links: Links, found: dict[Thing, list[str]]
+) -> None:
+    for line in lines:
+        for source in links.sources(line[1]) if len(line) > 1 else ():
+            found[source].append(line[0])
 
 
 def _annotated(

@@ -8,13 +8,14 @@ from pathlib import Path
 from inductor_lab.bench.result import BenchResult, Experiments, Measured, SweepResult
 from inductor_lab.display import Svg, write_text
 from inductor_lab.errors import UnknownName
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.charts import (
     bench_chart,
     experiments_chart,
     roofline_chart,
     sweep_chart,
 )
-from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_script, bench_style, page
 
 
@@ -31,8 +32,8 @@ def chart(result: Measured) -> Tree | None:
 
 
 def roofline(result: Measured) -> Tree | None:
-    """Kernels under the machine's roofs, where they were measured."""
-    if isinstance(result, BenchResult) and result.limits is not None:
+    """Kernels under the machine's roofs, where they were measured and agree."""
+    if isinstance(result, BenchResult) and result.limits is not None and not result.limits.doubt:
         return roofline_chart(result.steps, result.limits)
     return None
 
@@ -59,13 +60,13 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
         running,
         element("ul", {}, *(element("li", {}, sentence) for sentence in result.sentences)),
         chart(result),
-        element("div", {"class": "lab-table"}, table(first.columns, first.rows))
+        element("div", {"class": "lab-table"}, table(said_heads(first.columns), first.rows))
         if len(first.columns) > 1 else None,
         roofline(result),
         *(part for more in others for part in (
-            element("h2", {}, more.title),
-            element("div", {"class": "lab-table"}, table(more.columns, more.rows)))),
-        element("details", {}, element("summary", {}, "as Markdown"),
+            element("h2", {}, say(more.title)),
+            element("div", {"class": "lab-table"}, table(said_heads(more.columns), more.rows)))),
+        element("details", {}, element("summary", {}, say("as Markdown")),
                 element("pre", {"class": "lab-markdown"}, result.to_markdown())),
     )  # fmt: skip
 

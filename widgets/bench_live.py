@@ -22,7 +22,7 @@ class RunningBenchmark(anywidget.AnyWidget):
 
     _esm = bench_widget_script()
     _css = bench_style()
-    tree = traitlets.List().tag(sync=True)
+    tree: traitlets.List[Any] = traitlets.List().tag(sync=True)
 
 
 class LiveProgress(Progress):

@@ -13,14 +13,16 @@ from inductor_lab.bench.run import bench
 from inductor_lab.debug.apart import Tell, apart
 from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import NotRunnable
+from inductor_lab.stock.processes import in_one_process
+from inductor_lab.widgets.shapes import Pane
 from inductor_lab.widgets.time import bars_view
-from inductor_lab.widgets.views import View, pane, row, table_view
+from inductor_lab.widgets.views import pane, row, table_view
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
 
 SECONDS = 1.0
-PATIENCE = 110.0
+PATIENCE = 290.0
 """Seconds, stock's compile included; the page waits a little longer."""
 
 
@@ -35,7 +37,7 @@ def benched(compilation: Compilation) -> BenchResult:
     trains = any(graph.backward is not None for graph in compilation.graphs)
 
     def work(_: Tell) -> BenchResult:
-        with torch.set_grad_enabled(call.with_grad):
+        with in_one_process(), torch.set_grad_enabled(call.with_grad):
             return run(backward=trains, options=call.options, seconds=SECONDS, cold=False,
                        title=compilation.name, progress=Progress())  # fmt: skip
 
@@ -46,7 +48,7 @@ def benched(compilation: Compilation) -> BenchResult:
     return result
 
 
-def bench_pane(result: BenchResult) -> View:
+def bench_pane(result: BenchResult) -> Pane:
     """What came out in words, the bars of a call's time, and all tables."""
     seconds = {name: result.timings.median_ms(name) / 1e3 for name in result.timings.seconds}
     said = [*result.sentences, str(result.machine)]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from inductor_lab.bench.machine import Ceilings
 from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
 from inductor_lab.bench.roofline import StepTime, duration
-from inductor_lab.widgets.markup import Tree, element
+from inductor_lab.widgets.markup import Tree, element, text_of, tips
 from inductor_lab.widgets.scales import Scale, log_scale
-from inductor_lab.widgets.svg import themed
+from inductor_lab.widgets.svg import description, themed
 
 WIDTH = 860
 LABEL = 190
@@ -74,25 +74,25 @@ def bench_chart(result: BenchResult) -> Tree | None:
     if not first and not times.rounds:
         return None
     compiling = Scale(0, max(first, default=1.0), 670, WIDTH - 12)
-    body = [_text(LABEL, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
+    body = [text_at(LABEL, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
     if first:
-        body.append(_text(670, 16, "first call: cold, warm", "sub"))
+        body.append(text_at(670, 16, "first call: cold, warm", "sub"))
         body += _axis(compiling, 24, height - 24, lambda s: f"{s:g} s", most=3)
     for number, name in enumerate(names):
         top = 30 + ROW * number
-        body.append(_text(LABEL - 10, top + 17, name, anchor="end"))
+        body.append(text_at(LABEL - 10, top + 17, name, anchor="end"))
         if times.rounds and name in times.seconds:
             samples = times.seconds[name]
             middle = times.median_ms(name)
-            body += _rounds([s * 1e3 for s in samples], middle, per_call, top, number)
+            body += _rounds(name, [s * 1e3 for s in samples], middle, per_call, top, number)
             speed = "" if name == result.base else f", {result.speedup(name):.2f}x"
-            body.append(_text(548, top + 17, f"{duration(middle / 1e3)}{speed}"))
+            body.append(text_at(556, top + 17, f"{duration(middle / 1e3)}{speed}"))
         cold_warm = (took[name].cold, took[name].warm) if name in took else ()
         for place, seconds in enumerate(cold_warm):
             if seconds is not None:
                 tip = f"{name}, {('cold', 'warm')[place]} compile: {seconds:.2f} s"
                 body.append(_bar(compiling, seconds, top + 3 + 12 * place, 10, number, tip))
-    return _chart(f"time per call of {result.title}", height, body)
+    return chart_page(f"time per call of {result.title}", height, body)
 
 
 def sweep_chart(result: SweepResult) -> Tree | None:
@@ -111,8 +111,8 @@ def sweep_chart(result: SweepResult) -> Tree | None:
     height = 380
     across = log_scale([float(size) for size in result.sizes], 80, WIDTH - 230)
     up = log_scale(times, height - 40, 26)
-    body = [_text(80, 16, "time per call", "sub"),
-            _text(WIDTH - 230, height - 4, "size", "sub", "end")]  # fmt: skip
+    body = [text_at(80, 16, "time per call", "sub"),
+            text_at(WIDTH - 230, height - 4, "size", "sub", "end")]  # fmt: skip
     body += _axis(across, 26, height - 40, lambda v: f"{v:,.0f}")
     body += _side_axis(up, 80, WIDTH - 230, _ms)
     ends: list[tuple[float, int, str]] = []
@@ -125,7 +125,7 @@ def sweep_chart(result: SweepResult) -> Tree | None:
         if places:
             ends.append((places[-1][1], number, name))
     body += _curve_names(ends, WIDTH - 214)
-    return _chart(result.title, height, body)
+    return chart_page(result.title, height, body)
 
 
 def experiments_chart(result: Experiments) -> Tree | None:
@@ -148,15 +148,15 @@ def experiments_chart(result: Experiments) -> Tree | None:
     top, before = 8.0, None
     for found, name in rows:
         if found is not before:
-            body.append(_text(8, top + 16, found.title))
+            body.append(text_at(8, top + 16, found.title))
             top, before = top + 24, found
         speed = found.speedup(name)
-        body.append(_text(262, top + 14, name, "sub", "end"))
+        body.append(text_at(262, top + 14, name, "sub", "end"))
         tip = f"{found.title}, {name}: {found.verdict(name)}"
         body.append(_bar(across, speed, top + 3, 14, names.index(name) + 1, tip, across.at(1)))
-        body.append(_text(max(across.at(speed), across.at(1)) + 6, top + 14, f"{speed:.2f}x"))
+        body.append(text_at(max(across.at(speed), across.at(1)) + 6, top + 14, f"{speed:.2f}x"))
         top += 22
-    return _chart(result.title, height, body)
+    return chart_page(result.title, height, body)
 
 
 def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
@@ -171,34 +171,38 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
     across = log_scale([*reach, peak / memory, 0.05], 80, WIDTH - 20)
     rates = [step.flop_rate / 1e9 for _, step in shown]
     up = log_scale([*rates, peak / 1e9, memory * across.low / 1e9], height - 40, 26)
-    body = [_text(80, 16, "GFLOP/s", "sub"),
-            _text(WIDTH - 20, height - 8, "flop / byte", "sub", "end")]  # fmt: skip
+    body = [text_at(80, 16, "GFLOP/s", "sub"),
+            text_at(WIDTH - 20, height - 8, "flop / byte", "sub", "end")]  # fmt: skip
     body += _axis(across, 26, height - 40, lambda v: f"{v:g}")
     body += _side_axis(up, 80, WIDTH - 20, lambda v: f"{v:g}")
     for rate, name in ((memory, "memory"), (cache, "cache")):
         body += _roof(across, up, rate, peak, f"{name} {rate / 1e9:.0f} GB/s")
-    body.append(_text(WIDTH - 26, up.at(peak / 1e9) - 6, f"{peak / 1e9:.0f} GFLOP/s", "sub", "end"))
+    peak_at = up.at(peak / 1e9) - 6
+    body.append(text_at(WIDTH - 26, peak_at, f"{peak / 1e9:.0f} GFLOP/s", "sub", "end"))
     for rank, (number, step) in enumerate(sorted(shown, key=lambda s: -s[1].seconds)):
         x, y = across.at(step.flops / step.nbytes), up.at(step.flop_rate / 1e9)
         body.append(_marker(x, y, 1 if step.generated else 2, f"{number}  {step.name}\n{step}"))
         if rank < MOST_NUMBERED:
-            body.append(_text(x + 7, y + 4, str(number), "sub"))
-    return _chart("roofline", height, body)
+            body.append(text_at(x + 7, y + 4, str(number), "sub"))
+    return chart_page("roofline", height, body)
 
 
 # ---- pieces ------------------------------------------------------------------------------------
 
 
-def _chart(title: str, height: float, body: Sequence[Tree]) -> Tree:
+def chart_page(title: str, height: float, body: Sequence[Tree]) -> Tree:
+    """The chart around its parts, `WIDTH` wide, with the style that it needs."""
+    told = description(text_of(tip) for part in body for tip in tips(part))
     attributes = {
         "class": "lab-chart", "xmlns": "http://www.w3.org/2000/svg", "role": "img",
         "aria-label": title, "width": WIDTH, "height": f"{height:.0f}",
         "viewBox": f"0 0 {WIDTH} {height:.0f}",
     }  # fmt: skip
-    return element("svg", attributes, element("style", {}, STYLE), *body)
+    return element("svg", attributes, element("desc", {}, told), element("style", {}, STYLE), *body)
 
 
-def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> Tree:
+def text_at(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> Tree:
+    """Words in a chart; `style` is "sub" for what is small and soft."""
     name = {"class": style} if style else {}
     return element("text", {**name, "x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}, text)
 
@@ -220,10 +224,10 @@ def _bar(
 
 
 def _rounds(
-    samples: list[float], median: float, scale: Scale, top: float, series: int
+    name: str, samples: list[float], median: float, scale: Scale, top: float, series: int
 ) -> Iterator[Tree]:
     """A pale bar up to the median, a stroke at it, and the rounds as dots around it."""
-    tip = f"median {median:.4g} ms of {len(samples)} rounds, {min(samples):.4g} at best"
+    tip = f"{name}: median {median:.4g} ms of {len(samples)} rounds, {min(samples):.4g} at best"
     yield _bar(scale, median, top + 3, 22, series, tip)
     for number, value in enumerate(samples[:: max(1, len(samples) // DOTS)]):
         y = top + 6 + 16 * (number * 0.618 % 1)
@@ -240,7 +244,7 @@ def _axis(
     for value in ticks[:: max(1, -(-len(ticks) // most))]:
         x = scale.at(value)
         yield element("path", {"class": "grid", "d": f"M{x:.1f} {top:.1f}V{bottom:.1f}"})
-        yield _text(x, bottom + 15, text(value), "sub", "middle")
+        yield text_at(x, bottom + 15, text(value), "sub", "middle")
 
 
 def _side_axis(
@@ -249,7 +253,7 @@ def _side_axis(
     for value in scale.ticks():
         y = scale.at(value)
         yield element("path", {"class": "grid", "d": f"M{left:.1f} {y:.1f}H{right:.1f}"})
-        yield _text(left - 8, y + 4, text(value), "sub", "end")
+        yield text_at(left - 8, y + 4, text(value), "sub", "end")
 
 
 def _marker(x: float, y: float, series: int, tip: str) -> Tree:
@@ -263,7 +267,7 @@ def _curve_names(ends: list[tuple[float, int, str]], x: float) -> Iterator[Tree]
     for y, number, name in sorted(ends):
         lowest = max(y, lowest + 16)
         yield _marker(x, lowest, number, name)
-        yield _text(x + 10, lowest + 4, name)
+        yield text_at(x + 10, lowest + 4, name)
 
 
 def _roof(across: Scale, up: Scale, rate: float, peak: float, name: str) -> Iterator[Tree]:
@@ -274,7 +278,7 @@ def _roof(across: Scale, up: Scale, rate: float, peak: float, name: str) -> Iter
     yield element("polyline", {"class": "roof", "points": line})
     middle = (start * peak / rate) ** 0.5
     x, y = across.at(middle), up.at(rate * middle / 1e9)
-    yield _text(x - 6, y - 6, name, "sub", "end")
+    yield text_at(x - 6, y - 6, name, "sub", "end")
 
 
 def _ms(milliseconds: float) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.display import bytes_text
+from inductor_lab.notebook.language import say
 from inductor_lab.rewrite.passes import PASSES
 from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.widgets.graphs import schedule_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import decisions_view, kernel_block, module_paths
+from inductor_lab.widgets.shapes import Pane, ShownLine, Switches, View
 from inductor_lab.widgets.views import (
-    ShownLine,
-    View,
     block,
     code_lines,
     diff_lines,
@@ -28,20 +28,22 @@ if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart
 
 
-def switches() -> list[View]:
+def switches() -> list[Switches]:
     """What can be changed: titled lists of [label, arguments of `Compilation.what_if`].
 
     Pairs have buttons in the table of decisions; the memory budget has a slider.
     """
     groups: dict[str, list[list[Any]]] = {
-        "fusion": [["no fusion", {"fusion": False}]]
-        + [[f"without the rule {rule}", {"fusion_off": [rule]}] for rule in PROFIT],
-        "rewrites": [[f"without {name}", {"rewrites_off": [name]}] for name in PASSES],
+        "fusion": [[say("no fusion"), {"fusion": False}]]
+        + [[say("without the rule {rule}", rule=rule), {"fusion_off": [rule]}] for rule in PROFIT],
+        "rewrites": [
+            [say("without {name}", name=name), {"rewrites_off": [name]}] for name in PASSES
+        ],
     }
     return [{"title": title, "changes": changes} for title, changes in groups.items()]
 
 
-def comparison_panes(comparison: Comparison, links: Links) -> dict[str, View]:
+def comparison_panes(comparison: Comparison, links: Links) -> dict[str, Pane]:
     """The numbers, and for each part what has changed; `links` are those of the first document."""
     rows = [row(cells, mark="" if cells[1] == cells[2] else "warn") for cells in comparison.rows]
     panes = {
@@ -57,7 +59,7 @@ def comparison_panes(comparison: Comparison, links: Links) -> dict[str, View]:
     for scope, _, new in comparison.parts:
         if new is None:
             continue
-        title = f"{new.name} schedule" if several else "schedule"
+        title = say("{part} schedule", part=say(new.name)) if several else "schedule"
         count = f"{new.schedule.after.kernels}"
         panes[f"whatif.{scope}"] = pane(title, _part_views(new, scope, links), count=count)
     return panes
@@ -66,11 +68,11 @@ def comparison_panes(comparison: Comparison, links: Links) -> dict[str, View]:
 def verdict(comparison: Comparison) -> str:
     """`1 → 2 kernels, 8.0 kB → 16.0 kB moved, compiled in 0.31 s`."""
     old, new = comparison.before.after, comparison.after.after
-    took = f"compiled in {comparison.after.total_seconds:.2f} s"
+    took = say("compiled in {seconds:.2f} s", seconds=comparison.after.total_seconds)
     if old == new and not _differs(comparison):
-        return f"nothing changes: the same kernels ({took})"
-    moved = f"{bytes_text(old.bytes)} → {bytes_text(new.bytes)} moved"
-    return f"{old.kernels} → {new.kernels} kernels, {moved}, {took}"
+        return say("nothing changes: the same kernels ({took})", took=took)
+    return say("{n} → {m} kernels, {before} → {after} moved, {took}", n=old.kernels, m=new.kernels,
+               before=bytes_text(old.bytes), after=bytes_text(new.bytes), took=took)  # fmt: skip
 
 
 def _differs(comparison: Comparison) -> bool:
@@ -86,7 +88,8 @@ def _code_diff(comparison: Comparison, links: Links) -> View:
     for scope, old, new in comparison.parts:
         lines = diff_lines(_code(old, scope, links), _code(new, scope, links))
         if lines:
-            blocks.append(block(lines, f"{scope} code", first=0, language=_language(old, new)))
+            title, language = say("{scope} code", scope=scope), _language(old, new)
+            blocks.append(block(lines, title, first=0, language=language))
     if not blocks:
         return empty_view("code diff", "The generated code is the same.")
     return text_view("code diff", blocks)
@@ -107,7 +110,7 @@ def _language(*parts: CompiledPart | None) -> str:
 def _part_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
     picture = schedule_picture(part.schedule, links, scope, module_paths(part))
     blocks = [kernel_block(kernel, kernel.name, links, scope) for kernel in part.kernels]
-    views: list[View] = [{**picture.data(), "name": "graph"}]
+    views: list[View] = [picture.view("graph")]
     views.append(text_view("code", blocks) if blocks else empty_view("code", "No kernels."))
     views.append(decisions_view(part.schedule, scope, links))
     return views

@@ -16,9 +16,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from inductor_lab.capture.result import Capture, Guard, Symbol, readable_source
+from inductor_lab.widgets.shapes import GuardInput
 
 Condition = list[Any]
 
@@ -47,7 +48,7 @@ def condition_of(guard: Guard) -> Condition | None:
         return None
 
 
-def inputs_of(capture: Capture) -> list[dict[str, Any]]:
+def inputs_of(capture: Capture) -> list[GuardInput]:
     """What can be edited, with today's values: each local or global that a guard speaks of.
 
     {source, name, kind: tensor, size, stride, dtype, requires_grad} (stride None: contiguous), or
@@ -55,14 +56,13 @@ def inputs_of(capture: Capture) -> list[dict[str, Any]]:
     """
     first = entry_guards(capture)
     symbols = {symbol.source: symbol for symbol in capture.symbols}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, GuardInput] = {}
     for guard in first:
         if _ROOT.fullmatch(guard.source) and guard.source not in found:
             value = _value(condition_of(guard), guard.source, symbols)
             if value is not None:
-                found[guard.source] = {
-                    "source": guard.source, "name": readable_source(guard.source), **value
-                }
+                known = {"source": guard.source, "name": readable_source(guard.source), **value}
+                found[guard.source] = cast(GuardInput, known)
     return sorted(found.values(), key=lambda each: each["source"].startswith("G"))
 
 

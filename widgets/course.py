@@ -8,33 +8,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from inductor_lab.widgets.svg import svg_page, svg_text
+from inductor_lab.widgets.svg import svg_page, svg_text, width_of
 
-LETTER = 7.3
-"""Pixels of a letter of 12 px."""
+PAD, ROW = 12.0, 26.0
+BAR, SHORT, WIDE = 360.0, 160.0, 730.0
+"""A bar is `BAR` long at most, and so short, down to `SHORT`, that the picture is no wider than
+`WIDE`: a notebook that is 900 px wide then need not make it smaller."""
 
-PAD, ROW, BAR = 12.0, 26.0, 360.0
 HEAD = 34.0
 
 
 def bars(title: str, told: str, rows: Sequence[tuple[str, float, str]]) -> str:
     """A bar for each row, from 0, with its name at the left and its text at the right."""
-    names = max((len(name) for name, *_ in rows), default=0) * LETTER
-    texts = max((len(text) for *_, text in rows), default=0) * LETTER
+    names = max((width_of(name) for name, *_ in rows), default=0.0)
+    texts = max((width_of(text) for *_, text in rows), default=0.0)
     most = max((value for _, value, _ in rows), default=0.0) or 1.0
     left = PAD + names + 10
+    longest = min(BAR, max(SHORT, WIDE - left - texts - 2 * PAD))
 
     def parts() -> Iterator[str]:
-        yield from _head(title, told)
+        yield svg_text(PAD, 20, title, anchor="start")
         for number, (name, value, text) in enumerate(rows):
-            top, length = HEAD + ROW * number, max(value / most * BAR, 1.0)
+            top, length = HEAD + ROW * number, max(value / most * longest, 1.0)
             yield svg_text(left - 8, top + 15, name, anchor="end")
             place = f'x="{left:.1f}" y="{top + 3:.1f}" width="{length:.1f}" height="17"'
             yield f'<rect class="bar" {place}/>'
             yield svg_text(left + length + 8, top + 15, text, anchor="start")
 
-    width = max(left + BAR + texts + 2 * PAD, len(title) * LETTER + 2 * PAD)
-    return _figure(title, width, HEAD + ROW * len(rows) + PAD, parts())
+    width = max(left + longest + texts + 2 * PAD, width_of(title) + 2 * PAD)
+    return _figure(title, told, width, HEAD + ROW * len(rows) + PAD, parts())
 
 
 def cells(
@@ -44,15 +46,15 @@ def cells(
     legend: Sequence[tuple[str, str]],
 ) -> str:
     """Lines of cells below each other; a cell of the role "wrong" is crossed."""
-    names = max((len(name) for name, _ in rows), default=0) * LETTER
-    longest = max((len(text) for _, line in rows for text, _ in line), default=0)
-    side = max(22.0, longest * LETTER + 8)
+    names = max((width_of(name) for name, _ in rows), default=0.0)
+    longest = max((width_of(text) for _, line in rows for text, _ in line), default=0.0)
+    side = max(22.0, longest + 8)
     columns = max((len(line) for _, line in rows), default=0)
     left = PAD + names + (8 if names else 0)
     below = HEAD + ROW * len(rows) + 8
 
     def parts() -> Iterator[str]:
-        yield from _head(title, told)
+        yield svg_text(PAD, 20, title, anchor="start")
         for number, (name, line) in enumerate(rows):
             top = HEAD + ROW * number
             yield svg_text(left - 8, top + 16, name, anchor="end")
@@ -63,9 +65,9 @@ def cells(
             yield from _cell(left, top, 22, ("", role), 18)
             yield svg_text(left + 30, top + 13, meaning, "sub", "start")
 
-    words = max((len(text) for text in (title, *(m for m, _ in legend))), default=0) * LETTER
+    words = max(width_of(text) for text in (title, *(m for m, _ in legend)))
     width = max(left + side * columns, left + 30 + words) + PAD
-    return _figure(title, width, below + 22 * len(legend) + 4, parts())
+    return _figure(title, told, width, below + 22 * len(legend) + 4, parts())
 
 
 def _cell(
@@ -80,13 +82,10 @@ def _cell(
         back = f"M{x + side - 4:.1f} {y + 3:.1f}L{x + 4:.1f} {y + height - 3:.1f}"
         yield f'<path class="arrow" d="{line}{back}"/>'
     if text:
-        yield svg_text(x + side / 2, y + height / 2 + 4, text, "on")
+        style = "struck" if role == "wrong" else "on"
+        yield svg_text(x + side / 2, y + height / 2 + 4, text, style)
 
 
-def _head(title: str, told: str) -> Iterator[str]:
-    yield f"<desc>{escape(told)}</desc>"
-    yield svg_text(PAD, 20, title, anchor="start")
-
-
-def _figure(title: str, width: float, height: float, parts: Iterator[str]) -> str:
-    return f'<div style="overflow-x:auto">{svg_page(title, width, height, parts)}</div>'
+def _figure(title: str, told: str, width: float, height: float, parts: Iterator[str]) -> str:
+    svg = svg_page(title, width, height, parts, told.splitlines())
+    return f'<div style="overflow-x:auto">{svg}</div>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from textwrap import dedent
 
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.minify.run import Minified
@@ -42,8 +43,9 @@ def tree(value: Debugged, live: bool = False) -> Tree:
 def _blame(found: Blame) -> Iterator[Tree]:
     yield element("h1", {}, f"{found.name}: {found.verdict}")
     yield element("p", {"class": "lab-verdict"}, found.summary)
-    if found.fault is not None:
-        yield element("pre", {"class": "lab-code"}, str(found.fault))
+    places = dedent(str(found.fault or "").partition("\n")[2])  # the first line is the summary
+    if places:
+        yield element("pre", {"class": "lab-code"}, places)
     yield _table(
         ("stage", "", "verdict", ">ULP", "says"),
         ((r.where, r.stage, r.verdict, _number(r.ulp), r.says) for r in found.stages),

@@ -17,7 +17,7 @@ class LiveSteps(anywidget.AnyWidget):
 
     _esm = steps_widget_script()
     _css = bench_style() + debug_style()
-    tree = traitlets.List().tag(sync=True)
+    tree: traitlets.List[Any] = traitlets.List().tag(sync=True)
 
     def __init__(self, steps: Steps, **traits: Any) -> None:
         self._steps = steps
@@ -40,5 +40,5 @@ def live_steps(steps: Steps) -> LiveSteps:
 
 def bundle(steps: Steps) -> dict[str, Any]:
     """The widget, with what stands in a saved notebook."""
-    view: tuple[dict[str, Any], Any] = live_steps(steps)._repr_mimebundle_()
+    view = live_steps(steps)._repr_mimebundle_() or ({}, {})
     return {**view[0], "text/plain": str(steps), "text/html": html(steps)}

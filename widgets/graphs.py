@@ -17,6 +17,7 @@ from inductor_lab.ir.program import (
     read_by,
     written_by,
 )
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.schedule.result import Group, Schedule
 from inductor_lab.torch_api import DTYPE_NAMES
 from inductor_lab.widgets.links import Links
@@ -96,7 +97,7 @@ def node_tip(node: FxNode) -> str:
         strides = ", ".join(fact.stride)
         lines.append(f"{fact}  stride ({strides})  {fact.device}  {bytes_text(fact.nbytes)}")
     if node.module_path:
-        lines.append(f"module {node.module_path}")
+        lines.append(say("module {path}", path=node.module_path))
     if node.span:
         lines.append(f"{node.span}  {node.span.code}")
     return "\n".join(lines)
@@ -141,11 +142,12 @@ def schedule_picture(
         count = len(group.nests) + len(group.inlined)
         name = f"group {group.name}"
         things = tuple(links.find("node", scope, sorted(group.origins))) if links else ()
-        sub = f"{count} {'nest' if count == 1 else 'nests'} in one kernel"
+        counted = "1 nest in one kernel" if count == 1 else "{n} nests in one kernel"
+        sub = say(counted, n=count)
         tip = f"{group.name}\n{sub}\n{cost_text(group)}"
         if group.name in took:
             sub += f", {duration(took[group.name].seconds)}"
-            tip += f"\n{took[group.name]}"
+            tip += f"\n{translate(str(took[group.name]))}"
         around = frame_of.get(group.nests[0].buffer, ROOT)
         frames.append(Frame(name, group.name, sub, tip, around, open=True, things=things))
     frame_of.update({buffer: f"group {group.name}" for buffer, group in group_of.items()})
@@ -171,8 +173,12 @@ def _program_frames(
 def cost_text(group: Group) -> str:
     """`reads 4.0 kB, writes 4.0 kB, 12 kflop`."""
     cost = group.cost
-    flops = f"{cost.flops:,} flop"
-    return f"reads {bytes_text(cost.bytes_read)}, writes {bytes_text(cost.bytes_written)}, {flops}"
+    return say(
+        "reads {read}, writes {written}, {flop} flop",
+        read=bytes_text(cost.bytes_read),
+        written=bytes_text(cost.bytes_written),
+        flop=f"{cost.flops:,}",
+    )
 
 
 def _program_items(
@@ -192,8 +198,8 @@ def _program_items(
         given = links.label("buffer", scope, name) if links else name
         label = given if step is None else f"{name} = {step_kind(step)}"
         if name in shown:
-            tip += "\nan output of the graph"
-            sub += "  → output"
+            tip += f"\n{say('an output of the graph')}"
+            sub += f"  {say('→ output')}"
         yield Item(name, label, sub, role, tip, things, frame_of.get(name, ROOT))
 
 
@@ -226,9 +232,9 @@ def step_tip(step: Step | None) -> str:
     if step is None:
         return ""
     came = ", ".join(sorted(step.origins))
-    lines = [f"from {came}"] if came else []
+    lines = [say("from {names}", names=came)] if came else []
     if isinstance(step, ExternCall):
-        lines.append(f"library call {step.op} ({step.reason})")
+        lines.append(say("library call {op} ({why})", op=step.op, why=translate(step.reason)))
     return "".join(f"\n{line}" for line in lines)
 
 

@@ -15,6 +15,7 @@ from inductor_lab.errors import MissingPackage
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
+    from inductor_lab.debug.recompiles import Recompiles
     from inductor_lab.debug.steps import Steps
     from inductor_lab.widgets.links import Links
     from inductor_lab.widgets.live import Connection
@@ -67,6 +68,12 @@ def live_benchmark() -> Any:
     """A view of a running benchmark in the cell that runs; None where there is no notebook."""
     found = in_notebook("bench_live")
     return None if found is None else found.LiveProgress()
+
+
+def live_recompiles(seen: Recompiles) -> Any:
+    """The timeline of a block while it runs; None where there is no notebook."""
+    found = in_notebook("recompiles_live")
+    return None if found is None else found.LiveRecompiles(seen)
 
 
 def steps_bundle(steps: Steps) -> dict[str, Any] | None:

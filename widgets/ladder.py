@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from inductor_lab.codegen.ladder_text import ladder_code
+from inductor_lab.debug.assembly import assembly
+from inductor_lab.debug.ladder_text import ladder_code
 from inductor_lab.errors import LabError
-from inductor_lab.runtime.assembly import assembly
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.views import View, block, code_lines, empty_view, pane, text_view
+from inductor_lab.widgets.shapes import Block, Pane, View
+from inductor_lab.widgets.views import block, code_lines, empty_view, pane, text_view
 
 if TYPE_CHECKING:
     from inductor_lab.compilation import Compilation
@@ -21,26 +23,27 @@ LANGUAGES = {"triton": "triton", "ptx": "assembly", "amdgcn": "assembly"}
 
 def low_level_panes(
     compilation: Compilation, ladder: str | None, with_assembly: bool, links: Links
-) -> dict[str, View]:
+) -> dict[str, Pane]:
     """One pane for each part of the compilation and each thing that was asked for."""
-    panes: dict[str, View] = {}
+    panes: dict[str, Pane] = {}
     several = len(compilation.parts) > 1
     for number, graph in enumerate(compilation.graphs):
         for part in graph.parts:
             scope = f"g{number}.{part.name}"
-            which = f" {part.name}" if several else ""
+            which = f" {say(part.name)}" if several else ""
             if ladder is not None:
                 views = ladder_views(part, ladder, scope, links)
                 panes[f"{scope}.ladder"] = pane(f"{ladder}{which}", views, count=str(len(views)))
             if with_assembly:
                 view, count = assembly_view(part, scope, links)
-                panes[f"{scope}.assembly"] = pane(f"assembly{which}", [view], count=count)
+                title = say("assembly") + which if which else "assembly"
+                panes[f"{scope}.assembly"] = pane(title, [view], count=count)
     return panes
 
 
 def ladder_views(part: CompiledPart, target: str, scope: str, links: Links) -> list[View]:
     """One view for each rung, with a block for each kernel; a kernel that fails says why."""
-    blocks: dict[str, list[View]] = defaultdict(list)
+    blocks: dict[str, list[Block]] = defaultdict(list)
     refused: list[str] = []
     for kernel in part.kernels:
         try:

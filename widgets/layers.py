@@ -15,9 +15,11 @@ the work, grow with the square of its depth; it goes through a lane beside the b
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import mul
 
 ORDER_SWEEPS = 6
 PLACE_SWEEPS = 8
@@ -27,6 +29,8 @@ LANE_GAP = 7.0
 MOST_LANES = 30
 STRAIGHT = 8.0
 """How much more a bend between bends wants to stand below the one above it than a box does."""
+LOOSE = 0.05
+"""How much a box without neighbours on one side wants to stay where it is."""
 
 Size = tuple[float, float]
 Edge = tuple[str, str]
@@ -128,15 +132,16 @@ def _order(graph: _Layers) -> None:
     at = [0.0] * len(graph.widths)
     for row in graph.rows:
         _number(row, at)
-    best, fewest = [list(row) for row in graph.rows], _crossings(graph, at)
+    best, fewest = [list(row) for row in graph.rows], _crossings(graph)
     for sweep in range(ORDER_SWEEPS):
         downward = sweep % 2 == 0
         near = graph.above if downward else graph.below
         for row in graph.rows if downward else reversed(graph.rows):
-            wanted = {v: sum(at[u] for u in near[v]) / len(near[v]) for v in row if near[v]}
-            row.sort(key=lambda v: wanted.get(v, at[v]))
-            _number(row, at)
-        found = _crossings(graph, at)
+            if len(row) > 1:
+                wanted = {v: sum([at[u] for u in near[v]]) / len(near[v]) for v in row if near[v]}
+                row.sort(key=lambda v: wanted.get(v, at[v]))
+                _number(row, at)
+        found = _crossings(graph)
         if found < fewest:
             best, fewest = [list(row) for row in graph.rows], found
         if not fewest:
@@ -150,53 +155,60 @@ def _number(row: Sequence[int], at: list[float]) -> None:
         at[vertex] = (place + 0.5) / len(row)
 
 
-def _crossings(graph: _Layers, at: Sequence[float]) -> int:
-    """How many pairs of arrows between neighbouring layers cross: inversions, counted in a tree
-    (W. Barth, M. Jünger, P. Mutzel: "Simple and efficient bilayer cross counting", 2002)."""
+def _crossings(graph: _Layers) -> int:
+    """How many pairs of arrows between neighbouring layers cross: arrows that begin further left
+    and end further right."""
     total = 0
     for row, lower in pairwise(graph.rows):
+        if len(row) == 1 or len(lower) == 1:
+            continue
         rank = {v: n for n, v in enumerate(lower)}
-        ends = [e for v in row for e in sorted(rank[u] for u in graph.below[v])]
-        size = 1
-        while size < len(lower):
-            size *= 2
-        tree = [0] * (2 * size)
+        passed: list[int] = []
+        ends = [e for v in row for e in sorted([rank[u] for u in graph.below[v]])]
         for end in ends:
-            node = end + size
-            tree[node] += 1
-            while node > 1:
-                if node % 2 == 0:
-                    total += tree[node + 1]
-                node //= 2
-                tree[node] += 1
+            place = bisect_right(passed, end)
+            total += len(passed) - place
+            passed.insert(place, end)
     return total
 
 
 def _place(graph: _Layers, gap: float) -> list[float]:
     """x of each centre: layers take turns to move under, and over, their neighbours."""
     x = [0.0] * len(graph.widths)
-    for row in graph.rows:
-        for vertex, offset in zip(row, _offsets(graph, row, gap), strict=True):
+    layers = [(row, _offsets(graph, row, gap)) for row in graph.rows]
+    for row, offsets in layers:
+        for vertex, offset in zip(row, offsets, strict=True):
             x[vertex] = offset
+    above, below = _pulls(graph, graph.above), _pulls(graph, graph.below)
+    both = _pulls(graph, [up + down for up, down in zip(graph.above, graph.below, strict=True)])
     for sweep in range(PLACE_SWEEPS):
         downward = sweep % 2 == 0
-        for row in graph.rows if downward else reversed(graph.rows):
-            wanted, weights = [], []
-            for v in row:
-                near = graph.above[v] if downward else graph.below[v]
-                if sweep >= PLACE_SWEEPS - 2:
-                    near = graph.above[v] + graph.below[v]
-                pull = [STRAIGHT if v >= graph.boxes and u >= graph.boxes else 1.0 for u in near]
-                whole = sum(pull)
-                mean = sum(w * x[u] for w, u in zip(pull, near, strict=True))
-                wanted.append(mean / whole if near else x[v])
-                weights.append(whole if near else 0.05)
-            offsets = _offsets(graph, row, gap)
-            free = [w - o for w, o in zip(wanted, offsets, strict=True)]
+        side = both if sweep >= PLACE_SWEEPS - 2 else above if downward else below
+        for row, offsets in layers if downward else reversed(layers):
+            free, weights = [], []
+            for v, offset in zip(row, offsets, strict=True):
+                near, pulls, whole = side[v]
+                free.append(sum(map(mul, map(x.__getitem__, near), pulls)) / whole - offset)
+                weights.append(whole)
             for v, start, offset in zip(row, rising(free, weights), offsets, strict=True):
                 x[v] = start + offset
     left = min(x[v] - graph.widths[v] / 2 for v in range(len(x)))
     return [centre - left for centre in x]
+
+
+def _pulls(
+    graph: _Layers, neighbours: Iterable[Sequence[int]]
+) -> list[tuple[Sequence[int], Sequence[float], float]]:
+    """For each vertex what it wants to stand in line with, how much each, and how much in all."""
+    boxes = graph.boxes
+    found: list[tuple[Sequence[int], Sequence[float], float]] = []
+    for v, near in enumerate(neighbours):
+        if not near:
+            found.append(([v], [LOOSE], LOOSE))
+        else:
+            pulls = [STRAIGHT if v >= boxes and u >= boxes else 1.0 for u in near]
+            found.append((near, pulls, sum(pulls)))
+    return found
 
 
 def _offsets(graph: _Layers, row: Sequence[int], gap: float) -> list[float]:
@@ -214,6 +226,8 @@ def rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     >>> rising([1, 3, 2, 4], [1, 1, 1, 1])
     [1.0, 2.5, 2.5, 4.0]
     """
+    if len(values) == 1:
+        return [float(values[0])]
     pools: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         mean, whole, count = float(value), weight, 1

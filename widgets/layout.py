@@ -94,14 +94,15 @@ def backward_edges(
         path = {start: iter(targets[start])} if start not in done else {}
         while path:
             name = next(reversed(path))
-            target = next(path[name], None)
-            if target is None:
+            for target in path[name]:
+                if target in path:
+                    found.add((name, target))
+                elif target not in done:
+                    path[target] = iter(targets[target])
+                    break
+            else:
                 done.add(name)
                 del path[name]
-            elif target in path:
-                found.add((name, target))
-            elif target not in done:
-                path[target] = iter(targets[target])
     return found
 
 

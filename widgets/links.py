@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from inductor_lab.capture.graph import FxGraph, FxNode, Span
 from inductor_lab.capture.span import outside_torch
+from inductor_lab.widgets.shapes import LinkColumns
 
 Thing = int
 """A thing's number: its position in the lists of `Links.data()`."""
@@ -31,6 +31,7 @@ class Links:
     _numbers: dict[tuple[str, str, str], Thing] = field(default_factory=dict)
     _labels: list[str] = field(default_factory=list)
     _parents: list[list[Thing]] = field(default_factory=list)
+    _lines: set[Thing] = field(default_factory=set)
 
     def add(
         self, kind: str, scope: str, name: str, parents: Iterable[Thing] = (), label: str = ""
@@ -42,6 +43,8 @@ class Links:
             number = self._numbers[key] = len(self._labels)
             self._labels.append(label or name)
             self._parents.append([])
+            if kind == "source":
+                self._lines.add(number)
         known = self._parents[number]
         known.extend(p for p in parents if p != number and p not in known)
         return number
@@ -88,7 +91,6 @@ class Links:
 
     def sources(self, things: Iterable[Thing]) -> list[Thing]:
         """The source lines that these things came from, each once."""
-        kinds = [kind for kind, _, _ in self._numbers]
         seen: set[Thing] = set()
         waiting = list(things)
         while waiting:
@@ -96,9 +98,9 @@ class Links:
             if thing not in seen:
                 seen.add(thing)
                 waiting += self._parents[thing]
-        return sorted(thing for thing in seen if kinds[thing] == "source")
+        return sorted(seen & self._lines)
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> LinkColumns:
         """Columns: kind, scope, label and parents of thing number 0, 1, 2, ..."""
         kinds = [kind for kind, _, _ in self._numbers]
         scopes = [scope for _, scope, _ in self._numbers]

@@ -141,7 +141,7 @@ def changed_by(compilation: Compilation, changes: Any) -> Compilation:
 def bundle(compilation: Compilation) -> dict[str, Any]:
     """The widget and, beside it, inert HTML to be saved."""
     widget = Explorer.of(compilation)
-    view: tuple[dict[str, Any], Any] = widget._repr_mimebundle_()
+    view = widget._repr_mimebundle_() or ({}, {})
     inert = plain_document(unpacked(widget.document), static_pictures(compilation))
     html = f"<style>{STYLE}</style>{inert}"
     return {**view[0], "text/plain": repr(compilation), "text/html": html}

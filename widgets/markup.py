@@ -1,17 +1,33 @@
-"""Pages as trees `[tag, attributes, *children]`: Python prints them, `bench.js` builds them.
+"""What people see as trees `[tag, attributes, *children]`: made here once, drawn in three places.
 
-One tree is the page of a report, the output of a converted notebook and the live view.  Text stays
-text on both roads: nothing of a user's program is ever read as HTML.
+A page builds a tree and makes it live (`javascript/view.js`), `written` prints it as HTML or SVG,
+and `svg.drawing_svg` takes the drawing in it as a picture that stands alone.  Text stays text on
+all three roads: nothing of a user's program is ever read as HTML.
+
+Attributes say what a page may do with an element; the other two roads leave them out:
+
+    data-things   what it is about (`Links`): hover previews, a click pins, arrows and search reach
+                  it; "" for a part that is about nothing known
+    data-term     a word whose meaning the glossary has; "" if it is what the element says
+    data-pair     "forbid buf0 buf3 g0.forward": a click would ask for that
+    data-steps    "0 2": there in these steps of a slider alone; see `at_step`
+    data-step     "2": a click moves the slider to this step
+    hidden        a row of a table that opens from the row above it
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any, TypeAlias
 
+from inductor_lab.notebook.language import say
+
 Tree: TypeAlias = list[Any]
 """`["p", {"class": "lab-note"}, "text", ["b", {}, "more"]]`."""
+
+LIVE = ("data-things", "data-term", "data-pair", "data-steps", "data-step", "hidden")
+"""Attributes that only a page with a script can do something with."""
 
 
 def element(tag: str, attributes: dict[str, Any] | None, *children: Tree | str | None) -> Tree:
@@ -20,24 +36,88 @@ def element(tag: str, attributes: dict[str, Any] | None, *children: Tree | str |
     return [tag, given, *(child for child in children if child is not None)]
 
 
+def about(things: Iterable[int]) -> dict[str, str]:
+    """The attribute that says what an element is about.
+
+    >>> about([3, 12])
+    {'data-things': '3 12'}
+    """
+    return {"data-things": " ".join(map(str, things))}
+
+
 def written(tree: Tree | str) -> str:
     """The tree as HTML (or SVG) text."""
     if isinstance(tree, str):
         return escape(tree, quote=False)
     tag, attributes, *children = tree
-    given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+    given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items()
+                    if name not in LIVE)  # fmt: skip
     return f"<{tag}{given}>{''.join(map(written, children))}</{tag}>"
+
+
+def at_step(tree: Tree, step: int) -> Tree:
+    """The tree as it is while a slider stands at this step.
+
+    >>> at_step(["p", {}, ["b", {"data-steps": "0 1"}, "few"], ["b", {}, "all"]], 2)
+    ['p', {}, ['b', {}, 'all']]
+    """
+    return [*tree[:2], *(child if isinstance(child, str) else at_step(child, step)
+                         for child in tree[2:] if _is_at(child, step))]  # fmt: skip
+
+
+def _is_at(tree: Tree | str, step: int) -> bool:
+    steps = None if isinstance(tree, str) else tree[1].get("data-steps")
+    return steps is None or str(step) in steps.split()
+
+
+def inside(tree: Tree | str, tag: str) -> Iterator[Tree]:
+    """All elements with this tag, in their order; those within one of them are not looked for."""
+    if isinstance(tree, str):
+        return
+    if tree[0] == tag:
+        yield tree
+        return
+    for child in tree[2:]:
+        yield from inside(child, tag)
+
+
+def text_of(tree: Tree | str) -> str:
+    """All text of a tree, as it stands.
+
+    >>> text_of(element("p", {}, "x ", element("b", {}, "is"), " y"))
+    'x is y'
+    """
+    return tree if isinstance(tree, str) else "".join(map(text_of, tree[2:]))
+
+
+def said_heads(columns: Iterable[str]) -> tuple[str, ...]:
+    """The heads of a table in the language that is spoken; `>` stays where it is."""
+    return tuple((">" if c.startswith(">") else "") + say(c.removeprefix(">")) for c in columns)
+
+
+def tips(tree: Tree) -> Iterator[Tree]:
+    """The tooltips of a drawing: what its parts say."""
+    return inside(tree, "title")
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
     """A table; columns that start with `>` hold numbers and are set to the right."""
     heads = tuple(columns)
-    kinds = [{"class": "number"} if head.startswith(">") else {} for head in heads]
-    head = [element("th", {**kind, "scope": "col"}, name.removeprefix(">"))
-            for kind, name in zip(kinds, heads, strict=True)]  # fmt: skip
+    kinds = [number(head) for head in heads]
     body = [
         element("tr", {}, *(element("td", k, c) for k, c in zip(kinds, row, strict=True)))
         for row in rows
     ]
-    return element("table", {}, element("thead", {}, element("tr", {}, *head)),
-                   element("tbody", {}, *body))  # fmt: skip
+    return element("table", {}, head_row(heads), element("tbody", {}, *body))
+
+
+def head_row(columns: Iterable[str]) -> Tree:
+    """The heads of a table."""
+    heads = (element("th", {**number(name), "scope": "col"}, name.removeprefix(">"))
+             for name in columns)  # fmt: skip
+    return element("thead", {}, element("tr", {}, *heads))
+
+
+def number(column: str) -> dict[str, str]:
+    """The attributes of a cell in a column with this head."""
+    return {"class": "number"} if column.startswith(">") else {}

@@ -13,26 +13,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inductor_lab.capture.graph import Span
 from inductor_lab.capture.source import SourceFile
+from inductor_lab.display import bytes_text
+from inductor_lab.notebook.language import say, spoken
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.widgets import stock
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import part_panes
+from inductor_lab.widgets.shapes import Document, Fact, Pane, PaneGroup, Switches, View
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.time import seconds_text, time_pane
 from inductor_lab.widgets.user_side import source_view, user_panes
-from inductor_lab.widgets.views import View, block, empty_view, fx_lines, pane, text_view
+from inductor_lab.widgets.views import block, empty_view, fx_lines, pane, text_view
 from inductor_lab.widgets.words import words
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
-    from inductor_lab.records import CompiledGraph
+    from inductor_lab.records import CompiledGraph, Record
 
 VERSION = 1
 SHOWN_INPUTS = 4
@@ -42,19 +44,19 @@ NOTHING = (
 )
 
 
-def document(compilation: Compilation | StockCompilation) -> dict[str, Any]:
+def document(compilation: Record | StockCompilation) -> Document:
     """Everything that the explorer shows of a compilation."""
     return linked_document(compilation)[0]
 
 
 def linked_document(
-    compilation: Compilation | StockCompilation,
-) -> tuple[dict[str, Any], Links]:
+    compilation: Record | StockCompilation,
+) -> tuple[Document, Links]:
     """The document, and its links for whoever adds panes to it."""
     links = Links()
     links.called_from = called_from(compilation.source)
-    panes: dict[str, View] = {}
-    groups: list[View] = []
+    panes: dict[str, Pane] = {}
+    groups: list[PaneGroup] = []
     if isinstance(compilation, StockCompilation):
         for title, found in stock.stock_panes(compilation, links):
             _add(groups, panes, title, found)
@@ -69,16 +71,20 @@ def linked_document(
     }
     if not captured:
         captured = {"captured": pane("captured", [empty_view("graph", NOTHING)], count="0")}
-    later = {**user_panes(compilation, links), "steps": pane("steps", [])}
+    later = {**user_panes(compilation.capture, links), "steps": pane("steps", [])}
     _add(groups, panes, "capture", {**captured, **later})
     alone = len(compilation.graphs) == 1
     for n, graph in enumerate(compilation.graphs):
         for title, found in _graph_panes(graph, f"g{n}", links):
-            _add(groups, panes, title if alone else f"graph {n} {title}", found)
+            _add(groups, panes, title if alone else _of_graph(n, title), found)
     _add(groups, panes, "", {"time": time_pane(compilation)})
-    panes["source"]["views"] = [source_view(compilation, links)]
+    panes["source"]["views"] = [source_view(compilation.source, links)]
     panes["steps"] = steps_pane(compilation.capture, links)
     return _document(compilation, groups, panes, facts(compilation), links, switches()), links
+
+
+def _of_graph(number: int, title: str) -> str:
+    return say("graph {n} {title}", n=number, title=say(title))
 
 
 def called_from(source: SourceFile) -> Span | None:
@@ -90,13 +96,13 @@ def called_from(source: SourceFile) -> Span | None:
 
 
 def _document(
-    compilation: Compilation | StockCompilation,
-    groups: list[View],
-    panes: dict[str, View],
-    told: list[View],
+    compilation: Record | StockCompilation,
+    groups: list[PaneGroup],
+    panes: dict[str, Pane],
+    told: list[Fact],
     links: Links,
-    offered: Sequence[Any] = (),
-) -> dict[str, Any]:
+    offered: Sequence[Switches] = (),
+) -> Document:
     return {
         "format": "inductor_lab document",
         "version": VERSION,
@@ -109,17 +115,18 @@ def _document(
         "switches": list(offered),
         "words": words(),
         "links": links.data(),
+        **spoken(),
     }
 
 
-def add_group(shown: dict[str, Any], title: str, panes: Mapping[str, View]) -> None:
+def add_group(shown: Document, title: str, panes: Mapping[str, Pane]) -> None:
     """Panes that belong at the end of the way, before the time that it took."""
     if panes:
         shown["groups"].insert(len(shown["groups"]) - 1, {"title": title, "panes": list(panes)})
         shown["panes"].update(panes)
 
 
-def _first_look(compilation: Compilation | StockCompilation) -> tuple[str, ...]:
+def _first_look(compilation: Record | StockCompilation) -> tuple[str, ...]:
     """Source and code, and below them what lies between."""
     if not compilation.graphs:
         return ("source", "captured")
@@ -128,22 +135,22 @@ def _first_look(compilation: Compilation | StockCompilation) -> tuple[str, ...]:
     return ("source", "g0.forward.code", *between)
 
 
-def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool) -> View:
+def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool) -> Pane:
     """What Dynamo recorded."""
     captured = graph.captured
     links.graph(captured, f"{scope}.captured", None)
-    views = [
-        {**fx_picture(captured, links, f"{scope}.captured").data(), "name": "graph"},
+    views: list[View] = [
+        fx_picture(captured, links, f"{scope}.captured").view("graph"),
         text_view("text", [block(fx_lines(captured, links, f"{scope}.captured"))]),
     ]
     calls = sum(node.op.startswith("call") for node in captured.nodes)
-    title = f"captured {scope[1:]}" if several else "captured"
+    title = say("captured {n}", n=scope[1:]) if several else "captured"
     return pane(title, views, count=str(calls))
 
 
 def _graph_panes(
     graph: CompiledGraph, scope: str, links: Links
-) -> Iterator[tuple[str, dict[str, View]]]:
+) -> Iterator[tuple[str, dict[str, Pane]]]:
     """(title of the group, its panes) for what one captured graph became."""
     earlier = f"{scope}.captured"
     if graph.joint is not None:
@@ -154,21 +161,24 @@ def _graph_panes(
         yield part.name, part_panes(part, f"{scope}.{part.name}", earlier, links, graph.seconds)
 
 
-def _add(groups: list[View], panes: dict[str, View], title: str, found: dict[str, View]) -> None:
+def _add(
+    groups: list[PaneGroup], panes: dict[str, Pane], title: str, found: dict[str, Pane]
+) -> None:
     groups.append({"title": title, "panes": list(found)})
     panes.update(found)
 
 
-def subtitle(compilation: Compilation | StockCompilation) -> str:
+def subtitle(compilation: Record | StockCompilation) -> str:
     """The inputs of the first graph and its device: `x: f32[1000]  cpu`."""
     if not compilation.graphs:
-        return "nothing was captured"
+        return say("nothing was captured")
     nodes = compilation.graphs[0].captured.nodes
     inputs = [n for n in nodes if n.op == "placeholder" and n.tensor is not None]
     given = [n for n in inputs if not re.search("_(parameters|buffers)_", n.name)] or inputs
     named = [(n.given or readable_name(n.name), n.tensor) for n in given[:SHOWN_INPUTS]]
     shown = ", ".join(f"{name}: {tensor}" for name, tensor in named)
-    more = f", {len(given) - SHOWN_INPUTS} more" if len(given) > SHOWN_INPUTS else ""
+    hidden = len(given) - SHOWN_INPUTS
+    more = say(", {more} more", more=hidden) if hidden > 0 else ""
     devices = " ".join(dict.fromkeys(n.tensor.device for n in given if n.tensor))
     target = None if isinstance(compilation, StockCompilation) else compilation.target
     return f"({shown}{more})  {target or devices}"
@@ -179,30 +189,51 @@ def readable_name(placeholder: str) -> str:
     return placeholder.removeprefix("l_").removeprefix("L_").strip("_") or placeholder
 
 
-def facts(compilation: Compilation) -> list[View]:
+def facts(compilation: Record) -> list[Fact]:
     """The numbers of the header; each leads to the pane that explains it."""
     before, after = compilation.before, compilation.after
     graphs, breaks = len(compilation.graphs), len(compilation.capture.breaks)
     coverage = compilation.coverage
     where = "g0.forward.schedule" if compilation.graphs else "source"
     seconds = sum(step.seconds for part in compilation.parts for step in part.times)
+    fewer = say("one kernel per op {n} → {m} fused", n=before.passes, m=after.passes)
+    generated = say("nothing to generate")
+    if coverage.generated + coverage.calls:
+        generated = say("{share} generated", share=f"{100 * coverage.share:.0f} %")
     measured = [_fact("in kernels", seconds_text(seconds), "time")] if seconds else []
     return [
         _fact(_noun("graph", graphs), str(graphs), "g0.captured" if graphs else "source"),
         _fact(_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
-        _fact("kernels", compilation.kernels_text, where),
-        _fact("memory passes", f"one kernel per op {before.passes} → {after.passes} fused", where),
-        _fact("peak memory", compilation.peak_text, where.replace("schedule", "memory")),
+        _fact("kernels", _kernels_text(compilation), where),
+        _fact("memory passes", fewer, where),
+        _fact("peak memory", _peak_text(compilation), where.replace("schedule", "memory")),
         _fact("traffic saved by fusion", f"{100 * compilation.saved:.1f} %", where),
-        _fact("code", coverage.headline.replace("%", " %"), where),
+        _fact("code", generated, where),
         _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),
         *measured,
     ]
+
+
+def _kernels_text(compilation: Record) -> str:
+    eager = compilation.eager
+    return say(
+        "{eager}one per op {n} → {m} fused",
+        eager=say("eager {n}, ", n=eager.kernels) if eager is not None else "",
+        n=compilation.before.kernels,
+        m=compilation.after.kernels,
+    )
+
+
+def _peak_text(compilation: Record) -> str:
+    plans = [part.schedule.memory for part in compilation.parts]
+    unfused = bytes_text(max((plan.peak_unfused for plan in plans), default=0))
+    fused = bytes_text(max((plan.peak_after for plan in plans), default=0))
+    return say("one kernel per op {n} → {m} fused", n=unfused, m=fused)
 
 
 def _noun(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
 
 
-def _fact(label: str, value: str, leads_to: str, mark: str = "") -> View:
+def _fact(label: str, value: str, leads_to: str, mark: str = "") -> Fact:
     return {"label": label, "value": value, "pane": leads_to, "mark": mark}

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.picture import ROOT, Frame
 
 
@@ -58,16 +59,21 @@ def _frames(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> list[
             parent = _parent(path, paths)
             alone = parent == family != ROOT and count * len(content[path]) == len(content[family])
             parent = frames.pop(family).parent if alone else parent
-            label = f"{_below(family, parent) or 'layers'} ×{count}"
-            sub = f"{len(content[path])} ops each, all alike"
-            frames[row] = Frame(row, label, sub, f"{family}: {count} equal layers", parent)
+            label = f"{_below(family, parent) or say('layers')} ×{count}"
+            sub = say("{n} ops each, all alike", n=len(content[path]))
+            tip = say("{family}: {n} equal layers", family=family, n=count)
+            frames[row] = Frame(row, label, sub, tip, parent)
         parent = _parent(path, paths)
         label = _below(path, family.rpartition(".")[0] if row else parent)
-        frames[path] = Frame(path, label, f"{len(content[path])} ops", path, row or parent)
+        frames[path] = Frame(path, label, _ops(len(content[path])), path, row or parent)
     outer = [f for f in frames.values() if f.parent == ROOT]
     if len(outer) == 1:
         frames[outer[0].name] = replace(outer[0], open=True)
     return list(frames.values())
+
+
+def _ops(count: int) -> str:
+    return say("1 op" if count == 1 else "{n} ops", n=count)
 
 
 def _parent(path: str, paths: Sequence[str]) -> str:
@@ -97,7 +103,7 @@ def _settled(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict
     for source, target in edges:
         targets[source].append(target)
     place = dict(paths)
-    for name in reversed(paths):
+    for name in reversed(list(paths)):
         if not place[name]:
             place[name] = common_module(place.get(user, "") for user in targets[name])
     return place

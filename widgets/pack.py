@@ -5,21 +5,29 @@
 
 `"~1"` stands for the value at that place of `shared` (in base 36), which names only values before
 it.  A list that begins with `"~:0"` is an object with the names that stand there, one with `"~|"` a
-text, by its lines, one with `"~*"` a list of values, each with how often it follows itself.  A text
-that begins with `~` gets another one in front.  Objects are made anew each time, since the explorer
-keeps its state in them.  `pack.js` reads it.
+text, by its lines, one with `"~#"` a text, by its form and the numbers that stand for each `~` of
+it, one with `"~*"` a list of values, each with how often it follows itself.  A text that begins
+with `~` gets another one in front.  Objects are made anew each time, since the explorer
+keeps its state in them; but for those that hold nothing but texts, as attributes of a tree's
+elements do.  `javascript/pack.js` reads it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
 LINES = "~|"
+FORM = "~#"
 NAMES = "~:"
 RUNS = "~*"
+NUMBER = re.compile(r"(?<!\d)(?:0|[1-9]\d{0,8})(?!\d)")
+"""Those that are written as JSON writes them."""
 REFERENCE = 6
 """About so many bytes of JSON are a reference with its comma."""
+SHORT = 18
+"""Shorter texts stand as they are: a form with its numbers would be no shorter."""
 
 
 def packed(document: Any) -> dict[str, Any]:
@@ -49,6 +57,9 @@ def unpacked(packed: dict[str, Any]) -> Any:
         first = value[0] if value and isinstance(value[0], str) else ""
         if first == LINES:
             return "\n".join(map(made, value[1:]))
+        if first == FORM:
+            numbers = iter(value[2:])
+            return re.sub("~", lambda _: str(next(numbers)), made(value[1]))
         if first.startswith(NAMES):
             return dict(zip(values[int(first[2:], 36)], map(made, value[1:]), strict=True))
         if first == RUNS:
@@ -76,11 +87,19 @@ class _Packer:
         Returns the value's number; None if an object is inside.
         """
         if isinstance(value, dict):
-            self.count(list(value))
-            for inner in value.values():
-                self.count(inner)
-            return None
-        number = self._number(value, [self.count(part) for part in _parts(value)])
+            parts = [self.count(list(value)), *map(self.count, value.values())]
+            if not _is_shared(value):
+                return None
+            number = self._number(value, parts)
+            self._counts[number or 0] += 1
+            return number
+        if isinstance(value, str):
+            number = self._number(value, [])
+            if not self._counts[number or 0]:  # where it stands again, a reference will
+                for part in _parts(value):
+                    self.count(part)
+        else:
+            number = self._number(value, [self.count(part) for part in _parts(value)])
         if number is not None and isinstance(value, str | list):
             self._counts[number] += 1
         return number
@@ -98,7 +117,13 @@ class _Packer:
     def _made(self, value: Any) -> tuple[int | None, Any]:
         """The value's number, too."""
         if isinstance(value, dict):
-            return None, self._object(value)
+            if not _is_shared(value):
+                return None, self._object(value)
+            inner = [self._made(list(value))[0], *(self._made(v)[0] for v in value.values())]
+            number = self._number(value, inner)
+            if number in self._places:
+                return number, f"~{self._places[number]}"
+            return number, self._placed(number, self._object(value))
         if isinstance(value, str):
             number = self._number(value, [])
             if number in self._places:
@@ -109,7 +134,7 @@ class _Packer:
             return number, f"~{self._places[number]}"
         made: Any = [part[1] for part in parts]
         if isinstance(value, str):
-            made = [LINES, *made] if made else f"~{value}" if value.startswith("~") else value
+            made = self._text(value, made)
         elif isinstance(value, list):
             made = _runs(made, [part[0] for part in parts])
         else:
@@ -125,6 +150,15 @@ class _Packer:
         self.shared.append(made)
         return f"~{self._places[number]}"
 
+    def _text(self, value: str, made: list[Any]) -> Any:
+        """By its lines or its form, if others have the same, or as it is."""
+        if "\n" in value:
+            return [LINES, *made]
+        by_form = [FORM, *made]
+        if made and made[0][:1] == "~" and made[0][1:2] != "~" and _size(by_form) < len(value):
+            return by_form
+        return f"~{value}" if value.startswith("~") else value
+
     def _object(self, value: dict[str, Any]) -> Any:
         """By its names' place and its values, if others have the same names."""
         names = list(value)
@@ -138,12 +172,18 @@ class _Packer:
         """Equal for equal values of one type; None if an object is inside."""
         if type(value) is int and value >= 0:
             return ~value  # no table is needed for the many numbers of things
-        key: Any = (type(value), value)
-        if isinstance(value, list):
+        if isinstance(value, list | dict):
             if None in parts:
                 return None
-            key = tuple(parts)
+            key: Any = ("{}" if isinstance(value, dict) else "[]", *parts)
+        else:
+            key = (type(value), value)
         return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+
+def _is_shared(value: dict[str, Any]) -> bool:
+    """Attributes of an element in a tree: texts only. A page keeps its own things in others."""
+    return all(isinstance(inner, str) for inner in value.values())
 
 
 def _digits(number: int) -> str:
@@ -153,10 +193,15 @@ def _digits(number: int) -> str:
 
 
 def _parts(value: Any) -> list[Any]:
-    """What a list holds; the lines of a text of several."""
+    """What a list holds; the lines of a text of several; the form of a line, and its numbers."""
     if isinstance(value, list):
         return value
-    return value.split("\n") if isinstance(value, str) and "\n" in value else []
+    if not isinstance(value, str):
+        return []
+    if "\n" in value:
+        return value.split("\n")
+    numbers = NUMBER.findall(value) if len(value) > SHORT and "~" not in value else []
+    return [NUMBER.sub("~", value), *map(int, numbers)] if numbers else []
 
 
 def _runs(made: list[Any], numbers: list[int | None]) -> list[Any]:
@@ -174,4 +219,6 @@ def _size(made: Any) -> int:
     """About how many bytes of JSON that is."""
     if isinstance(made, list):
         return 2 + sum(_size(inner) + 1 for inner in made)
+    if isinstance(made, dict):
+        return 2 + sum(_size(name) + _size(inner) + 2 for name, inner in made.items())
     return len(made) + 2 if isinstance(made, str) else 3

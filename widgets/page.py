@@ -1,80 +1,38 @@
-"""The front end as one text: the ES modules beside this file joined to one, and the style sheet;
-and the frame of a page that has it all inside."""
+"""The front end as text: what `npm run build` made of the modules in `javascript/`, and the style
+sheets; and the frame of a page that has it all inside."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from inductor_lab.notebook.language import language
 from inductor_lab.widgets.pack import packed
 
-MODULES = (
-    "dom",
-    "pack",
-    "theme",
-    "links",
-    "selection",
-    "present",
-    "words",
-    "roving",
-    "export",
-    "colours",
-    "edit",
-    "text",
-    "table",
-    "guards",
-    "memory",
-    "steps",
-    "time",
-    "place",
-    "graph",
-    "trail",
-    "keys",
-    "live",
-    "whatif",
-    "explorer",
-    "tabs",
-)
-"""In an order in which each needs only those before it; no two share a top-level name."""
-
-_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(async )?(function|class|const))", re.MULTILINE)
+LANG = {"en": "en", "zh": "zh-CN"}
 
 
 @cache
 def script() -> str:
-    """All modules as one, with `render(root, document)` for what follows it; no exports, since
-    anywidget would take a `render` that is exported for its own."""
-    texts = [_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in MODULES]
-    return "\n".join(texts)
+    """The explorer for an inline module, with `render(root, document)` for what follows it; no
+    exports, since anywidget would take a `render` that is exported for its own."""
+    return f"{_built('page')}\nconst {{ render, renderTabs }} = inductorLab;"
 
 
 @cache
 def widget_script() -> str:
     """The same for anywidget: `initialize` announces a model, `render` draws its document."""
-    return (
-        f"{script()}\n"
-        "export default {\n"
-        "  initialize({ model }) { announce(model); },\n"
-        "  render({ model, el }) {\n"
-        '    const root = document.createElement("div");\n'
-        "    el.append(root);\n"
-        '    render(root, model.get("document"), model.get("channel"));\n'
-        "  },\n"
-        "};\n"
-    )
+    return f"{_built('page')}\nexport default inductorLab.widget;\n"
 
 
 @cache
 def connection_script() -> str:
     """Only what joins a model to an explorer that is drawn already."""
-    text = _EXPORT.sub("", _read("live.js"))
-    return f"{text}\nexport default {{ initialize({{ model }}) {{ announce(model); }} }};\n"
+    return f"{_built('line')}\nexport default inductorLab.widget;\n"
 
 
 @cache
@@ -84,23 +42,20 @@ def style() -> str:
 
 @cache
 def bench_script() -> str:
-    """What a benchmark's page needs: `build`, `addButtons` and `follow`."""
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(f"{m}.js"))) for m in ("dom", "bench"))
+    """What a benchmark's page needs: `addButtons`."""
+    return f"{_built('bench')}\nconst {{ addButtons }} = inductorLab;"
 
 
 @cache
 def bench_widget_script() -> str:
     """The same for anywidget: a running benchmark."""
-    widget = "{ render({ model, el }) { return follow(model, el); } }"
-    return f"{bench_script()}\nexport default {widget};\n"
+    return f"{_built('bench')}\nexport default inductorLab.benchWidget;\n"
 
 
 @cache
 def steps_widget_script() -> str:
     """For anywidget: a call that is stepped through."""
-    text = _EXPORT.sub("", _IMPORT.sub("", _read("debug.js")))
-    widget = "{ render({ model, el }) { return steps(model, el); } }"
-    return f"{bench_script()}\n{text}\nexport default {widget};\n"
+    return f"{_built('bench')}\nexport default inductorLab.stepsWidget;\n"
 
 
 @cache
@@ -110,20 +65,25 @@ def debug_style() -> str:
 
 
 @cache
+def lesson_style() -> str:
+    return _read("lesson.css")
+
+
+@cache
 def bench_style() -> str:
     return _read("bench.css")
 
 
-def page(title: str, body: str, *styles: str) -> str:
-    """An HTML file that fetches nothing, around `body`."""
+def page(title: str, body: str, *styles: str, scripts: str = "'unsafe-inline'") -> str:
+    """An HTML file that fetches nothing, around `body`; `scripts` are those that may run."""
     sheets = "\n".join(f"<style>{text}</style>" for text in ("body{margin:0}", *styles))
     return f"""<!doctype html>
-<html lang="en">
+<html lang="{LANG[language()]}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
+ content="default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:">
 <link rel="icon" href="data:,">
 <title>{escape(title)} - inductor_lab</title>
 {sheets}
@@ -146,6 +106,11 @@ def json_for_html(data: Mapping[str, Any]) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _built(name: str) -> str:
+    """One script that gives `inductorLab` (see javascript/build.mjs)."""
+    return _read(f"built/{name}.js")
 
 
 def _read(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import StepTime, duration
@@ -13,6 +14,7 @@ from inductor_lab.codegen.text import tree_lines
 from inductor_lab.codegen.tree import Tree
 from inductor_lab.display import bytes_text
 from inductor_lab.ir.program import LoopProgram, written_by
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.rewrite.result import Step
 from inductor_lab.schedule.result import Decision, Group, Schedule
 from inductor_lab.widgets.graphs import (
@@ -24,9 +26,10 @@ from inductor_lab.widgets.graphs import (
 )
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory import memory_views
+from inductor_lab.widgets.shapes import Block, Pane, ShownLine, View
 from inductor_lab.widgets.views import (
-    ShownLine,
-    View,
+    PART_VIEWS,
+    Row,
     block,
     code_lines,
     diff_lines,
@@ -48,19 +51,15 @@ ABOUT = {step.name: step.what for step in PASSES}
 
 def part_panes(
     part: CompiledPart, scope: str, earlier: str, links: Links, seconds: Mapping[str, float]
-) -> dict[str, View]:
+) -> dict[str, Pane]:
     """Panes of a part by id; `scope` is like `g0.forward`, `earlier` that of its ancestor."""
-    links.graph(part.graph, scope, earlier)
-    for step in part.rewrites.steps:
-        if step.after is not None:
-            links.graph(step.after, scope, scope)
-    link_buffers(part.loops, links, scope)
+    link_part(part, scope, earlier, links)
 
     def took(phase: str) -> float | None:
         return seconds.get(f"{part.name}.{phase}")
 
     kernels = len(part.kernels)
-    return {
+    panes = {
         f"{scope}.graph": graph_pane(part, scope, links),
         f"{scope}.rewrites": rewrites_pane(part, scope, links, took("rewrite")),
         f"{scope}.loops": loops_pane(part, scope, links, took("lower")),
@@ -78,6 +77,18 @@ def part_panes(
             seconds=took("host"),
         ),
     }
+    for name, added in PART_VIEWS.items():
+        panes[f"{scope}.{name}"]["views"] += [make(part, scope, links) for make in added.values()]
+    return panes
+
+
+def link_part(part: CompiledPart, scope: str, earlier: str, links: Links) -> None:
+    """Nodes before and after the rewrites, and buffers."""
+    links.graph(part.graph, scope, earlier)
+    for step in part.rewrites.steps:
+        if step.after is not None:
+            links.graph(step.after, scope, scope)
+    link_buffers(part.loops, links, scope)
 
 
 def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
@@ -92,11 +103,11 @@ def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
             links.add("buffer", scope, name, parents)
 
 
-def graph_pane(part: CompiledPart, scope: str, links: Links) -> View:
+def graph_pane(part: CompiledPart, scope: str, links: Links) -> Pane:
     """The ATen graph, and which op of the user's became which."""
     picture = fx_picture(part.graph, links, scope, step_notes(part))
-    views = [
-        {**picture.data(), "name": "graph"},
+    views: list[View] = [
+        picture.view("graph"),
         text_view("text", [block(fx_lines(part.graph, links, scope))]),
         decompositions_view(part, scope, links),
     ]
@@ -108,8 +119,9 @@ def step_notes(part: CompiledPart) -> dict[str, str]:
     """FX node → which kernels or library calls compute it, and their measured times."""
     notes: dict[str, str] = defaultdict(str)
     for step, took in zip(part.schedule.steps, part.times, strict=False):
+        said = say("in {kernel}: {time}", kernel=took.name, time=translate(str(took)))
         for origin in step.origins:
-            notes[origin] += f"\nin {took.name}: {took}"
+            notes[origin] += f"\n{said}"
     return notes
 
 
@@ -126,35 +138,35 @@ def decompositions_view(part: CompiledPart, scope: str, links: Links) -> View:
 
 def rewrites_pane(
     part: CompiledPart, scope: str, links: Links, seconds: float | None
-) -> View:
+) -> Pane:
     """Each pass that changed something: what it did, and the difference."""
     changed = [step for step in part.rewrites.steps if step.changed]
     quiet = [step.name for step in part.rewrites.steps if not step.changed]
-    idle = f"Nothing to do for: {', '.join(quiet)}." if quiet else ""
+    idle = say("Nothing to do for: {names}.", names=", ".join(quiet)) if quiet else ""
     if not changed:
-        views = [empty_view("diff", f"No pass changed the graph. {idle}")]
-        return pane("rewrites", views, count="0", seconds=seconds)
+        nothing = empty_view("diff", f"{say('No pass changed the graph.')} {idle}")
+        return pane("rewrites", [nothing], count="0", seconds=seconds)
     rules = [
-        row((step.name, fired.rule, fired.node, fired.became or "nothing", fired.span_text),
+        row((step.name, fired.rule, fired.node, fired.became or say("nothing"), fired.span_text),
             links.find("node", scope, (fired.node, fired.became)))
         for step in changed
         for fired in step.fired
     ]
     columns = ("pass", "rule", "node", "became", "for")
-    views = [
+    views: list[View] = [
         text_view("diff", [step_diff(step, scope, links) for step in changed]),
         table_view("rules", columns, rules, idle),
     ]
     last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), None)
     if last is not None:
         views += [
-            {**fx_picture(last, links, scope).data(), "name": "graph after"},
+            fx_picture(last, links, scope).view("graph after"),
             text_view("text after", [block(fx_lines(last, links, scope))]),
         ]
     return pane("rewrites", views, count=str(len(changed)), seconds=seconds)
 
 
-def step_diff(step: Step, scope: str, links: Links) -> View:
+def step_diff(step: Step, scope: str, links: Links) -> Block:
     if step.before is None or step.after is None:
         return block([[str(fired)] for fired in step.fired], step.name, first=0, language="")
     before = list(fx_lines(step.before, links, scope))
@@ -162,13 +174,13 @@ def step_diff(step: Step, scope: str, links: Links) -> View:
     return block(diff_lines(before, after), step.name, first=0)
 
 
-def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> View:
+def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> Pane:
     """The loop program before fusion: one nest for each op."""
     program = part.loops
     picture = program_picture(program, links, scope, module_paths(part))
-    views = [
+    views: list[View] = [
         text_view("text", [block(loop_lines(program, links, scope))]),
-        {**picture.data(), "name": "graph"},
+        picture.view("graph"),
     ]
     return pane("loops", views, count=str(len(program.steps)), seconds=seconds)
 
@@ -179,16 +191,16 @@ def module_paths(part: CompiledPart) -> dict[str, str]:
     return node_paths(node for graph in graphs if graph is not None for node in graph.nodes)
 
 
-def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> View:
+def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> Pane:
     """Groups over the loop graph, every decision with its reasons, and the groups' costs."""
     schedule = part.schedule
     picture = schedule_picture(schedule, links, scope, module_paths(part), part.times)
-    views = [
-        {**picture.data(), "name": "graph"},
+    views: list[View] = [
+        picture.view("graph"),
         decisions_view(schedule, scope, links),
         groups_view(part, scope, links),
     ]
-    count = f"{schedule.before.kernels} ops → {schedule.after.kernels}"
+    count = say("{n} ops → {m}", n=schedule.before.kernels, m=schedule.after.kernels)
     return pane("schedule", views, count=count, seconds=seconds)
 
 
@@ -204,53 +216,60 @@ def decisions_view(schedule: Schedule, scope: str, links: Links) -> View:
     return table_view("decisions", columns, rows, note)
 
 
-def decision_row(d: Decision, scope: str, links: Links) -> View:
-    """`pair` is what a click would ask for: the other way round than it was decided."""
+def decision_row(d: Decision, scope: str, links: Links) -> Row:
+    """One pair; a click would ask for the other way round than it was decided."""
     cells = (
         f"{d.producer} + {d.consumer}",
-        "fused" if d.fused else "not fused",
+        say("fused" if d.fused else "not fused"),
         refusal(d),
-        d.relation,
+        say(d.relation),
         bytes_text(d.bytes_saved),
     )
     things = links.find("buffer", scope, (d.producer, d.consumer))
-    said = [(v.rule, v.kind, v.reason or "ok", "no" if v.reason else "ok") for v in d.verdicts]
-    pair = {"choice": "forbid" if d.fused else "force", "names": [d.producer, d.consumer, scope]}
-    return {**row(cells, things, said, "ok" if d.fused else "no"), "pair": pair}
+    said = [
+        (v.rule, say(v.kind), translate(v.reason) if v.reason else say("ok")) for v in d.verdicts
+    ]
+    signs = tuple("no" if v.reason else "ok" for v in d.verdicts)
+    pair = f"{'forbid' if d.fused else 'force'} {d.producer} {d.consumer} {scope}"
+    shown = row(cells, things, said, "ok" if d.fused else "no")
+    return replace(shown, more_marks=signs, pair=pair)
 
 
 def refusal(decision: Decision) -> str:
     """Why in a few words: the first reason against it, or who decided."""
     if decision.choice != "rules":
-        return f"{decision.choice} by an option"
+        return say(f"{decision.choice} by an option")
     against = [verdict for verdict in decision.verdicts if verdict.reason]
     if not against:
-        return f"all {len(decision.verdicts)} rules agree"
-    return f"{against[0].rule}: {against[0].reason}"
+        return say("all {n} rules agree", n=len(decision.verdicts))
+    return f"{against[0].rule}: {translate(against[0].reason or '')}"
 
 
 def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
-    """What each kernel reads, writes and computes, its time if measured; all unfused and fused."""
+    """What each kernel reads, writes and computes; its time if measured, and of the roof what is
+    known; all unfused and fused."""
     schedule, measured = part.schedule, bool(part.times)
+    shown = 3 if any(took.roof is not None for took in part.times) else 2 * measured
     rows = []
     for position, step in enumerate(schedule.steps):
         things = links.find("node", scope, sorted(step.origins))
-        took = _time_cells(part.times[position]) if measured else ()
+        took = _time_cells(part.times[position])[:shown] if measured else ()
         if isinstance(step, Group):
             cost = step.cost
-            made = ", ".join(sorted(step.stored)) or "nothing"
+            made = ", ".join(sorted(step.stored)) or say("nothing")
             inlined = ", ".join(sorted(step.inlined))
-            detail = [("stored", made), ("inlined", inlined or "nothing")]
+            detail = [("stored", made), ("inlined", inlined or say("nothing"))]
             detail.append(("cost", cost_text(step)))
             rows.append(row((*_cost_cells(step.name, cost), *took), things, detail))
         else:
-            rows.append(row((step.op, "", "", "", step.reason, *took), things))
+            rows.append(row((step.op, "", "", "", translate(step.reason), *took), things))
     total = duration(sum(took.seconds for took in part.times))
-    rows.append(row((*_cost_cells("one kernel per op", schedule.before), *[""] * 3 * measured)))
-    after = (*_cost_cells("fused", schedule.after), *(total, "", "") * measured)
+    unfused = _cost_cells(say("one kernel per op"), schedule.before)
+    rows.append(row((*unfused, *[""] * shown)))
+    after = (*_cost_cells(say("fused"), schedule.after), *(total, "", "")[:shown])
     rows.append(row(after, mark="ok"))
     columns = ("kernel", ">reads", ">writes", ">flop", ">passes")
-    more = (">time", ">GB/s", ">of the roof") * measured
+    more = (">time", ">GB/s", ">of the roof")[:shown]
     return table_view("kernels", (*columns, *more), rows, saved_text(schedule))
 
 
@@ -272,17 +291,19 @@ def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:
 def saved_text(schedule: Schedule) -> str:
     """Kernels and passes with one kernel per op, then fused, and the traffic that this saves."""
     before, after = schedule.before, schedule.after
-    return (
-        f"one kernel per op: {before.kernels} kernels, {before.passes} passes over memory; fused: "
-        f"{after.kernels} and {after.passes}, {100 * schedule.saved:.1f} % of the traffic saved"
-    )
+    return say(
+        "one kernel per op: {n} kernels, {passes} passes over memory; fused: {m} and {fewer}, "
+        "{saved:.1f} % of the traffic saved",
+        n=before.kernels, passes=before.passes, m=after.kernels, fewer=after.passes,
+        saved=100 * schedule.saved,
+    )  # fmt: skip
 
 
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:
     """The generated kernels, in the order they run; a block's `kernel` says what can be edited."""
     if not part.kernels:
         return empty_view("text", "No kernels: this part only calls libraries or moves views.")
-    blocks = [
+    blocks: list[Block] = [
         {**kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope),
          "kernel": [scope, kernel.name]}
         for kernel in part.kernels
@@ -290,7 +311,7 @@ def code_view(part: CompiledPart, scope: str, links: Links) -> View:
     return text_view("text", blocks)
 
 
-def kernel_block(kernel: Kernel, title: str, links: Links, scope: str) -> View:
+def kernel_block(kernel: Kernel, title: str, links: Links, scope: str) -> Block:
     """A generated kernel in the colours of its language."""
     return block(code_lines(kernel.code, links, scope), title, language=kernel.language)
 
@@ -300,9 +321,9 @@ def trees_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
     blocks = []
     for trees in part.trees:
         lines = [tree_shown(step.tree, links, scope) for step in trees.steps]
-        blocks.append(block(lines[0], f"{trees.kernel}   build"))
+        blocks.append(block(lines[0], f"{trees.kernel}   {say('as built')}"))
         for step, before, after in zip(trees.steps[1:], lines[:-1], lines[1:], strict=True):
-            about = ABOUT.get(step.name, "a pass of yours")
+            about = translate(ABOUT.get(step.name, "")) or say("a pass of yours")
             title = f"{trees.kernel}   {step.name}: {about}"
             blocks.append(block(diff_lines(before, after), title, first=0))
     return [text_view("loops", blocks)] if blocks else []

@@ -8,10 +8,12 @@ open one has exactly the room that its contents need.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inductor_lab.notebook.language import say
+from inductor_lab.widgets import shapes
 from inductor_lab.widgets.layout import Box, Layout, Route, layered
 
 CHARACTER = 7.3
@@ -19,6 +21,9 @@ MARGIN = 12.0
 BOX_HEIGHT = {1: 26.0, 2: 40.0}
 FRAME_HEAD = 24.0
 LONGEST_LABEL = 44
+NAMED = 12
+"""The name of a picture has so many of its boxes at most; its description has them all."""
+
 ROOT = ""
 
 
@@ -63,12 +68,38 @@ class Picture:
         root = self.inside[ROOT]
         return root.width, root.height
 
-    def data(self) -> dict[str, Any]:
+    @property
+    def told(self) -> str:
+        """What it is of, and its boxes: its name for readers who do not see it."""
+        names = [item.label for item in self.items.values()]
+        told = ", ".join(names[:NAMED])
+        if len(names) > NAMED:
+            told = say("{names} and {n} more", names=told, n=len(names) - NAMED)
+        return say("graph {title}: {names}", title=say(self.title), names=told)
+
+    def lines(self) -> Iterator[str]:
+        """The frames with what stands in them, then each box with those that lead to it."""
+        held: dict[str, list[str]] = defaultdict(list)
+        for item in self.items.values():
+            held[item.frame].append(item.label)
+        for name, frame in self.frames.items():
+            yield ": ".join(filter(None, (frame.label, frame.sub, ", ".join(held[name]))))
+        sources: dict[str, list[str]] = defaultdict(list)
+        for source, target in self.edges:
+            sources[target].append(self.items[source].label)
+        for name, item in self.items.items():
+            box = f"{item.label} {item.sub}".rstrip()
+            feeds = ", ".join(sources[name])
+            yield say("{box} from {sources}", box=box, sources=feeds) if feeds else box
+
+    def view(self, name: str) -> shapes.GraphPicture:
         """Plain lists for the explorer: whole pixels, edges as pairs of items' places."""
         places = {name: place for place, name in enumerate(self.items)}
         return {
             "kind": "graph",
+            "name": name,
             "title": self.title,
+            "told": self.told,
             "items": [
                 [i.name, i.label, i.sub, i.role, i.tip, list(i.things), i.frame]
                 for i in self.items.values()
@@ -157,7 +188,7 @@ def shorten(text: str) -> str:
     return f"{text[: half - 1]}…{text[-half:]}"
 
 
-def _layout_data(layout: Layout) -> dict[str, Any]:
+def _layout_data(layout: Layout) -> shapes.Layout:
     """Names apart from boxes, which equal layers share; a route is told where it bends."""
     return {
         "size": [round(layout.width), round(layout.height)],

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
+from inductor_lab.widgets.markup import inside, written
 from inductor_lab.widgets.svg import themed
 
 LIGHT = {
@@ -27,6 +28,8 @@ SHAPES = """
 .lab-plain{font:13px/1.5 system-ui,sans-serif;padding:8px 12px}
 .lab-plain pre{font:12.5px/1.5 ui-monospace,Menlo,Consolas,monospace;margin:4px 0 14px}
 .lab-plain pre{overflow:auto}
+.lab-plain td,.lab-plain th{text-align:left;vertical-align:top;padding:2px 12px 2px 0}
+.lab-plain .number{text-align:right}
 """
 STYLE = SHAPES + themed(".lab-plain", LIGHT, DARK)
 
@@ -53,12 +56,8 @@ def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, st
 def _breaks(pane: Mapping[str, Any]) -> Iterator[str]:
     """Where capture stopped, why, and what could be done."""
     for view in pane["views"]:
-        if view["kind"] == "table":
-            yield f"<h2>{escape(view['name'])}</h2>"
-            for row in view["rows"]:
-                told = [": ".join(filter(None, row["cells"]))]
-                told += [" ".join(filter(None, cells)) for cells in row["more"]]
-                yield f"<pre>{escape(chr(10).join(told))}</pre>"
+        if any(inside(view["tree"], "table")):
+            yield f"<h2>{escape(view['name'])}</h2>{written(view['tree'])}"
 
 
 def _blocks(name: str, view: Mapping[str, Any]) -> Iterator[str]:

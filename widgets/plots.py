@@ -10,6 +10,7 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.profile import Profile
+from inductor_lab.debug.recompiles import Recompiles
 from inductor_lab.display import Svg
 from inductor_lab.errors import UnknownName
 from inductor_lab.ir.program import LoopProgram
@@ -17,7 +18,7 @@ from inductor_lab.records import CompiledPart
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.stock.result import StockCompilation
-from inductor_lab.widgets.diagrams import budget_svg, lanes_svg, timeline_svg
+from inductor_lab.widgets.budget import budget_svg
 from inductor_lab.widgets.graphs import (
     OPEN_UP_TO,
     fx_picture,
@@ -25,10 +26,13 @@ from inductor_lab.widgets.graphs import (
     schedule_picture,
 )
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.memory import budget_view, memory_views
+from inductor_lab.widgets.markup import inside, text_of
+from inductor_lab.widgets.memory import memory_views
 from inductor_lab.widgets.picture import Picture
-from inductor_lab.widgets.svg import picture_svg
+from inductor_lab.widgets.recompiles import recompiles_svg
+from inductor_lab.widgets.svg import drawing_svg, picture_svg
 from inductor_lab.widgets.time import flame_view, timeline_view
+from inductor_lab.widgets.views import PART_VIEWS
 
 
 def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
@@ -44,6 +48,9 @@ def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
 def plot(value: Any, view: str = "graph") -> Svg:
     """One view of a station; raises UnknownName if it has no such picture."""
     if isinstance(value, CompiledPart):
+        added = {name: make for pane in PART_VIEWS.values() for name, make in pane.items()}
+        if view in added:
+            return Svg(drawing_svg(added[view](value, "", Links())))
         return plot(value.schedule, view)
     kinds = PICTURES.get(type(value), {})
     picture = picture_of(value)
@@ -84,21 +91,22 @@ def picture_of(value: Any) -> Picture | None:
 
 def _memory(schedule: Schedule) -> str:
     view = memory_views(schedule, "", Links())[0]
-    if view["kind"] == "empty":
-        raise UnknownName("there is nothing to draw", todo=view["text"])
-    return lanes_svg(view)
+    if not any(inside(view["tree"], "svg")):
+        raise UnknownName("there is nothing to draw", todo=text_of(view["tree"]))
+    return drawing_svg(view)
 
 
 PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
     Schedule: {"memory": _memory},
-    Partition: {"budget": lambda value: budget_svg(budget_view(value, "", Links()))},
+    Partition: {"budget": budget_svg},
     Compilation: {
-        "time": lambda value: timeline_svg(timeline_view(value.name, value.phases)),
-        "flame": lambda value: timeline_svg(flame_view(value)),
+        "time": lambda value: drawing_svg(timeline_view(value.name, value.phases)),
+        "flame": lambda value: drawing_svg(flame_view(value)),
     },
     StockCompilation: {
-        "flame": lambda value: timeline_svg(flame_view(value)),
+        "flame": lambda value: drawing_svg(flame_view(value)),
     },
-    Profile: {"timeline": lambda value: timeline_svg(timeline_view(value.name, value.events))},
+    Recompiles: {"timeline": recompiles_svg},
+    Profile: {"timeline": lambda value: drawing_svg(timeline_view(value.name, value.events))},
 }
 """Pictures beside the graph, by the type of the value and the name of the view."""

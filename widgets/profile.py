@@ -8,25 +8,35 @@ from pathlib import PurePath
 from inductor_lab.bench.roofline import duration
 from inductor_lab.debug.profile import HOST, Profile, Row
 from inductor_lab.display import bytes_text
-from inductor_lab.widgets.diagrams import timeline_svg
-from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.notebook.language import say
+from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style
+from inductor_lab.widgets.svg import drawing_svg
 from inductor_lab.widgets.time import timeline_view
 
 COLUMNS = ("kernel or library", "part", ">share", ">time", ">calls", ">moves", ">GB/s", ">GFLOP/s",
            ">of the roof", "lines")  # fmt: skip
+ROOF = COLUMNS.index(">of the roof")
 MOST_LINES = 3
 LONGEST = 70
-BAR = 90
+BAR = 44
 _STYLE = """
-.lab-profile .bar{display:inline-block;height:9px;background:var(--bar);margin-right:6px}
-.lab-profile td div{white-space:nowrap;font-family:var(--mono);font-size:11.5px}
+.lab-profile span.bar{display:inline-block;height:9px;background:var(--bar);margin-right:6px}
+.lab-profile table{width:100%;table-layout:auto}
+.lab-profile .lab-table td,.lab-profile .lab-table th{padding:3px 4px}
+.lab-profile .lab-table td:first-child{min-width:11em}
+.lab-profile .lab-table td:last-child{width:35%;min-width:10em}
+.lab-profile td div{
+  width:0;min-width:100%;overflow-wrap:anywhere;overflow:hidden;
+  display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;
+  font-family:var(--mono);font-size:11.5px
+}
 """
 
 
 def profile_html(found: Profile) -> str:
     """The page for a notebook's cell."""
-    timeline = timeline_svg(timeline_view(found.name, found.events)) if found.events else ""
+    timeline = drawing_svg(timeline_view(found.name, found.events)) if found.events else ""
     return (
         f"<style>{bench_style()}{_STYLE}</style>"
         f'<div class="lab-bench lab-profile">{written(_head(found))}{written(_table(found))}'
@@ -40,12 +50,19 @@ def _head(found: Profile) -> Tree:
         (found.library_seconds, "in libraries"),
         (found.host_seconds, HOST),
     )
-    shares = ", ".join(f"{100 * found.share(took):.1f} % {where}" for took, where in parts)
-    cost = f"clocks cost {100 * found.clock_cost:+.1f} %"
-    plain = f"{duration(found.plain_seconds)} without clocks ({cost}), {found.steps} calls of each"
+    comma = say(", ")
+    shares = comma.join(f"{100 * found.share(took):.1f} % {say(where)}" for took, where in parts)
+    cost = "clocks cost {cost:+.1f} %" if found.clock_cost >= 0 else (
+        "what clocks cost is lost in the noise of this machine")  # fmt: skip
+    plain = say(
+        "{time} without clocks ({cost}), {n} calls of each",
+        time=duration(found.plain_seconds), n=found.steps,
+        cost=say(cost, cost=100 * found.clock_cost),
+    )  # fmt: skip
+    title = say("{name}: {time} a call", name=found.name, time=duration(found.call_seconds))
     return element(
         "div", {},
-        element("h1", {}, f"{found.name}: {duration(found.call_seconds)} a call"),
+        element("h1", {}, title),
         element("p", {}, shares),
         element("p", {"class": "lab-machine"}, plain),
     )  # fmt: skip
@@ -54,8 +71,12 @@ def _head(found: Profile) -> Tree:
 def _table(found: Profile) -> Tree:
     rows = [_cells(row, found) for row in found.rows]
     host = found.host_seconds
-    rows.append((HOST, "", "", duration(host), "", "", "", "", "", ""))
-    grid = table(COLUMNS, rows)
+    rows.append((say(HOST), "", "", duration(host), "", "", "", "", "", ""))
+    columns: tuple[str, ...] = COLUMNS
+    if all(row.of_roof is None for row in found.rows):  # as where the machine is too noisy
+        columns = (*COLUMNS[:ROOF], *COLUMNS[ROOF + 1 :])
+        rows = [(*cells[:ROOF], *cells[ROOF + 1 :]) for cells in rows]
+    grid = table(said_heads(columns), rows)
     shares = [*(found.share(row.seconds) for row in found.rows), found.share(host)]
     lines = [*(row.lines for row in found.rows), ()]
     for drawn, share, source in zip(grid[3][2:], shares, lines, strict=True):
@@ -84,4 +105,4 @@ def _lines(source: tuple[str, ...]) -> Iterator[Tree]:
     for line in source[:MOST_LINES]:
         yield element("div", {"title": line}, shortened(line))
     if len(source) > MOST_LINES:
-        yield element("div", {}, f"and {len(source) - MOST_LINES} more")
+        yield element("div", {}, say("and {n} more", n=len(source) - MOST_LINES))

@@ -29,9 +29,9 @@ class Scale:
         """About five round values: powers of ten, or multiples of 1, 2 or 5."""
         if self.log:
             first, last = math.floor(self._level(self.low)), math.floor(self._level(self.high))
-            step = max(1, round((last - first) / 6))
+            apart = max(1, round((last - first) / 6))
             between = (1, 2, 5) if last - first <= 2 else (1,)
-            found = [m * 10.0**p for p in range(first, last + 1, step) for m in between]
+            found = [m * 10.0**p for p in range(first, last + 1, apart) for m in between]
             return [value for value in found if self.low <= value <= self.high]
         rough = (self.high - self.low) / 5 or 1.0
         power = 10.0 ** math.floor(math.log10(rough))

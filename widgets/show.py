@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -14,12 +14,15 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.minify.run import Minified
 from inductor_lab.debug.profile import Profile
+from inductor_lab.debug.recompiles import Recompiles
 from inductor_lab.debug.result import Blame
 from inductor_lab.debug.steps import Steps
 from inductor_lab.debug.what_if import Comparison
+from inductor_lab.display import counted
 from inductor_lab.distributed.join import Ranks
 from inductor_lab.distributed.timeline import Timeline
 from inductor_lab.notebook.calls import Explorers
+from inductor_lab.notebook.language import say
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.stock.compare import SideBySide
 from inductor_lab.stock.result import StockCompilation
@@ -35,6 +38,7 @@ from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import picture_of, static_pictures
 from inductor_lab.widgets.profile import profile_html
 from inductor_lab.widgets.ranks import ranks_html, timeline_html
+from inductor_lab.widgets.recompiles import recompiles_html
 from inductor_lab.widgets.side_by_side import side_by_side_html
 from inductor_lab.widgets.svg import picture_svg
 from inductor_lab.widgets.trace import trace_html
@@ -55,7 +59,7 @@ def html(value: Any) -> str:
         if isinstance(value, kind):
             return drawn(value)
     picture = svg(value) or ""
-    text = f"<details><summary>text</summary><pre>{escape(str(value))}</pre></details>"
+    text = f"<details><summary>{say('text')}</summary><pre>{escape(str(value))}</pre></details>"
     if not picture:
         text = f"<pre>{escape(str(value))}</pre>"
     return _page(repr(value), picture + text)
@@ -115,7 +119,7 @@ def _comparison(comparison: Comparison) -> str:
 
 
 def explorer_html(
-    shown: dict[str, Any], channel: str = "null", pictures: Iterable[tuple[str, str]] = ()
+    shown: Mapping[str, Any], channel: str = "null", pictures: Iterable[tuple[str, str]] = ()
 ) -> str:
     """A document as HTML for a cell's output; `channel` is a JavaScript literal."""
     name = f"lab-{secrets.token_hex(6)}"
@@ -131,6 +135,7 @@ def explorer_html(
 PAGES: dict[type, Callable[[Any], str]] = {
     Compilation: _explorer,
     Profile: profile_html,
+    Recompiles: recompiles_html,
     Ranks: ranks_html,
     Timeline: timeline_html,
     SideBySide: side_by_side_html,
@@ -143,6 +148,6 @@ PAGES: dict[type, Callable[[Any], str]] = {
     **dict.fromkeys((Blame, Backends, Minified, Steps), debug.html),
     Kernel: lambda value: _page(repr(value), _code(value.code)),
     HostProgram: lambda value: _page(repr(value), _code(value.code)),
-    Code: lambda value: _page(f"{len(value.lines)} lines", _code(value)),
+    Code: lambda value: _page(counted(len(value.lines), "line"), _code(value)),
 }
 """Pages of their own, by the type of the value; any other value is its picture and its text."""

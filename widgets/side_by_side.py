@@ -10,8 +10,8 @@ from inductor_lab.widgets.page import bench_style
 
 _STYLE = """
 .lab-side td{vertical-align:top}
-.lab-side td div,.lab-side pre{font:11.5px/1.5 var(--mono);white-space:pre;margin:0}
-.lab-side pre{color:var(--fg);background:var(--bg);max-width:46vw;overflow:auto}
+.lab-side td div,.lab-side pre{font:11.5px/1.5 var(--mono);white-space:pre-wrap;margin:0}
+.lab-side pre{color:var(--fg);background:var(--bg);max-width:46vw;overflow:auto;white-space:pre}
 """
 
 

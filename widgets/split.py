@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.display import bytes_text
+from inductor_lab.notebook.language import say, translate
+from inductor_lab.widgets.budget import budget_view
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.memory import budget_view
-from inductor_lab.widgets.views import View, block, fx_lines, pane, row, table_view, text_view
+from inductor_lab.widgets.shapes import Pane, View
+from inductor_lab.widgets.views import block, fx_lines, pane, row, table_view, text_view
 
 
 def joint_panes(
     joint: JointGraph, partition: Partition | None, scope: str, earlier: str, links: Links
-) -> dict[str, View]:
+) -> dict[str, Pane]:
     """Forward and backward in one graph, and the cut between them."""
     links.graph(joint.graph, scope, earlier)
-    views = [
-        {**fx_picture(joint.graph, links, scope).data(), "name": "graph"},
+    views: list[View] = [
+        fx_picture(joint.graph, links, scope).view("graph"),
         text_view("text", [block(fx_lines(joint.graph, links, scope))]),
     ]
     calls = sum(node.op.startswith("call") for node in joint.graph.nodes)
@@ -26,31 +28,32 @@ def joint_panes(
     return panes
 
 
-def cut_pane(partition: Partition, scope: str, links: Links) -> View:
+def cut_pane(partition: Partition, scope: str, links: Links) -> Pane:
     """What is kept for the backward and what is made again, each with the reason."""
     saved = [
-        row((links.label("node", scope, v.name), bytes_text(v.nbytes), v.why),
+        row((links.label("node", scope, v.name), bytes_text(v.nbytes), translate(v.why)),
             links.find("node", scope, [v.name]))
         for v in partition.saved
     ]
     again = [
-        row((r.name, r.op, f"{r.flops:,}", r.why), links.find("node", scope, [r.name]))
+        row((r.name, r.op, f"{r.flops:,}", translate(r.why)), links.find("node", scope, [r.name]))
         for r in partition.recomputed
     ]
     decided = [
         row(
-            (links.label("node", scope, d.node), d.choice, bytes_text(d.nbytes),
-             "; ".join(d.reasons)),
+            (links.label("node", scope, d.node), say(d.choice), bytes_text(d.nbytes),
+             "; ".join(map(translate, d.reasons))),
             links.find("node", scope, [d.node]),
         )
         for d in partition.decisions
     ]
-    kept = (
-        f"{bytes_text(partition.cut_bytes)} are kept for the backward besides inputs; eager keeps "
-        f"{bytes_text(partition.bytes_if_all_saved)}, the least possible is "
-        f"{bytes_text(partition.bytes_if_min)} (memory_budget {partition.memory_budget:g})"
-    )
-    views = [
+    kept = say(
+        "{kept} are kept for the backward besides inputs; eager keeps {eager}, the least possible "
+        "is {least} (memory_budget {budget:g})",
+        kept=bytes_text(partition.cut_bytes), eager=bytes_text(partition.bytes_if_all_saved),
+        least=bytes_text(partition.bytes_if_min), budget=partition.memory_budget,
+    )  # fmt: skip
+    views: list[View] = [
         table_view("saved", ("value", ">size", "why"), saved, kept),
         table_view("recomputed", ("value", "op", ">flop", "why"), again,
                    "" if again else "Nothing is computed a second time."),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inductor_lab.capture.result import Capture, Instruction, SymbolicRun, readable_source
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.views import View, empty_view, pane
+from inductor_lab.widgets.shapes import Pane, Run, View
+from inductor_lab.widgets.views import empty_view, pane
 
 
-def steps_pane(capture: Capture, links: Links) -> View:
+def steps_pane(capture: Capture, links: Links) -> Pane:
     """One run for each try of Dynamo to trace a frame; the slider goes through one run."""
     total = sum(run.total for run in capture.runs)
     count = f"{total:,}" if total else ""
@@ -24,7 +26,7 @@ def steps_view(capture: Capture, links: Links) -> View:
     if not capture.runs:
         return empty_view("steps", "TorchDynamo's instructions were not recorded for this call.")
     texts: dict[str, int] = {}
-    runs = [
+    runs: list[Run] = [
         {
             "title": _title(capture.runs, number),
             "total": run.total,
@@ -41,9 +43,11 @@ def _title(runs: Sequence[SymbolicRun], number: int) -> str:
     share of all instructions where there are several runs."""
     run = runs[number]
     tries = [n for n, other in enumerate(runs) if other.compile_id == run.compile_id]
-    again = f"  try {tries.index(number) + 1} of {len(tries)}" if len(tries) > 1 else ""
+    at, of = tries.index(number) + 1, len(tries)
+    again = "  " + say("try {at} of {of}", at=at, of=of) if of > 1 else ""
     every = sum(each.total for each in runs)
-    share = f"  {run.total:,} of {every:,} instructions" if len(runs) > 1 else ""
+    share = say("{n} of {all} instructions", n=f"{run.total:,}", all=f"{every:,}")
+    share = f"  {share}" if len(runs) > 1 else ""
     return f"{run.function}  {run.compile_id}{again}{share}"
 
 

@@ -16,12 +16,12 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.modules import common_module, module_frames
 from inductor_lab.widgets.parts import step_diff
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
+from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.time import bars_view, timeline_view
 from inductor_lab.widgets.user_side import source_view, user_panes
 from inductor_lab.widgets.views import (
-    View,
     block,
     code_lines,
     empty_view,
@@ -43,7 +43,7 @@ UNTOLD = "Stock did not tell it."
 NO_GRAPH = "No graph was told of: the function calls no torch operation, or the log lacks it."
 
 
-def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[str, View]]]:
+def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[str, Pane]]]:
     """(title of a group of the rail, its panes), in the order of the way."""
     yield "", {"source": pane("source", [])}
     several = len(c.graphs) > 1
@@ -53,16 +53,17 @@ def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[s
     }
     if not captured:
         captured = {"captured": pane("captured", [empty_view("graph", NO_GRAPH)], count="0")}
-    yield "capture", {**captured, **user_panes(c, links), "steps": steps_pane(c.capture, links)}
+    users = user_panes(c.capture, links)
+    yield "capture", {**captured, **users, "steps": steps_pane(c.capture, links)}
     for n, graph in enumerate(c.graphs):
         for title, found in _graph_panes(graph, f"g{n}", links):
             yield (f"graph {n} {title}" if several else title), found
     yield "", {"time": _time(c)}
 
 
-def finish(c: StockCompilation, panes: dict[str, View], links: Links) -> None:
+def finish(c: StockCompilation, panes: dict[str, Pane], links: Links) -> None:
     """The views that show what all others have linked to."""
-    panes["source"]["views"] = [source_view(c, links)]
+    panes["source"]["views"] = [source_view(c.source, links)]
     if c.capture.runs:
         panes["steps"] = steps_pane(c.capture, links)
 
@@ -94,7 +95,7 @@ def _noun(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
 
 
-def _captured(graph: StockGraph, scope: str, links: Links, several: bool) -> View:
+def _captured(graph: StockGraph, scope: str, links: Links, several: bool) -> Pane:
     links.graph(graph.captured, f"{scope}.captured", None)
     calls = sum(node.op.startswith("call") for node in graph.captured.nodes)
     title = f"captured {scope[1:]}" if several else "captured"
@@ -106,14 +107,14 @@ def _graph_views(graph: FxGraph, scope: str, links: Links) -> list[View]:
     if not graph.text.strip():
         return [empty_view("graph", UNTOLD)]
     return [
-        {**fx_picture(graph, links, scope).data(), "name": "graph"},
+        fx_picture(graph, links, scope).view("graph"),
         text_view("text", [block(fx_lines(graph, links, scope))]),
     ]
 
 
 def _graph_panes(
     graph: StockGraph, scope: str, links: Links
-) -> Iterator[tuple[str, dict[str, View]]]:
+) -> Iterator[tuple[str, dict[str, Pane]]]:
     earlier = f"{scope}.captured"
     if graph.error:
         yield "failed", {f"{scope}.error": pane("error", [text_view("text", [
@@ -126,7 +127,7 @@ def _graph_panes(
         yield part.name, _part_panes(part, f"{scope}.{part.name}", earlier, links)
 
 
-def _part_panes(part: StockPart, scope: str, earlier: str, links: Links) -> dict[str, View]:
+def _part_panes(part: StockPart, scope: str, earlier: str, links: Links) -> dict[str, Pane]:
     links.graph(part.graph, scope, earlier)
     links.graph(part.last, scope, earlier)
     for node in (*part.ir_before, *part.ir_after):
@@ -142,13 +143,13 @@ def _part_panes(part: StockPart, scope: str, earlier: str, links: Links) -> dict
     }
 
 
-def _rewrites(part: StockPart, scope: str, links: Links) -> View:
+def _rewrites(part: StockPart, scope: str, links: Links) -> Pane:
     """The graph after stock's passes, and what they changed; stock tells no single rules."""
     if part.after is None:
         return pane("passes", [empty_view("diff", UNTOLD)])
     changed = part.after.text.split() != part.graph.text.split()
     step = Step("all of stock's passes", part.graph, part.after, ())
-    diff = (
+    diff: View = (
         text_view("diff", [step_diff(step, scope, links)])
         if changed
         else empty_view("diff", "Stock's passes changed nothing in this graph.")
@@ -156,25 +157,25 @@ def _rewrites(part: StockPart, scope: str, links: Links) -> View:
     return pane("passes", [diff, *_graph_views(part.after, scope, links)])
 
 
-def _ir(part: StockPart, scope: str, links: Links) -> View:
+def _ir(part: StockPart, scope: str, links: Links) -> Pane:
     """Scheduler nodes before fusion."""
     if not part.ir_before:
         return pane("IR", [empty_view("text", part.missing.get("ir", UNTOLD))])
-    views = [_ir_text(part.ir_before, scope, links),
-             {**_ir_picture(part, scope, links, fused=False).data(), "name": "graph"}]
+    views: list[View] = [_ir_text(part.ir_before, scope, links, "text"),
+                         _ir_picture(part, scope, links, fused=False).view("graph")]
     return pane("IR", views, count=str(len(part.ir_before)))
 
 
-def _ir_text(nodes: tuple[IrNode, ...], scope: str, links: Links) -> View:
+def _ir_text(nodes: tuple[IrNode, ...], scope: str, links: Links, name: str) -> View:
     blocks = []
     for node in nodes:
         things = links.find("buffer", scope, [node.name])
         lines = [[line, things] for line in node.text.split("\n")]
         blocks.append(block(lines, f"{node.name}   {node.kind}"))
-    return text_view("text", blocks)
+    return text_view(name, blocks)
 
 
-def _schedule(part: StockPart, scope: str, links: Links) -> View:
+def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
     """What was fused and why not, and what each kernel moves."""
     kernels = _kernels_view(part, scope, links)
     if not part.ir_before:
@@ -192,8 +193,8 @@ def _schedule(part: StockPart, scope: str, links: Links) -> View:
         if rows
         else empty_view("decisions", "Stock's fusion log names no pair: nothing shares data.")
     )
-    views = [{**_ir_picture(part, scope, links, fused=True).data(), "name": "graph"}, decisions,
-             kernels, {**_ir_text(part.ir_after, scope, links), "name": "IR after fusion"}]
+    views: list[View] = [_ir_picture(part, scope, links, fused=True).view("graph"), decisions,
+                         kernels, _ir_text(part.ir_after, scope, links, "IR after fusion")]
     return pane("schedule", views, count=f"{len(part.ir_before)}→{len(part.ir_after)}")
 
 
@@ -262,18 +263,18 @@ def _module_frames(
     return list(frames), dict(frame_of)
 
 
-def _code(part: StockPart, scope: str, links: Links) -> View:
+def _code(part: StockPart, scope: str, links: Links) -> Pane:
     blocks = [_kernel_block(kernel, scope, links) for kernel in part.kernels]
     if not blocks:
         why = part.missing.get("code", "No kernels: this part only calls libraries or moves views.")
         return pane("code", [empty_view("text", why)])
-    views = [text_view("text", blocks)]
+    views: list[View] = [text_view("text", blocks)]
     if "provenance" in part.missing:
         views.append(empty_view("links", part.missing["provenance"]))
     return pane("code", views, count=str(len(part.generated)))
 
 
-def _kernel_block(kernel: StockKernel, scope: str, links: Links) -> View:
+def _kernel_block(kernel: StockKernel, scope: str, links: Links) -> Block:
     if kernel.language == "extern":
         lines: list[Any] = [[EXTERN, links.find("node", scope, kernel.nodes)]]
         return block(lines, f"{kernel.name}   extern", first=0, language="")
@@ -281,14 +282,14 @@ def _kernel_block(kernel: StockKernel, scope: str, links: Links) -> View:
     return block(shown, f"{kernel.name}   {kernel.language}", language=kernel.language)
 
 
-def _host(part: StockPart, scope: str, links: Links) -> View:
+def _host(part: StockPart, scope: str, links: Links) -> Pane:
     if not part.text:
         return pane("host", [empty_view("text", part.missing.get("code", UNTOLD))])
     lines = code_lines(part.host, links, scope)
     return pane("host", [text_view("text", [block(lines)])])
 
 
-def _time(c: StockCompilation) -> View:
+def _time(c: StockCompilation) -> Pane:
     views = [timeline_view(c.name, c.phases)] if c.phases else []
     if c.capture.seconds:
         note = "As torch tells it. A phase that holds others counts their time too."

@@ -9,11 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from itertools import pairwise
+from typing import Any
+from unicodedata import east_asian_width
 
-from inductor_lab.widgets.layout import Point, Route
+from inductor_lab.notebook.language import say
+from inductor_lab.widgets.layers import Point
+from inductor_lab.widgets.layout import Route
+from inductor_lab.widgets.markup import Tree, inside, text_of, tips, written
 from inductor_lab.widgets.picture import FRAME_HEAD, MARGIN, ROOT, Picture, shorten
 
 PAD = 12.0
+WIDTH = 720.0
+"""Of a drawing that takes the room there is."""
+LETTER = 7.3
+"""Pixels of a letter of 12 px; one of the class "sub" is smaller."""
+SUB = 0.9
+MOST_TOLD = 60
 
 SHAPES = """
 .lab-svg{border-radius:4px;max-width:100%;height:auto}
@@ -22,7 +33,9 @@ SHAPES = """
 .lab-svg .constant{stroke-dasharray:3 2}
 .lab-svg .output{stroke-width:2}
 .lab-svg .frame,.lab-svg .closed{stroke-width:1.4}
+.lab-svg .chosen{stroke-width:2}
 .lab-svg .arrow{fill:none;stroke-width:1.2}
+.lab-svg .struck{paint-order:stroke;stroke-width:4;stroke-linejoin:round}
 """
 LIGHT = {
     "": "background:#fff;color:#1b1f24",
@@ -33,6 +46,7 @@ LIGHT = {
     ".input": "fill:#ddf4ff;stroke:#0969da",
     ".output": "fill:#dafbe1;stroke:#1a7f37",
     ".extern": "fill:#fff8c5;stroke:#9a6700",
+    ".struck": "fill:#1b1f24;stroke:#fff8c5",
     ".frame": "fill:#8250df0f;stroke:#8250df",
     ".closed": "fill:#fbefff;stroke:#8250df",
     ".arrow": "stroke:#6e7781",
@@ -40,6 +54,7 @@ LIGHT = {
     ".bar": "fill:#b6d4f5;stroke:#0550ae",
     ".other": "fill:#ddcff5;stroke:#8250df",
     ".area": "fill:#ddeaf8;stroke:#0550ae",
+    ".chosen": "fill:none;stroke:#1b1f24",
 }
 DARK = {
     "": "background:#0d1117;color:#e6edf3",
@@ -50,6 +65,7 @@ DARK = {
     ".input": "fill:#0c2d48;stroke:#58a6ff",
     ".output": "fill:#0f2d17;stroke:#3fb950",
     ".extern": "fill:#332701;stroke:#d29922",
+    ".struck": "fill:#e6edf3;stroke:#332701",
     ".frame": "fill:#a371f718;stroke:#a371f7",
     ".closed": "fill:#21183a;stroke:#a371f7",
     ".arrow": "stroke:#8b949e",
@@ -57,6 +73,7 @@ DARK = {
     ".bar": "fill:#1b3d5e;stroke:#79c0ff",
     ".other": "fill:#3a2a5c;stroke:#a371f7",
     ".area": "fill:#14283c;stroke:#79c0ff",
+    ".chosen": "fill:none;stroke:#e6edf3",
 }
 
 
@@ -80,18 +97,63 @@ STYLE = SHAPES + themed(".lab-svg", LIGHT, DARK)
 def picture_svg(picture: Picture) -> str:
     """The whole picture, with tooltips; closed frames are drawn as one box."""
     width, height = (side + 2 * PAD for side in picture.size)
-    return svg_page(f"graph {picture.title}", width, height, _level(picture, ROOT, PAD, PAD))
+    boxes = _level(picture, ROOT, PAD, PAD)
+    return svg_page(picture.told, width, height, boxes, picture.lines())
 
 
-def svg_page(title: str, width: float, height: float, parts: Iterable[str]) -> str:
-    """Elements as one SVG file with our style."""
+def svg_page(
+    title: str, width: float, height: float, parts: Iterable[str], told: Iterable[str]
+) -> str:
+    """Elements as one SVG file with our style; `told` is what it shows, in lines of words."""
     body = "\n".join(parts)
     return (
         f'<svg class="lab-svg" xmlns="http://www.w3.org/2000/svg" role="img" '
         f'aria-label="{escape(title, quote=True)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n"
+        f"<title>{escape(title)}</title>\n<desc>{escape(description(told))}</desc>\n"
+        f"<style>{STYLE}</style>\n{body}\n</svg>\n"
     )
+
+
+def description(told: Iterable[str]) -> str:
+    """Lines of words for readers who do not see a picture; those after the first `MOST_TOLD` are
+    counted."""
+    lines = [" ".join(line.split()) for line in told]
+    if len(lines) > MOST_TOLD:
+        more = say("and {n} more", n=len(lines) - MOST_TOLD)
+        lines = [*lines[:MOST_TOLD], more]
+    return "\n".join(lines)
+
+
+def drawing(title: str) -> dict[str, str]:
+    """The attributes of a drawing in a view's tree."""
+    return {"class": "lab-drawing", "role": "group", "aria-label": title}
+
+
+def drawing_svg(view: Mapping[str, Any]) -> str:
+    """The drawing in a view's tree as a picture that stands alone, below the view's note."""
+    (shown,) = inside(view["tree"], "svg")
+    tag, attributes, *children = shown
+    stretched = attributes["width"].endswith("%")
+    width = WIDTH if stretched else float(attributes["width"])
+    height = float(attributes["height"])
+    note = "".join(text_of(p) for p in inside(view["tree"], "p"))
+    place = {"x": f"{PAD:g}", "y": "32", "width": f"{width:g}", "height": f"{height:g}"}
+    body = [_resolved(child, width) for child in children]
+    parts = [svg_text(PAD, 18, note, "sub", "start"), written([tag, place, *body])]
+    wide = max(width, width_of(note) * SUB)
+    told = [note, *map(text_of, tips(shown))]
+    return svg_page(attributes["aria-label"], wide + 2 * PAD, height + 32 + PAD, parts, told)
+
+
+def _resolved(tree: Tree | str, width: float) -> Tree | str:
+    """Shares of the width as pixels: not every program that shows SVG takes shares."""
+    if isinstance(tree, str):
+        return tree
+    tag, attributes, *children = tree
+    given = {name: f"{float(value[:-1]) * width / 100:.2f}" if value.endswith("%") else value
+             for name, value in attributes.items()}  # fmt: skip
+    return [tag, given, *(_resolved(child, width) for child in children)]
 
 
 def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[str]:
@@ -118,6 +180,11 @@ def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[st
             yield svg_text(middle, y + 31, shorten(shown.sub), "sub") + "</g>"
         else:
             yield svg_text(middle, y + box.height / 2 + 4, shorten(shown.label)) + "</g>"
+
+
+def width_of(text: str) -> float:
+    """Pixels of a text of 12 px; a Chinese character is as wide as it is high."""
+    return sum(12.0 if east_asian_width(letter) in "WF" else LETTER for letter in text)
 
 
 def svg_text(x: float, y: float, text: str, style: str = "", anchor: str = "middle") -> str:

@@ -7,30 +7,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inductor_lab.bench.roofline import StepTime
+from inductor_lab.notebook.language import say
 from inductor_lab.observer import Phase
+from inductor_lab.saved.trace import chrome_trace
 from inductor_lab.stock.result import StockCompilation
-from inductor_lab.widgets.views import View, empty_view, pane
+from inductor_lab.widgets.markup import Tree, about, element
+from inductor_lab.widgets.shapes import OfferedFile, Pane, TreeView
+from inductor_lab.widgets.svg import drawing
+from inductor_lab.widgets.views import empty_view, note_tree, pane, tree_view
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
-    from inductor_lab.records import CompiledPart
+    from inductor_lab.records import CompiledPart, Record
+
+ROW, TRACK_HEAD = 20.0, 20.0
 
 
-def time_pane(compilation: Compilation) -> View:
+def time_pane(compilation: Record) -> Pane:
     """Compile time by phase, ours and Dynamo's own."""
     ours = {k: v for k, v in compilation.seconds.items() if k != "total"}
     if not ours:
         return pane("time", [empty_view("timeline", "This compilation was not timed.")])
     total = seconds_text(compilation.total_seconds)
     views = [timeline_view(compilation.name, compilation.phases)] if compilation.phases else []
-    note = f"{total} in all. A phase that holds others counts their time too."
+    note = say("{total} in all. A phase that holds others counts their time too.", total=total)
     views.append(bars_view("phases", ours, note))
     if compilation.capture.seconds:
-        views.append(bars_view("dynamo", compilation.capture.seconds, "As TorchDynamo tells it."))
+        note = say("As TorchDynamo tells it.")
+        views.append(bars_view("dynamo", compilation.capture.seconds, note))
     steps = [step for part in compilation.parts for step in part.times]
     if steps:
         whole = seconds_text(sum(step.seconds for step in steps))
-        note = f"{whole} in all, each measured inside of the running program."
+        note = say("{total} in all, each measured inside of the running program.", total=whole)
         views.append(bars_view("kernels", _named_apart(steps), note))
     return pane("time", views, seconds=compilation.total_seconds)
 
@@ -43,29 +50,69 @@ def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
     return seconds
 
 
-def timeline_view(name: str, phases: Iterable[Phase]) -> View:
-    """Bars over time, one block of rows for each track; a phase stands below the one it is in.
+def timeline_view(name: str, phases: Iterable[Phase], title: str = "") -> TreeView:
+    """Bars over time, one block of rows for each track; a phase stands below the one it is in."""
+    phases = list(phases)
+    shown = element(
+        "div", {"class": "lab-timeline", "role": "group", "aria-label": say("timeline")},
+        note_tree("From the start of the call to its end."), _timeline(title or name, phases),
+    )  # fmt: skip
+    return tree_view("timeline", shown, [_trace_file(title or name, phases)])
 
-    bar  [row, name, start in seconds, seconds, text]
-    """
+
+def _trace_file(name: str, phases: Iterable[Phase]) -> OfferedFile:
+    return {
+        "label": say("save as Chrome trace"),
+        "tip": say("a file that ui.perfetto.dev and chrome://tracing open"),
+        "name": f"{name}.trace.json",
+        "type": "application/json",
+        "data": chrome_trace(name, phases),
+    }
+
+
+def _timeline(title: str, phases: Sequence[Phase]) -> Tree:
+    """A drawing as wide as there is room: places along it are shares of its width."""
     tracks: dict[str, list[Phase]] = {}
     for phase in phases:
         tracks.setdefault(phase.track, []).append(phase)
-    shown = [{"title": track, "bars": list(_bars(found))} for track, found in tracks.items()]
-    return {"kind": "timeline", "name": "timeline", "title": name, "tracks": shown}
+    end = max((phase.start + phase.seconds for phase in phases), default=0) or 1.0
+    body: list[Tree] = []
+    top = 0.0
+    for track, found in tracks.items():
+        rows = rows_of(found)
+        if track:
+            body.append(element("text", {"class": "head", "x": "0", "y": f"{top + 14:g}"}, track))
+        top += TRACK_HEAD if track else 4
+        body += [_bar(phase, top + row * ROW, end)
+                 for row, phase in zip(rows, found, strict=True)]  # fmt: skip
+        top += (max(rows) + 1) * ROW + 8
+    told = drawing(say("time of {title}", title=title))
+    return element("svg", {**told, "width": "100%", "height": f"{top:g}"}, *body)
 
 
-def flame_view(compilation: Compilation | StockCompilation) -> View:
+def _bar(phase: Phase, top: float, end: float) -> Tree:
+    """A phase with its name in it, cut off where the bar ends."""
+    took = seconds_text(phase.seconds)
+    place = {"x": f"{100 * phase.start / end:.3f}%", "y": f"{top:g}", "height": f"{ROW - 2:g}",
+             "width": f"{max(100 * phase.seconds / end, 0.001):.3f}%"}  # fmt: skip
+    return element(
+        "g", {**about(()), "class": "lab-phase", "data-phase": phase.name},
+        element("title", {}, f"{phase.name}: {took}"),
+        element("rect", {"class": "bar", "rx": "2", **place}),
+        element("svg", place, element("text", {"x": "4", "y": "13"}, f"{phase.name} {took}")),
+    )  # fmt: skip
+
+
+def flame_view(compilation: Record | StockCompilation) -> TreeView:
     """One flame of everybody's phases: TorchDynamo's, AOTAutograd's and ours, each below the one
     whose time it is part of; below ours the passes over graphs, and the writing of each kernel."""
     ours = () if isinstance(compilation, StockCompilation) else _within(compilation)
     phases = [replace(phase, track="") for phase in (*compilation.phases, *ours)]
     phases.sort(key=lambda phase: (phase.start, -phase.seconds))
-    view = timeline_view(compilation.name, phases)
-    return {**view, "title": f"compiling {compilation.name}"}
+    return timeline_view(compilation.name, phases, f"compiling {compilation.name}")
 
 
-def _within(compilation: Compilation) -> Iterator[Phase]:
+def _within(compilation: Record) -> Iterator[Phase]:
     """Passes and kernels, one after the other from the start of the phase that they are in."""
     for name, of_part in (("rewrite", _passes), ("codegen", _kernels)):
         for direction in ("forward", "backward"):
@@ -87,23 +134,34 @@ def _kernels(part: CompiledPart) -> Iterable[tuple[str, float]]:
     return ((kernel.name, kernel.seconds) for kernel in part.kernels)
 
 
-def _bars(phases: Iterable[Phase]) -> Iterator[list[object]]:
+def rows_of(phases: Iterable[Phase]) -> list[int]:
+    """The row of each phase of a track: below all those whose time it is a part of."""
     ends: list[float] = []
+    rows = []
     for phase in phases:
         while ends and phase.start >= ends[-1]:
             ends.pop()
-        start, took = round(phase.start, 6), round(phase.seconds, 6)
-        yield [len(ends), phase.name, start, took, seconds_text(phase.seconds)]
+        rows.append(len(ends))
         ends.append(phase.start + phase.seconds)
+    return rows
 
 
-def bars_view(name: str, seconds: Mapping[str, float], note: str) -> View:
-    """One bar for each phase, in the order they ran."""
-    rows = [
-        {"label": phase, "value": took, "text": seconds_text(took)}
+def bars_view(name: str, seconds: Mapping[str, float], note: str) -> TreeView:
+    """One bar for each phase, in the order they ran, drawn to scale."""
+    most = max([*seconds.values(), 1e-12])
+    bars = (
+        element(
+            "div", {**about(()), "class": "lab-bar"},
+            element("span", {}, phase),
+            element("span", {"class": "lab-bar-track"},
+                    element("span", {"style": f"width:{100 * took / most:.2f}%"})),
+            element("span", {"class": "number"}, seconds_text(took)),
+        )
         for phase, took in seconds.items()
-    ]
-    return {"kind": "bars", "name": name, "rows": rows, "note": note}
+    )  # fmt: skip
+    title = say("{name}, bars", name=say(name))
+    whole = {"class": "lab-bars", "role": "group", "aria-label": title}
+    return tree_view(name, element("div", whole, note_tree(note), *bars))
 
 
 def seconds_text(seconds: float) -> str:

@@ -6,6 +6,7 @@ the browser's own back button leads to the index.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from inductor_lab.display import writing
-from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.notebook.language import say
+from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.page import (
     bench_style,
@@ -22,6 +24,7 @@ from inductor_lab.widgets.page import (
     script,
     style,
 )
+from inductor_lab.widgets.recompiles import function_name
 from inductor_lab.widgets.time import seconds_text
 
 if TYPE_CHECKING:
@@ -32,9 +35,6 @@ MOST_BYTES = 120 << 20
 SPLIT = "<!-- explorers -->"
 COLUMNS = ("compile id", "function", "where", ">time", "status", "what happened")
 
-_HEAD = """<div id="lab-back" class="lab-bench" hidden><a href="#">← all compile ids</a></div>
-<div id="lab"></div>
-"""
 _SCRIPT = """
 const index = document.getElementById("lab-index");
 const opened = document.getElementById("lab");
@@ -53,6 +53,8 @@ _STYLE = """
 .lab-bench .warn{font-weight:600}
 .lab-bench a{color:var(--bar)}
 #lab-index{min-height:100vh;box-sizing:border-box}
+#lab-index th{white-space:nowrap}
+#lab-index td:nth-child(2),#lab-index td:nth-child(5){min-width:min(13em,14vw)}
 #lab-back{padding:6px 10px}
 #lab.lab-explorer{height:calc(100vh - 36px);border-radius:0}
 """
@@ -67,7 +69,9 @@ def write_trace_report(
     held: set[str] = set()
     room = MOST_BYTES
     with writing(path, "report") as file:
-        file.write(before + _HEAD)
+        back = f'<a href="#">← {escape(say("all compile ids"))}</a>'
+        file.write(f'{before}<div id="lab-back" class="lab-bench" hidden>{back}</div>\n')
+        file.write('<div id="lab"></div>\n')
         for number, found in enumerate(log.compiled, 1):
             text = document_for_html(document(log[found.key])) if room > 0 else ""
             room -= len(text)
@@ -92,12 +96,12 @@ def index_tree(log: TraceLog, held: set[str]) -> Tree:
     compiled = log.compiled
     total = sum(found.seconds for found in compiled)
     kinds = [kind for found in compiled for kind, _ in found.happened]
-    counted = [f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)]
+    counted = [f"{kinds.count(kind)} × {say(kind)}" for kind in dict.fromkeys(kinds)]
     missed = sum(found.caches.count("miss") for found in compiled)
-    facts = [f"{len(compiled)} compile ids", seconds_text(total), *counted]
-    facts += [f"{missed} × cache miss"] * bool(missed)
+    facts = [say("{n} compile ids", n=len(compiled)), seconds_text(total), *counted]
+    facts += [f"{missed} × {say('cache miss')}"] * bool(missed)
     head = f"{log.name}  torch {log.torch_version}" if log.torch_version else log.name
-    grid = table(COLUMNS, (_cells(found) for found in compiled))
+    grid = table(said_heads(COLUMNS), (_cells(found) for found in compiled))
     for line, found in zip(grid[3][2:], compiled, strict=True):
         line[2][2:] = [_opener(found, held)]
         line[-1][2:] = list(_happened(found))
@@ -111,9 +115,14 @@ def index_tree(log: TraceLog, held: set[str]) -> Tree:
 
 
 def _cells(found: Compiled) -> tuple[str, ...]:
-    caches = "".join(f", cache {answer}" for answer in found.caches)
+    answers = Counter(found.caches)  # of the forward graph and of the backward graph
+    caches = "".join(
+        say(", cache {answer}", answer=say(answer)) + f" ×\N{NO-BREAK SPACE}{times}" * (times > 1)
+        for answer, times in answers.items()
+    )
     where = str(found.where or "")
-    return ("", found.function, where, seconds_text(found.seconds), found.status + caches, "")
+    name = function_name(found.function)
+    return ("", name, where, seconds_text(found.seconds), say(found.status) + caches, "")
 
 
 def _opener(found: Compiled, held: set[str]) -> Tree | str:
@@ -124,10 +133,11 @@ def _opener(found: Compiled, held: set[str]) -> Tree | str:
 
 def _happened(found: Compiled) -> Iterator[Tree]:
     for kind, text in found.happened:
-        yield element("div", {}, element("span", {"class": "warn"}, kind), f" {text}")
+        yield element("div", {}, element("span", {"class": "warn"}, say(kind)), f" {text}")
 
 
 def _problems(log: TraceLog) -> Iterator[Tree]:
     if log.problems:
-        yield element("p", {"class": "warn"}, f"{len(log.problems)} damaged places were skipped:")
+        skipped = say("{n} damaged places were skipped:", n=len(log.problems))
+        yield element("p", {"class": "warn"}, skipped)
         yield element("ul", {}, *(element("li", {}, problem) for problem in log.problems))

@@ -38,13 +38,12 @@ def race(
     name = f"lab-race-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
     def parts() -> Iterator[str]:
-        yield f"<desc>{escape(told)}</desc>"
         yield svg_text(12, 20, title, anchor="start")
         for number, (label, legs) in enumerate(lanes):
             yield from _lane(34 + LANE * number, label, legs, whole, f"{name}-{number}", words)
 
     rules = "".join(_frames(f"{name}-{n}", legs, whole) for n, (_, legs) in enumerate(lanes))
-    svg = svg_page(title, WIDTH, 34 + LANE * len(lanes), parts())
+    svg = svg_page(title, WIDTH, 34 + LANE * len(lanes), parts(), told.splitlines())
     pause = f'<input type="checkbox" id="{name}"> <label for="{name}">{escape(words[4])}</label>'
     return (
         f'<div class="lab-race" style="overflow-x:auto"><style>{STYLE}{rules}</style>'

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, readable_source
+from inductor_lab.capture.source import SourceFile
 from inductor_lab.widgets.guards import guard_views
 from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.views import (
-    View,
     block,
     diff_lines,
     empty_view,
@@ -20,16 +20,13 @@ from inductor_lab.widgets.views import (
     text_view,
 )
 
-if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
 
-
-def source_view(compilation: Compilation, links: Links) -> View:
+def source_view(source: SourceFile, links: Links) -> View:
     """The function's own text, then the lines elsewhere that something came from.
 
-    Ask for it last: it shows the lines that the other panes have linked to.
+    Ask for it last: it shows the lines that the other panes have linked to, but none that Python
+    has no text of (`<string>`, a dataclass's methods).
     """
-    source = compilation.source
     lines = source.text.rstrip("\n").split("\n") if source.text.strip() else []
     blocks = []
     if lines:
@@ -39,7 +36,7 @@ def source_view(compilation: Compilation, links: Links) -> View:
     own = range(source.first_line, source.first_line + len(lines))
     elsewhere = sorted(
         {(s.file, s.line): (thing, s) for thing, s in links.spans.items()
-         if not (s.file == source.file and s.line in own)}.items()
+         if s.code and not (s.file == source.file and s.line in own)}.items()
     )
     last_file = source.file if lines else ""
     for _, run in groupby(enumerate(elsewhere), key=lambda e: (e[1][0][0], e[1][0][1] - e[0])):
@@ -55,9 +52,8 @@ def source_view(compilation: Compilation, links: Links) -> View:
     return text_view("text", blocks)
 
 
-def user_panes(compilation: Compilation, links: Links) -> dict[str, View]:
+def user_panes(capture: Capture, links: Links) -> dict[str, Pane]:
     """Guards, breaks, bytecode and symbols, by pane id."""
-    capture = compilation.capture
     breaks = len(capture.breaks)
     return {
         "guards": pane("guards", guard_views(capture, links), count=str(len(capture.guards))),
@@ -106,11 +102,11 @@ def bytecode_views(capture: Capture) -> list[View]:
     ]
 
 
-def _listing(code: Bytecode, text: str) -> View:
+def _listing(code: Bytecode, text: str) -> Block:
     return block(plain_lines(text), f"{code.function}  {code.compile_id}")
 
 
-def _listing_diff(code: Bytecode) -> View:
+def _listing_diff(code: Bytecode) -> Block:
     lines = diff_lines(plain_lines(code.original), plain_lines(code.rewritten))
     return block(lines, f"{code.function}  {code.compile_id}", first=0)
 

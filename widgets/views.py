@@ -2,58 +2,69 @@
 
     text     numbered lines in titled blocks, each line with the things it shows
     graph    a `Picture`
-    table    columns and rows; a row may hold more rows, shown when it is opened
-    lanes    lifetimes of buffers over the steps of a schedule
-    budget   what each memory budget keeps for the backward
-    bars     amounts, drawn to scale
-    timeline phases over time
+    tree     all that Python can draw: tables, lifetimes, bars, timelines, sentences (`markup.py`)
+    budget   a tree under a slider: what each memory budget keeps for the backward
     steps    instructions with the symbolic stack and the graph so far
     guards   a form of inputs, and conditions over them that the page evaluates
-    empty    a sentence that says what is missing and how to get it
 
-`explorer.js` draws each kind; `plain.py` writes each as plain text.
+Their fields are in `shapes.py`.  A page draws them (`javascript/explorer.js`); a tree is also HTML
+and SVG without a script.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.codegen.kernel import Code
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.ir.text import program_lines
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links, Thing
+from inductor_lab.widgets.markup import Tree, about, element, head_row, inside, number
+from inductor_lab.widgets.shapes import (
+    Block,
+    OfferedFile,
+    Pane,
+    ShownLine,
+    TextView,
+    TreeView,
+    View,
+)
 
-View: TypeAlias = dict[str, Any]
-ShownLine: TypeAlias = "list[Any]"
-"""[text], [text, things] or [text, things, mark]; marks are `+`, `-` and `@` (a heading)."""
+if TYPE_CHECKING:
+    from inductor_lab.records import CompiledPart
 
 CONTEXT = 3
+ONE_LINE = 24
+"""Characters of a name that is not broken."""
+SIGNS = {"ok": "✓", "no": "✗", "warn": "!"}
 
 
 def pane(
     title: str,
-    views: list[View],
+    views: Sequence[View],
     *,
     count: str = "",
     seconds: float | None = None,
     problem: str = "",
-) -> View:
+) -> Pane:
     """`count` and `seconds` stand beside the title in the rail; `problem` is a word for a dot."""
     return {
-        "title": title, "views": views, "count": count, "seconds": seconds, "problem": problem
+        "title": title, "views": list(views), "count": count, "seconds": seconds, "problem": problem
     }
 
 
-def text_view(name: str, blocks: Sequence[View]) -> View:
+def text_view(name: str, blocks: Sequence[Block]) -> TextView:
     return {"kind": "text", "name": name, "blocks": list(blocks)}
 
 
 def block(
     lines: Iterable[ShownLine], title: str = "", first: int = 1, language: str = "python"
-) -> View:
+) -> Block:
     """Lines under a title, numbered from `first`; 0 leaves numbers out.
 
     `language` is one that `colours.js` knows, or "" for prose.
@@ -61,26 +72,125 @@ def block(
     return {"title": title, "first": first, "language": language, "lines": list(lines)}
 
 
-def table_view(name: str, columns: Sequence[str], rows: Iterable[View], note: str = "") -> View:
-    """`columns` that start with `>` are numbers, set to the right."""
-    return {"kind": "table", "name": name, "columns": list(columns), "rows": list(rows),
-            "note": note}
+PartView: TypeAlias = "Callable[[CompiledPart, str, Links], View]"
+PART_VIEWS: dict[str, dict[str, PartView]] = {}
+"""Views beside those of `parts.py`: pane of a part → name → what makes it."""
+
+
+def part_view(pane_name: str) -> Callable[[PartView], PartView]:
+    """Add a view to a pane of every part (`graph`, `schedule`, `code`, ...), under its own name.
+
+    The function is given the part, its scope (`g0.forward`) and the links.  Raises ValueError for
+    a name that the pane has already.  What it draws is `part.plot(name)`, too.
+    """
+
+    def register(make: PartView) -> PartView:
+        known = PART_VIEWS.setdefault(pane_name, {})
+        if make.__name__ in known:
+            raise ValueError(f"the pane {pane_name} has a view called {make.__name__} already")
+        known[make.__name__] = make
+        return make
+
+    return register
+
+
+def tree_view(name: str, tree: Tree, files: Sequence[OfferedFile] = ()) -> TreeView:
+    """Anything that is drawn from a tree (see `markup.py`).
+
+    `files` are offered beside its note: `{label, tip, name, type, data}`, data as JSON.
+    """
+    view: TreeView = {"kind": "tree", "name": name, "tree": tree}
+    if files:
+        view["files"] = list(files)
+    return view
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: what its cells say, what it is about, and the rows that it opens.
+
+    `mark` is ok, no or warn, and so is that of an inner row; `pair` is what a click would ask of
+    the compiler (see `decision_row`), `steps` those of a slider in which the row is there.
+    """
+
+    cells: tuple[str, ...]
+    things: tuple[Thing, ...] = ()
+    more: tuple[tuple[str, ...], ...] = ()
+    mark: str = ""
+    more_marks: tuple[str, ...] = ()
+    pair: str = ""
+    steps: tuple[int, ...] = ()
 
 
 def row(
-    cells: Iterable[Any], things: Iterable[Thing] = (), more: Iterable[Any] = (), mark: str = ""
-) -> View:
+    cells: Iterable[Any], things: Iterable[Thing] = (), more: Iterable[Any] = (), mark: str = "",
+    steps: Iterable[int] = (),
+) -> Row:  # fmt: skip
     """One row; `more` are the rows shown when it is opened; `mark` is ok, no or warn."""
-    return {
-        "cells": [str(cell) for cell in cells],
-        "things": list(things),
-        "more": [[str(cell) for cell in inner] for inner in more],
-        "mark": mark,
-    }
+    inner = tuple(tuple(map(str, each)) for each in more)
+    return Row(tuple(map(str, cells)), tuple(things), inner, mark, steps=tuple(steps))
 
 
-def empty_view(name: str, text: str) -> View:
-    return {"kind": "empty", "name": name, "text": text}
+def table_view(name: str, columns: Sequence[str], rows: Iterable[Row], note: str = "") -> TreeView:
+    """`columns` that start with `>` are numbers, set to the right."""
+    body = (each for shown in rows for each in _row_trees(shown, columns))
+    title = say("{name}, rows", name=say(name))
+    shown = element(
+        "div", {"class": "lab-table", "role": "group", "aria-label": title},
+        note_tree(note),
+        element("table", {}, _heads(columns), element("tbody", {}, *body)),
+    )  # fmt: skip
+    return tree_view(name, shown)
+
+
+def note_tree(note: str) -> Tree | None:
+    """The sentence above a view."""
+    return element("p", {"class": "lab-note"}, say(note)) if note else None
+
+
+def _heads(columns: Sequence[str]) -> Tree:
+    """Heads as they are spoken; a page looks their meaning up by the English word."""
+    heads = head_row(columns)
+    for head in inside(heads, "th"):
+        head[1] |= _term(head[2])
+        head[2] = say(head[2])
+    return heads
+
+
+def _term(word: str) -> dict[str, str]:
+    return {"data-term": "" if say(word) == word else word}
+
+
+def _row_trees(shown: Row, columns: Sequence[str]) -> Iterator[Tree]:
+    cells = [element("td", number(column) or _whole(cell), cell)
+             for column, cell in zip(columns, shown.cells, strict=True)]  # fmt: skip
+    if shown.mark:
+        cells[0].insert(2, _sign("span", shown.mark))
+    pair = {"data-pair": shown.pair} if shown.pair else {}
+    steps = {"data-steps": " ".join(map(str, shown.steps))} if shown.steps else {}
+    yield element("tr", {**about(shown.things), **pair, **steps}, *cells)
+    if shown.more:
+        marks = shown.more_marks or ("",) * len(shown.more)
+        inner = (element("tr", {}, _sign("td", mark) if mark else None,
+                         element("td", _term(first), say(first)),
+                         *(element("td", {}, cell) for cell in others))
+                 for (first, *others), mark in zip(shown.more, marks, strict=True))  # fmt: skip
+        held = element("td", {"colspan": len(columns)}, element("table", {}, *inner))
+        yield element("tr", {"class": "lab-more", "hidden": ""}, held)
+
+
+def _whole(cell: str) -> dict[str, str]:
+    """A short name keeps to one line; a long one may break anywhere, where a pane is narrow."""
+    return {"class": "whole"} if len(cell) <= ONE_LINE and len(cell.split()) == 1 else {}
+
+
+def _sign(tag: str, mark: str) -> Tree:
+    return element(tag, {"class": f"lab-sign {mark}"}, SIGNS[mark])
+
+
+def empty_view(name: str, text: str) -> TreeView:
+    """A sentence in place of what is not there."""
+    return tree_view(name, element("p", {"class": "lab-empty"}, say(text)))
 
 
 def plain_lines(text: str) -> list[ShownLine]:

@@ -12,6 +12,7 @@ from inspect import getdoc
 from pathlib import Path
 
 from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.notebook.language import Language, language, table, translate
 from inductor_lab.schedule import legality, profit  # noqa: F401  (their rules enter the tables)
 from inductor_lab.schedule.rules import LEGALITY, PROFIT
 
@@ -59,16 +60,22 @@ def glossary() -> dict[str, str]:
             if term not in ("term", "---")}  # fmt: skip
 
 
-@cache
 def words() -> dict[str, str]:
-    """Whatever may be pointed at → its sentence."""
-    known = dict(glossary())
-    for term, meaning in glossary().items():
+    """Whatever may be pointed at → its sentence, in the language that is spoken."""
+    return _words(language())
+
+
+@cache
+def _words(spoken: Language) -> dict[str, str]:
+    """Terms, and rules and passes as their code tells them."""
+    meanings = {**glossary(), **(table()["glossary"] if spoken == "zh" else {})}
+    known = dict(meanings)
+    for term, meaning in meanings.items():
         known.update(dict.fromkeys(term.split(", "), meaning))
     known.update({heading: known[term] for heading, term in HEADINGS.items()})
-    known.update({step.name: step.what for step in PASSES if step.name not in known})
-    for table in (LEGALITY, PROFIT):
-        known.update({name: _said_by(rule) for name, rule in table.items()})
+    known.update({step.name: translate(step.what) for step in PASSES if step.name not in known})
+    for rules in (LEGALITY, PROFIT):
+        known.update({name: translate(_said_by(rule)) for name, rule in rules.items()})
     return known
 
 

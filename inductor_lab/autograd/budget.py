@@ -1,6 +1,6 @@
 """From prices and a memory budget to the set of saved values.
 
-Budget 1: only cheap ops run again (`Price.CHEAP`, in chains of at most `LONGEST_CHAIN`), and a
+Budget 1: only cheap ops are recomputed (`Price.CHEAP`, in chains of at most `LONGEST_CHAIN`), and a
 value that would otherwise stay in registers counts twice, since saving it writes it to memory too.
 Below 1: the ops that budget 1 bans from recomputation are allowed one after the other, in the order
 of flops per byte, until the kept bytes are at most `budget` times those of budget 1.
@@ -21,6 +21,7 @@ from inductor_lab.autograd.recompute import (
     asked_to_recompute,
     asked_to_save,
     estimated_flops,
+    is_size,
     recompute_price,
 )
 from inductor_lab.autograd.sides import Sides
@@ -77,16 +78,16 @@ class Chooser:
         """The bytes that budget 0 keeps."""
         return self.kept_bytes(self._cut_without(len(self.bans)))
 
-    def run_again(self, saved: frozenset[str]) -> list[torch.fx.Node]:
-        """Forward ops that the backward runs again when these values are saved; no views."""
-        again: set[torch.fx.Node] = set()
+    def recomputed_for(self, saved: frozenset[str]) -> list[torch.fx.Node]:
+        """Forward ops that the backward recomputes when these values are saved; no views."""
+        recomputed: set[torch.fx.Node] = set()
         waiting = [node for node in self.sides.needed if node.name not in saved]
         while waiting:
             node = waiting.pop()
-            if node.op != "placeholder" and node not in again:
-                again.add(node)
+            if node.op != "placeholder" and node not in recomputed:
+                recomputed.add(node)
                 waiting += [n for n in node.all_input_nodes if n.name not in saved]
-        twice = again & self.sides.forward
+        twice = recomputed & self.sides.forward
         return [n for n in self.sides.values if n in twice and self.prices[n].price > Price.FREE]
 
     def kept_bytes(self, saved: frozenset[str]) -> int:
@@ -128,7 +129,7 @@ class Chooser:
         if isinstance(node_value(node), list | tuple):
             return None
         nbytes = self.sides.nbytes[node]
-        if node.op == "placeholder" or nbytes == 0 or self.is_size(node):
+        if node.op == "placeholder" or nbytes == 0 or is_size(node):
             return 1
         if asked_to_save(node):
             return 1
@@ -138,11 +139,6 @@ class Chooser:
         if count_traffic and node not in self.in_memory:
             width *= 2
         return width * _CHECKPOINTED if self._is_inside_checkpoint(node) else width
-
-    @staticmethod
-    def is_size(node: torch.fx.Node) -> bool:
-        """Is this a symbolic number rather than a tensor?"""
-        return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
 
     def _is_inside_checkpoint(self, node: torch.fx.Node) -> bool:
         """Is it asked to be recomputed, and not a result of its region?

@@ -26,8 +26,8 @@ class ForwardValue:
     """One value of the forward, as a partitioner sees it.
 
     inputs        names of the values that it is made of
-    nbytes, flops what saving it costs, and an estimate of what making it again does
-    repeatable    it can be made again: it is neither random nor an operator with effects
+    nbytes, flops what saving it costs, and an estimate of what recomputing it does
+    repeatable    it can be recomputed: it is neither random nor an operator with effects
     needed        the backward reads it
     is_input      it is an input of the graph: alive anyway, it costs nothing
     """
@@ -47,7 +47,7 @@ Partitioner: TypeAlias = Callable[[tuple[ForwardValue, ...]], Iterable[str]]
 
 
 def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
-    """The values that a user's function saves, and the inputs that are needed beside them; raises
+    """The values that a user's function saves, and the inputs that are needed with them; raises
     Refused, with the reason, if the backward could not be computed from these."""
     chooser.reason = "the user's partitioner says so"
     values = {node.name: _value(node, chooser) for node in chooser.sides.values}

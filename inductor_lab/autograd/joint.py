@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
 import torch
 
+from inductor_lab import torch_api
 from inductor_lab.autograd.result import JointGraph
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.capture.operands import results_of
 
 
 def joint_graph(
@@ -26,3 +32,32 @@ def joint_graph(
 def is_tangent(node: torch.fx.Node) -> bool:
     """Is this input the gradient of an output?  AOTAutograd names them `tangents_1`, ..."""
     return node.op == "placeholder" and "tangents" in str(node.target)
+
+
+def call_sizes_by_one_name(module: torch.fx.GraphModule) -> None:
+    """Let gradients have their outputs' sizes where torch traced these twice, with new symbols:
+    `tangents_1: [u0 % 3]` of `mul: [u1 % 3]`, where the graph binds only `u1`."""
+    inputs = module.graph.find_nodes(op="placeholder")
+    tangents = [(n, sizes) for n in filter(is_tangent, inputs) if (sizes := tuple(_sizes(n)))]
+    if not tangents:
+        return
+    bound = {str(size) for node in inputs for size in _sizes(node) if size.is_Symbol}
+    bound |= {str(s) for n in module.graph.nodes for s in n.meta.get("unbacked_bindings") or ()}
+    nodes = (node for node in results_of(module) if isinstance(node, torch.fx.Node))
+    outputs = {tuple(_sizes(node)) for node in nodes}
+    for node, own in tangents:
+        unbound = {s for size in own for s in size.free_symbols if str(s) not in bound}
+        for sizes in outputs if len(unbound) == 1 else ():
+            (symbol,) = unbound
+            for other in {s for size in sizes for s in size.free_symbols if str(s) in bound}:
+                if own == tuple(size.xreplace({other: symbol}) for size in sizes):
+                    torch_api.rename_symbol(node.meta["val"], symbol, other)
+
+
+def _sizes(node: torch.fx.Node) -> Iterator[sympy.Expr]:
+    """The symbolic sizes and strides of a tensor, or the symbolic number itself."""
+    value: Any = node.meta.get("val")
+    tensor = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    for size in (*value.shape, *value.stride()) if tensor else (value,):
+        if isinstance(size, torch.SymInt):
+            yield size.node.expr

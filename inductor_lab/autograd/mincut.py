@@ -1,7 +1,7 @@
 """Which values to save: a minimum cut.
 
 Every forward value is a pipe from `in` to `out`, as wide as it is dear to save.  Water enters at
-the values that cannot be made again and leaves at the values that the backward reads.  The cheapest
+the values that cannot be recomputed and leaves at the values that the backward reads.  The cheapest
 set of pipes to cut, so that no water gets through, is the cheapest set of values to save: whatever
 lies behind the cut can be recomputed from it.
 
@@ -26,7 +26,7 @@ class Pipe:
 
     inputs        the values it is made of
     width         what saving it costs; None if it cannot be saved (a tuple, a checkpointed value)
-    is_source     it cannot be made again, or may not
+    is_source     it cannot be recomputed, or may not
     is_needed     the backward reads it
     """
 

@@ -23,6 +23,7 @@ from inductor_lab.autograd.recompute import (
     asked_to_recompute,
     asked_to_save,
     estimated_flops,
+    is_size,
 )
 from inductor_lab.autograd.result import (
     Cut,
@@ -67,8 +68,8 @@ def partition(
     chooser = Chooser(sides)
     names = saved_by(chosen_by, chooser) if chosen_by else chooser.choose(memory_budget)
     saved = [node for node in sides.values if node.name in names]
-    tensors = [node for node in saved if not chooser.is_size(node)]
-    sizes = [node for node in saved if chooser.is_size(node)]
+    tensors = [node for node in saved if not is_size(node)]
+    sizes = [node for node in saved if is_size(node)]
     primals = [node for node in joint.graph.find_nodes(op="placeholder")]
     forward, backward = torch_api.extract_modules(
         joint,
@@ -184,13 +185,13 @@ def _cuts(chooser: Chooser) -> Iterator[Cut]:
         most = kept if most is None else most
         if least is None or kept < least:
             least = kept
-            again = chooser.run_again(names)
+            twice = chooser.recomputed_for(names)
             yield Cut(
                 memory_budget=kept / most if most else 1.0,
                 saved=tuple(node.name for node in chooser.sides.values if node.name in names),
                 cut_bytes=kept,
-                recomputed=len(again),
-                flops=sum(map(estimated_flops, again)),
+                recomputed=len(twice),
+                flops=sum(map(estimated_flops, twice)),
             )
 
 
@@ -214,7 +215,7 @@ def _decisions(
 def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
     if node.op == "placeholder":
         return "an input: alive anyway"
-    if chooser.is_size(node):
+    if is_size(node):
         return "a size that shapes depend on"
     if asked_to_save(node):
         return "the checkpoint policy says so"
@@ -241,10 +242,10 @@ def _recomputed(
     chooser: Chooser, decisions: tuple[PartitionDecision, ...]
 ) -> Iterator[Recomputed]:
     """Ops that run twice; views and sizes are left out, since they do nothing."""
-    again = {decision.node for decision in decisions if decision.choice == "recomputed"}
+    twice = {decision.node for decision in decisions if decision.choice == "recomputed"}
     for node in chooser.sides.values:
         price = chooser.prices[node]
-        if node.name in again and price.price > Price.FREE:
+        if node.name in twice and price.price > Price.FREE:
             flops, nbytes = estimated_flops(node), chooser.sides.nbytes[node]
             reason = _why_recomputed(node, chooser)
             why = f"{reason}; {flops:,} flops against {nbytes:,} bytes"

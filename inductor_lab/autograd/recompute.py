@@ -37,7 +37,7 @@ REDUCTION = frozenset(
 
 
 class Price(IntEnum):
-    """What running an op again costs, cheapest first; `memory_budget` decides what is allowed."""
+    """What recomputing an op costs, cheapest first; `memory_budget` decides what is allowed."""
 
     FREE = 0
     CHEAP = 1
@@ -55,11 +55,11 @@ class Recompute:
 
 
 def recompute_price(node: torch.fx.Node) -> Recompute:
-    """What it costs to run `node` again, all its inputs given."""
+    """What it costs to recompute `node`, all its inputs given."""
     target: Any = node.target
     if node.op == "placeholder":
         return Recompute(Price.NEVER, "an input of the graph")
-    if node.op == "get_attr" or target is operator.getitem or _is_size(node):
+    if node.op == "get_attr" or target is operator.getitem or is_size(node):
         return Recompute(Price.FREE, "takes no time")
     if not isinstance(target, OpOverload):
         return _of_python_function(target)
@@ -98,7 +98,8 @@ def _of_python_function(target: Any) -> Recompute:
     return Recompute(Price.NEVER, "not an ATen op: nobody knows whether it may run twice")
 
 
-def _is_size(node: torch.fx.Node) -> bool:
+def is_size(node: torch.fx.Node) -> bool:
+    """Is this a symbolic number rather than a tensor?"""
     return isinstance(node_value(node), torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
@@ -124,10 +125,7 @@ def asked_to_recompute(node: torch.fx.Node) -> bool:
 
 def asked_to_save(node: torch.fx.Node) -> bool:
     """Did the user's checkpoint policy say to save this one?"""
-    return node.meta.get("recompute") in (
-        CheckpointPolicy.MUST_SAVE,
-        CheckpointPolicy.PREFER_SAVE,
-    )
+    return node.meta.get("recompute") in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 def estimated_flops(node: torch.fx.Node) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from inductor_lab.capture.graph import FxGraph
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.errors import UnknownName
 
 
@@ -24,10 +24,8 @@ class JointGraph(Shown):
     tangents: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return (
-            f"JointGraph({len(self.graph.nodes)} nodes, {len(self.primals)} primals, "
-            f"{len(self.tangents)} tangents)"
-        )
+        held = {"node": self.graph.nodes, "primal": self.primals, "tangent": self.tangents}
+        return f"JointGraph({', '.join(counted(len(each), noun) for noun, each in held.items())})"
 
     def __str__(self) -> str:
         return str(self.graph)
@@ -49,7 +47,7 @@ class SavedValue:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """A forward op that the backward runs again; `flops` is an estimate."""
+    """A forward op that the backward recomputes; `flops` is an estimate."""
 
     name: str
     op: str
@@ -66,7 +64,7 @@ class PartitionDecision:
 
     saved       handed over by the forward
     input       handed over too, but it is an input of the graph, so it is alive anyway
-    recomputed  made again in the backward
+    recomputed  computed a second time, in the backward
     backward    made in the backward only, since the forward itself does not need it
     unneeded    the backward gets what it needs from values that come after this one
     """
@@ -82,7 +80,7 @@ class PartitionDecision:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a smaller `memory_budget` would keep and run again (`flops` is an estimate of that)."""
+    """What a smaller `memory_budget` would save and recompute (`flops` is an estimate of that)."""
 
     memory_budget: float
     saved: tuple[str, ...]

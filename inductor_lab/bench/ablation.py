@@ -16,10 +16,11 @@ from inductor_lab.codegen.cpu.passes import OPTIONAL, PASSES
 from inductor_lab.codegen.tree import Local, Loop, Store, Tree
 from inductor_lab.codegen.visit import expressions, walk
 from inductor_lab.debug.what_if import call_of, recompile
-from inductor_lab.display import Shown, bytes_text
+from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import NotRunnable
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import hint
+from inductor_lab.notebook.columns import last_column
 from inductor_lab.records import AnyRecord, CompiledPart
 
 ABOUT = {step.name: step.what for step in PASSES} | {"all": "simple loops, one after the other"}
@@ -46,7 +47,7 @@ class Ablation(Shown):
     rows: tuple[Ablated, ...]
 
     def __repr__(self) -> str:
-        return f"Ablation({len(self.rows) - 2} passes)"
+        return f"Ablation({counted(len(self.rows) - 2, 'pass')})"
 
     def __str__(self) -> str:
         cells = [("without", "takes", "times as long", "loads and stores", "what it does")]
@@ -56,9 +57,12 @@ class Ablation(Shown):
         ]
         widths = [max(len(line[k]) for line in cells) for k in range(4)]
         return "\n".join(
-            f"{line[0]:<{widths[0]}}  "
-            + "  ".join(f"{line[k]:>{widths[k]}}" for k in (1, 2, 3))
-            + f"  {line[4]}".rstrip()
+            last_column(
+                f"{line[0]:<{widths[0]}}  "
+                + "  ".join(f"{line[k]:>{widths[k]}}" for k in (1, 2, 3))
+                + "  ",
+                line[4],
+            )
             for line in cells
         )
 
@@ -76,8 +80,10 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
     same = [name for name in names if _code(made[name]) == _code(compilation)]
     for name in same:
         del made[name]
-    jobs = {name: job(c.compiled, call.args, call.kwargs, call.with_grad and _differs(c))
-            for name, c in made.items()}  # fmt: skip
+    jobs = {}
+    for name, c in made.items():
+        assert c.compiled is not None, "it was compiled here"
+        jobs[name] = job(c.compiled, call.args, call.kwargs, call.with_grad and _differs(c))
     times: Timings = compare(jobs, seconds=seconds)
     return Ablation(
         tuple(

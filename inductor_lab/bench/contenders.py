@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -17,7 +17,7 @@ from inductor_lab.bench.result import OURS, STOCK
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import BadOption
 from inductor_lab.observer import Observer
-from inductor_lab.options import Options
+from inductor_lab.options import Mode, Options
 from inductor_lab.runtime.cache import VARIABLE
 from inductor_lab.stock.caches import forget
 
@@ -75,7 +75,7 @@ def ways(
     found = [way for asked in against for way in _others(asked, modes, options.dynamic)]
     for mode in modes:
         code = CodeText(tell)
-        chosen = replace(options, mode=mode)
+        chosen = replace(options, mode=cast(Mode, mode))  # Options refuses what is no mode
         found.append(Way(_in_mode(OURS, mode), OURS, _ours(chosen, code), code))
     return tuple({way.name: way for way in found}.values())
 

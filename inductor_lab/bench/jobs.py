@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from inductor_lab.errors import BadArguments
+
 TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-9}
 """Largest difference, relative to 1 + |expected|, that still counts as agreement."""
 
@@ -33,6 +35,9 @@ def job(
         tensors = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
         if not ends:
             leaves = in_order(leaves_of(tensors), (args, kwargs))
+            if not leaves:
+                what = "no gradient to measure: no argument and no parameter requires one"
+                raise BadArguments(what, todo="for example torch.randn(1000, requires_grad=True)")
             ends.extend((leaves, [torch.ones_like(tensor) for tensor in tensors]))
         gradients = torch.autograd.grad(tensors, ends[0], ends[1])
         return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *gradients]

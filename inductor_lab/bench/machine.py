@@ -253,7 +253,7 @@ def _fastest(work: Callable[[], object], calls: int, gpu: bool) -> float:
     """Seconds of a call, in the quickest of as many samples as fit into `SECONDS_EACH`."""
     work()
     start = clock_of(gpu)
-    took = []
+    took: list[float] = []
     end = time.perf_counter() + SECONDS_EACH
     while len(took) < 3 or time.perf_counter() < end:
         stop = start()

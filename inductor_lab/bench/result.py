@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
-from inductor_lab.display import Shown, Svg, benchmark_svg, write_benchmark
+from inductor_lab.display import Shown, Svg, benchmark_svg, counted, write_benchmark
+from inductor_lab.notebook.language import say
 from inductor_lab.records import Record
 from inductor_lab.saved import saving
 
@@ -188,16 +189,19 @@ class BenchResult(Measured):
         """`1.9x faster than eager, spread 3 %`, or why nothing can be said."""
         contender = next(c for c in self.contenders if c.name == name)
         if contender.failure:
-            return f"failed: {contender.failure}"
+            return say("failed: {reason}", reason=contender.failure)
         if not self.timed:
-            return "not timed"
-        wrong = f"; but its results differ by {contender.error:.0e}" if not contender.agrees else ""
-        return self.timings.verdict(name, base or self.base) + wrong
+            return say("not timed")
+        told = self.timings.verdict(name, base or self.base)
+        if contender.agrees:
+            return told
+        return told + say("; but its results differ by {error:.0e}", error=contender.error)
 
     @property
     def tables(self) -> tuple[Table, ...]:
+        over = say("speed-up over {base}", base=self.base)
         columns = ("", ">set-up", ">cold compile", ">warm compile", ">per call", ">spread",
-                   f">speed-up over {self.base}", ">difference", "note")  # fmt: skip
+                   f">{over}", ">difference", "note")  # fmt: skip
         table = Table(self.title, columns, tuple(map(self._row, self.contenders))).without_empty()
         return (table, roofline_table(self.steps)) if self.steps else (table,)
 
@@ -209,7 +213,7 @@ class BenchResult(Measured):
         if cells[-3]:
             cells[-2:] = [_percent(self.timings.spread(name)), f"{self.speedup(name):.2f}x"]
         error = contender.error
-        cells.append("" if error is None else "none" if error == 0 else f"{error:.0e}")
+        cells.append("" if error is None else say("none") if error == 0 else f"{error:.0e}")
         return (*cells, contender.failure or contender.note)
 
     @property
@@ -218,7 +222,7 @@ class BenchResult(Measured):
 
     def _sentences(self) -> Iterator[str]:
         if not self.complete:
-            yield f"Stopped early; what follows is from {self.timings.rounds} rounds."
+            yield say("Stopped early; what follows is from {n} rounds.", n=self.timings.rounds)
         names = [contender.name for contender in self.contenders]
         for contender in self.contenders[1:]:
             if self.timed or contender.failure:
@@ -229,8 +233,11 @@ class BenchResult(Measured):
         if self.unsure:
             yield self.unsure
         if self.timed:
-            yield (f"{self.work}, in turns, {self.timings.rounds} rounds; results were compared "
-                   "first; medians, spread is half the distance of the quartiles.")  # fmt: skip
+            yield say(
+                "{work}, in turns, {n} rounds; results were compared first; medians, spread is "
+                "half the distance of the quartiles.",
+                work=self.work, n=self.timings.rounds,
+            )  # fmt: skip
 
     def __repr__(self) -> str:
         found = "; ".join(f"{c.name} {self.verdict(c.name)}" for c in self.contenders[1:])
@@ -256,8 +263,8 @@ class SweepResult(Measured):
     @property
     def tables(self) -> tuple[Table, ...]:
         names = self.names
-        columns = (">size", *(f">{name}" for name in names),
-                   *(f">{name} over {names[0]}" for name in names[1:]))  # fmt: skip
+        over = [say("{name} over {base}", name=name, base=names[0]) for name in names[1:]]
+        columns = (">size", *(f">{head}" for head in (*names, *over)))
         pairs = zip(self.sizes, self.results, strict=False)
         rows = tuple((f"{size:,}", *self._cells(result)) for size, result in pairs)
         return (Table(self.title, columns, rows).without_empty(),)
@@ -270,7 +277,8 @@ class SweepResult(Measured):
     @property
     def sentences(self) -> tuple[str, ...]:
         stopped = () if self.complete else (
-            f"Stopped early, at {len(self.results)} of {len(self.sizes)} sizes.",)  # fmt: skip
+            say("Stopped early, at {n} of {m} sizes.", n=len(self.results), m=len(self.sizes)),
+        )  # fmt: skip
         told = (
             f"{size:,}: {contender.name} {result.verdict(contender.name)}"
             for size, result in zip(self.sizes, self.results, strict=False)
@@ -279,7 +287,7 @@ class SweepResult(Measured):
         return (*stopped, *told)
 
     def __repr__(self) -> str:
-        return f"SweepResult({self.title}: {len(self.results)} sizes)"
+        return f"SweepResult({self.title}: {counted(len(self.results), 'size')})"
 
 
 @dataclass(frozen=True)
@@ -299,9 +307,12 @@ class Experiments(Measured):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        stopped = () if self.complete else ("Stopped early: not every program was measured.",)
-        return (*stopped, "Compile: the first call, with nothing on disk.  Before: eager.  After: "
-                "compiled.  In turns; results were compared first.")  # fmt: skip
+        stopped = say("Stopped early: not every program was measured.")
+        told = say(
+            "Compile: the first call, with nothing on disk.  Before: eager.  After: compiled.  "
+            "In turns; results were compared first."
+        )
+        return (told,) if self.complete else (stopped, told)
 
     def __repr__(self) -> str:
         return f"Experiments({', '.join(result.title for result in self.results)})"
@@ -313,7 +324,8 @@ def load(path: str | Path) -> Measured:
 
 
 def roofline_table(steps: tuple[StepTime, ...]) -> Table:
-    """Kernels and library calls, slowest first: what they moved and computed, against the roofs."""
+    """Kernels and library calls, slowest first: what they moved and computed, against the roofs
+    where these are known."""
     columns = (">", "kernel", ">time", ">spread", ">moved", ">GB/s", ">GFLOP/s", ">of the roof",
                "roof")  # fmt: skip
     order = sorted(enumerate(steps, 1), key=lambda pair: -pair[1].seconds)
@@ -327,14 +339,17 @@ def roofline_table(steps: tuple[StepTime, ...]) -> Table:
             f"{step.bandwidth / 1e9:.3g}",
             f"{step.flop_rate / 1e9:.3g}",
             step.share_text,
-            "" if step.roof is None else "memory" if step.memory else "arithmetic",
+            "" if step.roof is None else say("memory" if step.memory else "arithmetic"),
         )
         for number, step in order[:MOST_KERNELS]
     ]
     rest = [step.seconds for _, step in order[MOST_KERNELS:]]
     if rest:
-        rows.append(("", f"{len(rest)} more", duration(sum(rest)), "", "", "", "", "", ""))
-    return Table("kernels of inductor_lab, against this machine's limits", columns, tuple(rows))
+        rows.append(("", say("{n} more", n=len(rest)), duration(sum(rest)), "", "", "", "", "", ""))
+    known = any(step.roof is not None for step in steps)
+    limits = "kernels of inductor_lab, against this machine's limits"
+    title = limits if known else "kernels of inductor_lab"
+    return Table(title, columns, tuple(rows)).without_empty()
 
 
 def _experiment_rows(result: BenchResult) -> Iterator[tuple[str, ...]]:
@@ -343,7 +358,7 @@ def _experiment_rows(result: BenchResult) -> Iterator[tuple[str, ...]]:
         name = contender.name
         took = contender.compile.cold if contender.compile else None
         after = _per_call(result, name)
-        change = result.verdict(name) if after else contender.failure or "not timed"
+        change = result.verdict(name) if after else contender.failure or say("not timed")
         yield result.title, name, _seconds(took), before, after, change, contender.note
 
 
@@ -360,7 +375,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _markdown_row(cells: tuple[str, ...] | list[str]) -> str:
+def _markdown_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(_escaped, cells))} |"
 
 

@@ -174,7 +174,7 @@ class _Run:
         """Everybody's job, ready to be timed, its results compared with those of the first."""
         jobs: dict[str, Callable[[], Any]] = {}
         expected: Any = None
-        given = copied((self.args, self.kwargs))
+        args, kwargs = copied((self.args, self.kwargs))
         for way in self.ways:
             self.start(f"{way.name}: compiling again, comparing" if way.compiles else way.name)
             if way.code is not None:
@@ -194,7 +194,7 @@ class _Run:
             if way.compiles and self.folders:
                 known = self.contenders[way.name].compile or CompileTime()
                 self.note(way, compile=replace(known, warm=took))
-            jobs[way.name] = job(ready, *given, self.backward)
+            jobs[way.name] = job(ready, args, kwargs, self.backward)
         self.note_equal_code()
         return jobs
 
@@ -236,7 +236,8 @@ class _Run:
 
     def job(self, fn: Callable[..., Any]) -> Callable[[], Any]:
         """The work on arguments of its own."""
-        return job(fn, *copied((self.args, self.kwargs)), self.backward)
+        args, kwargs = copied((self.args, self.kwargs))
+        return job(fn, args, kwargs, self.backward)
 
     def attempt(self, way: Way, run: Callable[[], Any]) -> tuple[float | None, Any]:
         """Seconds of a first call and its results; what a compiler raises goes into the table."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.notebook.language import say
 from inductor_lab.torch_names import optional
 
 WARMUP_CALLS = 2
@@ -74,15 +75,18 @@ class Timings:
         """`1.9 to 2.3x faster than eager`: the interval in which the true ratio lies; `too noisy to
         tell` where the rounds disagree."""
         if self.rounds < FEWEST_ROUNDS:
-            return f"too few rounds to tell: {self.rounds}"
+            return say("too few rounds to tell: {n}", n=self.rounds)
         low, high = self.interval(name, base)
         if low > 1 / SAME and high < SAME:
-            return f"as fast as {base}, {low:.2f} to {high:.2f}x"
+            return say("as fast as {base}, {low:.2f} to {high:.2f}x", base=base, low=low, high=high)
         if low > 1:
-            return f"{_range(low, high)} faster than {base}"
+            return say("{times} faster than {base}", times=_range(low, high), base=base)
         if high < 1:
-            return f"{_range(1 / high, 1 / low)} slower than {base}"
-        return f"too noisy to tell: {low:.2f}x to {high:.2f}x of {base}'s speed"
+            return say("{times} slower than {base}", times=_range(1 / high, 1 / low), base=base)
+        return say(
+            "too noisy to tell: {low:.2f}x to {high:.2f}x of {base}'s speed",
+            base=base, low=low, high=high,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         base = next(iter(self.seconds))
@@ -179,7 +183,7 @@ def _start_on_gpu() -> Callable[[], Callable[[], float]]:
 
         def seconds() -> float:
             last.synchronize()
-            return first.elapsed_time(last) / 1e3
+            return float(first.elapsed_time(last)) / 1e3
 
         return seconds
 
@@ -192,8 +196,12 @@ def _range(low: float, high: float) -> str:
     >>> _range(1.92, 2.31), _range(2.0, 2.01), _range(1.001, 1.06), _range(12.3, 104.9)
     ('1.9 to 2.3x', '2x', 'up to 1.06x', '12 to 105x')
     """
-    texts = dict.fromkeys((_times(low), _times(high)))
-    return f"up to {_times(high)}x" if _times(low) == "1" else f"{' to '.join(texts)}x"
+    least, most = _times(low), _times(high)
+    if least == "1":
+        return say("up to {most}x", most=most)
+    if least == most:
+        return say("{most}x", most=most)
+    return say("{least} to {most}x", least=least, most=most)
 
 
 def _times(ratio: float) -> str:

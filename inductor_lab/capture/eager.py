@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from inductor_lab import torch_api
-from inductor_lab.torch_api import TorchDispatchMode, tree_leaves
+from inductor_lab.torch_api import TorchDispatchMode, pytree
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
     counts = _Counts()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), counts:
         run = _OnFakes(module)
-        results = tree_leaves(run.run(*given))
+        results = pytree.tree_leaves(run.run(*given))
     tensors += [made for made in run.made.values() if isinstance(made, torch.Tensor)]
     leaves = [tensor for tensor in tensors if tensor.requires_grad]
     ends = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
@@ -133,7 +133,7 @@ class _OnFakes(torch.fx.Interpreter):
 ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach")
 
 
-class _Counts(TorchDispatchMode):  # type: ignore[no-untyped-call]  # no types in torch
+class _Counts(TorchDispatchMode):
     """Sees every operator below autograd."""
 
     def __init__(self) -> None:
@@ -156,5 +156,5 @@ class _Counts(TorchDispatchMode):  # type: ignore[no-untyped-call]  # no types i
 
 def _moved(values: Any) -> int:
     """Bytes of the elements of all tensors, each tensor once."""
-    tensors = {id(v): v for v in tree_leaves(values) if isinstance(v, torch.Tensor)}
+    tensors = {id(v): v for v in pytree.tree_leaves(values) if isinstance(v, torch.Tensor)}
     return sum(t.numel() * t.element_size() for t in tensors.values())

@@ -19,15 +19,9 @@ from inductor_lab.observer import Phase
 from inductor_lab.torch_logs import traced_file
 
 _WANTED = (
-    "artifact",
-    "chromium_event",
-    "create_symbol",
-    "create_unbacked_symbol",
-    "dynamo_cpp_guards_str",
-    "dynamo_output_graph",
-    "guard_added",
-    "guard_added_fast",
-)
+    "artifact", "chromium_event", "create_symbol", "create_unbacked_symbol",
+    "dynamo_cpp_guards_str", "dynamo_output_graph", "guard_added", "guard_added_fast",
+)  # fmt: skip
 _MANAGER = re.compile(r"GuardManager: source=(?P<source>.*?), accessed_by=")
 _GUARD = re.compile(r"\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<code>.*)$")
 _PLACE = re.compile(r"#\s+(?P<file>[^#]*?):(?P<line>\d+) in (?P<function>[\w<>]+)")
@@ -126,9 +120,7 @@ class Reader:
         if not file or not outside_torch(file):
             return None
         code = comment[: place.start()].strip("# ")
-        return Span(
-            shown_file(file), int(place["line"]), function=place["function"], code=code
-        )
+        return Span(shown_file(file), int(place["line"]), function=place["function"], code=code)
 
     def breaks(self, log: Iterable[Event]) -> Iterator[GraphBreak]:
         """Graph breaks, each once (Dynamo reports one again when it restarts a frame)."""
@@ -163,7 +155,8 @@ class Reader:
         """
         for event in log:
             if event.is_artifact("recompile_reasons"):
-                for reason in filter(_is_a_guard, _reasons(event.payload)):
+                reasons = _reasons(event.payload)
+                for reason in (one for one in reasons if "BACKEND_MATCH" not in one):
                     failed, _, text = reason.partition(": ")
                     code, _, comment = text.partition("\n")[0].partition("  # ")
                     span = self._span(f"# {comment}") if comment else None
@@ -188,10 +181,6 @@ class Reader:
         file = shown_file(self.file_of(frame["filename"]))
         line, function = int(frame["line"]), str(frame["name"])
         return Span(file, line, function=function, code=str(frame.get("loc") or ""))
-
-
-def _is_a_guard(reason: str) -> bool:
-    return "BACKEND_MATCH" not in reason
 
 
 def _reasons(payload: Any) -> list[str]:

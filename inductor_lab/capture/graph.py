@@ -1,6 +1,6 @@
-"""FX graphs as data: what can be printed, drawn and saved, beside the live module that runs.
+"""FX graphs as data: what can be printed, drawn and saved; the live module is what runs.
 
-Used for every graph on the way: captured, joint, forward, backward, and before/after each rewrite.
+Used for every graph of a compile: captured, joint, forward, backward, and around each rewrite.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch.fx
 
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.errors import NotRunnable
 
 
@@ -50,7 +50,7 @@ class TensorFacts:
 
 @dataclass(frozen=True, slots=True)
 class FxNode:
-    """One node.  `came_from` names its ancestors in the graph before this one on the way
+    """One node.  `came_from` names its ancestors in the graph that this one was made from
     (forward/backward → joint → captured).  `given` is what the user calls an input: `x`, or
     `h.0.attn.weight` for a parameter."""
 
@@ -78,7 +78,7 @@ class FxGraph(Shown):
 
     def __repr__(self) -> str:
         calls = sum(n.op.startswith("call") for n in self.nodes)
-        return f"FxGraph({self.name}: {calls} ops, {len(self.nodes)} nodes)"
+        return f"FxGraph({self.name}: {counted(calls, 'op')}, {counted(len(self.nodes), 'node')})"
 
     def __str__(self) -> str:
         return self.text

@@ -21,14 +21,13 @@ from inductor_lab.capture.text import arguments_text, graph_text, node_value, ta
 from inductor_lab.torch_api import DTYPE_NAMES, nbytes_hint
 
 _FIRST_NAME = re.compile(r"^[LG]\['(\w+)'\]")
+_ARRAY = re.compile(r"^___from_numpy\((.*)\)$")
 _Spans = dict[tuple[str, str], Span | None]
 _ITEM = re.compile(r"\['?(\w+)'?\]")
 
 
-def fx_graph(
-    module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None = None
-) -> FxGraph:
-    """Read a GraphModule as data; `earlier` is the graph before it on the way, for `came_from`."""
+def fx_graph(module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None = None) -> FxGraph:
+    """Read a GraphModule as data; `earlier` is the graph that it was made from, for `came_from`."""
     spans: _Spans = {}
     ancestors = _ancestors(module.graph, earlier)
     facts = (_fx_node(node, spans, ancestors) for node in module.graph.nodes)
@@ -70,9 +69,7 @@ def _callee(node: torch.fx.Node) -> str:
 def is_backward(node: torch.fx.Node) -> bool:
     """Does this node compute a gradient?"""
     tag = node.meta.get("partitioner_tag", "")
-    return tag in ("is_backward", "must_be_in_backward") or bool(
-        node.meta.get("autograd_backward")
-    )
+    return tag in ("is_backward", "must_be_in_backward") or bool(node.meta.get("autograd_backward"))
 
 
 def tensor_facts(value: Any) -> TensorFacts | None:
@@ -91,10 +88,10 @@ def tensor_facts(value: Any) -> TensorFacts | None:
 
 def given_name(node: torch.fx.Node) -> str:
     """What the user calls an input that Dynamo found: `h.0.attn.weight` for
-    `L['self']._modules['h']._modules['0'].attn._parameters['weight']`."""
-    source = getattr(node.meta.get("grapharg"), "source", None)
-    name = getattr(source, "name", "")
-    path = name() if callable(name) else name
+    `L['self']._modules['h']._modules['0'].attn._parameters['weight']`, and `x` for an array's
+    `___from_numpy(L['x'])`."""
+    name = getattr(getattr(node.meta.get("grapharg"), "source", None), "name", "")
+    path = _ARRAY.sub(r"\1", name() if callable(name) else name)
     return _dotted(_FIRST_NAME.sub(r"\1", path)).removeprefix("self.")
 
 
@@ -104,8 +101,7 @@ def module_path(node: torch.fx.Node) -> str:
     if not stack:
         return ""
     path = list(stack.values())[-1][0]
-    first = _FIRST_NAME.match(path)
-    if first:
+    if first := _FIRST_NAME.match(path):
         rest = path[first.end() :].lstrip(".")
         path = rest if path.startswith("L") else f"{first[1]}.{rest}".rstrip(".")
     return _dotted(path)

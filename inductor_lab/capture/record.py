@@ -45,7 +45,7 @@ class Record:
         return tuple(line for step in runs[-1].instructions for line in step.added) if runs else ()
 
     def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
-        """Everything heard, beside the graphs that the backend was given (in that order)."""
+        """Everything heard, with the graphs that the backend was given (in that order)."""
         files = {code.co_filename for _, code, _ in self.bytecode}
         read = events.Reader(files | set(torch_logs.traced_files()))
         return Capture(

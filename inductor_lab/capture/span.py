@@ -17,15 +17,19 @@ _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<functi
 _CARETS = re.compile(r"^\s*[~^]+\s*$")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
+_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](?!torch[/\\])")
 _TORCH_ELSEWHERE = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 
 def shown_file(file: str) -> str:
-    """How a file is named to a user: `cell 3`, a path relative to where they are (the notebook's
-    folder; at most two folders up, and not up to the root), or the path."""
-    cell = _cell_name(file)
-    if cell:
+    """How a file is named to a user: `cell 3`, an installed package as
+    `transformers/activations.py`,
+    a path relative to where they are (the notebook's folder; at most two folders up, and not up to
+    the root), or the path.  Files of torch keep it: `outside_torch` knows them by it."""
+    if cell := _cell_name(file):
         return cell
+    if package := _PACKAGE.search(file):
+        return file[package.end() :]
     if file.startswith("<") or not os.path.isabs(file):
         return file
     relative, here = os.path.relpath(file), os.getcwd().split(os.sep)
@@ -38,8 +42,7 @@ def _cell_name(file: str) -> str:
     numbers = getattr(getattr(shell, "compile", None), "_filename_map", {})
     if file in numbers:
         return f"cell {numbers[file]}"
-    match = _IPYTHON_INPUT.match(file)
-    if match:
+    if match := _IPYTHON_INPUT.match(file):
         return f"cell {match[1]}"
     in_kernel = os.path.basename(os.path.dirname(file)).startswith("ipykernel_")
     return "cell" if in_kernel else ""
@@ -74,9 +77,7 @@ def innermost(stack_trace: str, callee: str = "") -> Span | None:
     found = find_expression(frame["file"], span.line, span.column, callee)
     if found is None:
         return replace(span, end_column=0)
-    return replace(
-        span, column=found.column, end_line=found.end_line, end_column=found.end_column
-    )
+    return replace(span, column=found.column, end_line=found.end_line, end_column=found.end_column)
 
 
 _Frame = tuple[re.Match[str], list[str]]

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from inductor_lab.capture.graph import FxNode
+from inductor_lab.display import counted
 from inductor_lab.torch_api import INFIX_TEXT, qualified_name
 
 
@@ -102,7 +103,7 @@ def _is_infix(target: Any) -> bool:
 
 
 def _operand(value: Any) -> str:
-    """An operand beside an operator or before a dot: negative and literal numbers need care."""
+    """An operand of an operator or before a dot: negative and literal numbers need care."""
     text = value_text(value)
     return f"({text})" if text.startswith("-") else text
 
@@ -122,7 +123,7 @@ def graph_text(name: str, graph: torch.fx.Graph, nodes: tuple[FxNode, ...]) -> s
 
 def _header(name: str, live: list[torch.fx.Node], holds: list[torch.fx.Node]) -> Iterator[str]:
     calls = sum(n.op.startswith("call") for n in live)
-    yield f"# {name}: {calls} ops"
+    yield f"# {name}: {counted(calls, 'op')}"
     if holds:
         held = ", ".join(dict.fromkeys(str(n.target) for n in holds))
         yield f"# not runnable alone: self holds {held}; .run(*inputs) has the live module"

@@ -32,7 +32,7 @@ def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
     """The loop tree of a group: the group's axes as nested loops, stages inside them.
 
     The group's loops are PARALLEL, the innermost one VECTOR if nothing loops inside it.  A loop per
-    point is REDUCE if it feeds an accumulator, SCAN if that is read on the way, SERIAL otherwise.
+    point is REDUCE if it feeds an accumulator, SCAN if its running value is read, SERIAL otherwise.
     In every body all loads come before the stores of that body, so a kernel may write in place.
     """
     return tidy(_Builder(group, buffers, cut=False).tree())
@@ -162,7 +162,7 @@ class _Builder:
     def _value(self, placed: Placed, sums: dict[tuple[str, Expr], Accumulate]) -> Expr:
         """The value of the body; of a scan, the value so far, rounded to the buffer's dtype."""
         nest = placed.nest
-        value = self.at.value(self._mapped_body(placed), nest.origins)
+        value = self.at.value(nest.body.substitute(self._mapping(placed)), nest.origins)
         if not isinstance(nest, Scan):
             return value
         known = (nest.kind, value) in sums
@@ -185,7 +185,7 @@ class _Builder:
         value: Expr,
         sums: dict[tuple[str, Expr], Accumulate],
     ) -> Temp:
-        """Its accumulator; reductions of the same values in the same way share one."""
+        """Its accumulator; equal reductions of the same values share one."""
         key = (nest.kind, value)
         if key in sums:
             shared = sums[key]
@@ -200,9 +200,6 @@ class _Builder:
         for axis in reversed(loops):
             body = self.at.close()
             self.at.emit(Loop(axis, kind, body))
-
-    def _mapped_body(self, placed: Placed) -> Expr:
-        return placed.nest.body.substitute(self._mapping(placed))
 
     def _store(self, placed: Placed, value: Expr) -> None:
         nest = placed.nest

@@ -2,6 +2,7 @@
 
     cpu_tree     the loops and what is computed in them, made fast (`codegen/cpu/passes.py`)
     Printer      the lines (`codegen/cpp_statements.py`)
+    framed       the function around them (`codegen/cpp_function.py`)
 
 Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
 """
@@ -10,14 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
-from inductor_lab.codegen.cpp_combo import combo_kernel, declared
+from inductor_lab.codegen.cpp_combo import combo_kernel
+from inductor_lab.codegen.cpp_function import Making, framed, printed
 from inductor_lab.codegen.cpp_header import header_lines
 from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.codegen.cpp_statements import STATUS, Printer
-from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu.passes import cpu_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line, heading, merged
-from inductor_lab.codegen.parameters import with_lengths
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -38,21 +36,15 @@ def cpp_kernel(
     values of the symbols (int64).  It returns 0, or what went wrong: `cpp_statements.OUTSIDE`
     (nothing out of range is read) and `BY_ZERO`.
     """
+    making = Making(table, off, check_bounds)
     if group.combined:
-        return combo_kernel(group, buffers, name, table, off, check_bounds)
-    made = cpu_tree(group, buffers, results=results, off=off)
-    printer = Printer(made.tree, Writer(made.parameters, table))
-    parameters = with_lengths(made.parameters, check_bounds)
-    arguments = ", ".join(map(declared, parameters))
-    if group.origins:
-        printer.line(heading(group.origins))
-    with printer.block(f'extern "C" LAB_EXPORT int {name}({arguments})'):
-        if printer.checked:
-            printer.line(f"int64_t {STATUS} = 0;")
-        printer.whole()
-        printer.line(f"return (int){STATUS};" if printer.checked else "return 0;")
+        return combo_kernel(group, buffers, name, making)
+    made = printed(group, buffers, making, results=results)
+    lines = [Line(heading(group.origins), statement=False)] if group.origins else []
+    head = f'extern "C" LAB_EXPORT int {name}({made.arguments})'
+    lines += framed(head, made.lines, made.checked)
     device = buffers[group.nests[0].buffer].device
-    return Kernel(name, "cpp", device, Code.of(printer.lines), parameters, group, buffers)
+    return Kernel(name, "cpp", device, Code.of(lines), made.parameters, group, buffers)
 
 
 def translation_unit(kernels: Sequence[Kernel]) -> Code:

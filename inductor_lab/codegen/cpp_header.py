@@ -3,6 +3,9 @@
 They are lists of entries, each introduced by `//@ names`.  An entry is taken if the kernels,
 or an entry that is taken, mention one of its names; `name<double>` if they mention the name and
 doubles.  So a kernel that only adds carries no mathematics, compiles fast and can be read whole.
+
+Names are looked up in the text, as a linker resolves symbols: entries of the tables of operations,
+and whole kernels (`lab.try_kernel`), may be a user's, and name any function of the headers.
 """
 
 from __future__ import annotations

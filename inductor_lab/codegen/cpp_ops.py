@@ -10,14 +10,14 @@ Inductor: `CppOverrides` in `codegen/cpp.py`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import numpy as np
-import sympy
 import torch
 
+from inductor_lab.codegen.infix import INFIX_TEXTS
 from inductor_lab.ir.expr import Const, Op
-from inductor_lab.ir.index import Size
 from inductor_lab.ir.rules import HALF
 
 CTYPES: Mapping[torch.dtype, str] = {
@@ -40,24 +40,6 @@ CTYPES: Mapping[torch.dtype, str] = {
 NARROW = frozenset({torch.int16, torch.int8, torch.uint16, torch.uint8})
 """C++ computes these as int, so a result is cast back to wrap around."""
 
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "logical_and": "&",
-    "logical_or": "|",
-    "logical_xor": "!=",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "truediv": "/",
-}
 _CALLS = """
     exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
     erf erfc erfinv lgamma digamma sigmoid sqrt rsqrt ceil floor trunc round pow atan2 hypot
@@ -65,6 +47,8 @@ _CALLS = """
     shift_right abs sign relu
 """.split()
 _OPERANDS = {"pow": 2, "atan2": 2, "hypot": 2, "copysign": 2, "fma": 3, "minimum": 2, "maximum": 2}
+_CALLED = re.compile(r"lab_\w+(<\{\w\}>)?\([^()]*\)")
+"""An entry of the table that is one call, which takes no parentheses as an operand."""
 _BINARY = ("fmod", "remainder", "floordiv", "truncdiv", "shift_left", "shift_right")
 
 
@@ -74,7 +58,8 @@ def _call(name: str) -> str:
 
 
 CPP_OPS: dict[str, str] = {
-    **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
+    **INFIX_TEXTS,
+    "logical_xor": "{0} != {1}",
     **{name: _call(name) for name in _CALLS},
     "neg": "-{0}",
     "square": "lab_square<{A}>({0})",
@@ -96,6 +81,12 @@ CPP_OPS: dict[str, str] = {
 
 def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
     """One operation with its operands already in parentheses where they need them."""
+    text = template_of(op, table)
+    return text.format(*operands, T=CTYPES[op.dtype], A=CTYPES[op.args[0].dtype])
+
+
+def template_of(op: Op, table: Mapping[str, str]) -> str:
+    """The text of an operation, with places for its operands and their types."""
     kind = str(op.args[0].dtype).removeprefix("torch.")
     template = table.get(f"{op.name}.{kind}", table.get(op.name))
     assert template is not None, f"C++ has no text for {op.name}"
@@ -105,8 +96,12 @@ def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
         template = f"{{0}} ? 1{suffix} : 0{suffix}"
     elif op.name == "convert" and _plain_cast(op):
         template = "({T}){0}"
-    text = template.format(*operands, T=CTYPES[op.dtype], A=CTYPES[op.args[0].dtype])
-    return f"({CTYPES[op.dtype]})({text})" if op.dtype in NARROW else text
+    return f"({{T}})({template})" if op.dtype in NARROW else template
+
+
+def is_call(op: Op, table: Mapping[str, str]) -> bool:
+    """Is it written as a call of one function of the headers?"""
+    return _CALLED.fullmatch(template_of(op, table)) is not None
 
 
 def cast_text(text: str, dtype: torch.dtype) -> str:
@@ -170,26 +165,3 @@ def _integer_text(number: int, dtype: torch.dtype) -> str:
 
 _WIDE = {torch.uint32: "UINT32_C", torch.uint64: "UINT64_C"}
 """The macro for a literal that no int holds; int64's otherwise."""
-
-
-def size_text(size: Size, symbols: Mapping[sympy.Expr, str]) -> str:
-    """A size as a C++ expression over the kernel's parameters (see `ir.index.given_of`)."""
-    if isinstance(size, int):
-        return str(size)
-    if size in symbols:
-        return symbols[size]
-    match size:
-        case sympy.Integer():
-            return str(int(size))
-        case sympy.Add():
-            return "(" + " + ".join(size_text(a, symbols) for a in size.args) + ")"
-        case sympy.Mul():
-            return "(" + " * ".join(size_text(a, symbols) for a in size.args) + ")"
-        case sympy.Pow(args=(base, sympy.Integer() as exponent)):
-            return "(" + " * ".join([size_text(base, symbols)] * int(exponent)) + ")"
-    # sympy's Max or Min, or torch's own classes of these names
-    sign = ">" if type(size).__name__ == "Max" else "<"
-    total, *texts = (size_text(a, symbols) for a in size.args)
-    for text in texts:
-        total = f"({total} {sign} {text} ? {total} : {text})"
-    return total

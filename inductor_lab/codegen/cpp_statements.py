@@ -1,6 +1,6 @@
 """Statements of a loop tree as lines of C++.
 
-Each statement is one way of writing; what a loop does a block at a time, in lanes or in threads is
+Each statement has one form; what a loop does a block at a time, in lanes or in threads is
 in the tree by then (`codegen/cpu/`).
 """
 
@@ -69,7 +69,7 @@ class Printer:
     """Collects the lines of a tree."""
 
     def __init__(self, tree: Tree, writer: Writer) -> None:
-        self.tree, self.writer = tree, writer
+        self.writer = writer
         self.lines: list[Line] = []
         self.depth = 0
         self.checked = any(isinstance(stmt, Check) for stmt in walk(tree))
@@ -84,10 +84,6 @@ class Printer:
         yield
         self.depth -= 1
         self.line("}")
-
-    def whole(self) -> None:
-        """All of the tree."""
-        self.body(self.tree)
 
     def body(self, stmts: Tree) -> None:
         """The statements of a body, at the end of which temps are no longer held in arrays."""

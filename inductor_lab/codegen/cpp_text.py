@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
-from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, cast_text, const_text, op_text, size_text
+from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, cast_text, const_text, is_call, op_text
 from inductor_lab.codegen.cpu.floats import rounds
-from inductor_lab.codegen.host_sizes import is_closed
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.ir.index import (
@@ -27,6 +26,7 @@ from inductor_lab.ir.index import (
     is_int,
     is_nonnegative,
 )
+from inductor_lab.ir.rules import HALF
 
 
 @dataclass
@@ -51,10 +51,29 @@ class Writer:
         return self.places.get(name, name)
 
     def size(self, size: Size) -> str:
-        return size_text(size, self.symbols)
+        """A size as an expression over the kernel's parameters (see `ir.index.given_of`)."""
+        if isinstance(size, int):
+            return str(size)
+        if size in self.symbols:
+            return self.symbols[size]
+        match size:
+            case sympy.Integer():
+                return str(int(size))
+            case sympy.Add():
+                return f"({' + '.join(map(self.size, size.args))})"
+            case sympy.Mul():
+                return f"({' * '.join(map(self.size, size.args))})"
+            case sympy.Pow(args=(base, sympy.Integer() as exponent)):
+                return f"({' * '.join([self.size(base)] * int(exponent))})"
+        # sympy's Max or Min, or torch's own classes of these names
+        sign = ">" if type(size).__name__ == "Max" else "<"
+        total, *texts = map(self.size, size.args)
+        for text in texts:
+            total = f"({total} {sign} {text} ? {total} : {text})"
+        return total
 
     def expr(self, expr: Expr) -> str:
-        """The text of an expression, without parentheses around it."""
+        """The text of an expression, without outer parentheses."""
         match expr:
             case Temp(name):
                 return self.temp(name)
@@ -83,9 +102,19 @@ class Writer:
     def operand(self, expr: Expr) -> str:
         """The text of an expression as part of a larger one."""
         text = self.expr(expr)
-        simple = isinstance(expr, Temp | Const) or (text.startswith("lab_") and is_closed(text))
-        simple = simple or (isinstance(expr, Load) and not self.is_byte(expr))
-        return text if simple else f"({text})"
+        return text if self.stands_alone(expr) else f"({text})"
+
+    def stands_alone(self, expr: Expr) -> bool:
+        """Is it a name, a literal, an element or a call, which an operator takes as it is?"""
+        match expr:
+            case Op():
+                return is_call(expr, self.table)
+            case IndexValue(Index(((Gathered(), 1),), 0), torch.int64):
+                return True
+            case SizeValue(_, dtype) | IndexValue(_, dtype):
+                return dtype in HALF
+            case _:
+                return not (isinstance(expr, Load) and self.is_byte(expr))
 
     def is_byte(self, load: Load) -> bool:
         """Is it a bool from memory, which is read as a byte?"""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from inductor_lab.codegen.flat import body_at, recomputable
+from inductor_lab.codegen.flat import recomputable
 from inductor_lab.codegen.tree import Let, Stmt, When
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
@@ -135,7 +135,7 @@ class Elaborator:
             producer = self.recomputed[key[0]]
             first_visit = key not in bodies
             if first_visit:
-                bodies[key] = body_at(producer, key[1])
+                bodies[key] = producer.at(key[1])
                 used = (place for node in bodies[key].walk() for place in node.indices())
                 self._look_at(key[1], used, producer.origins)
                 missing = [k for k in self._unmasked_reads(bodies[key]) if self._find(k) is None]

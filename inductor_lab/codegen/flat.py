@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inductor_lab.ir.expr import Expr, IndexValue, Load
+from inductor_lab.ir.expr import IndexValue
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.program import Buffer, Nest, Pointwise, Scatter
+from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.result import Group
 
 
@@ -28,26 +29,17 @@ class Access:
 
 def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Access]:
     """What one nest of the group reads, writes and counts, through all inlined producers."""
-    recomputed = recomputable(group)
     found: dict[Access, None] = {}
     if nest.buffer in group.stored:
         flat = buffers[nest.buffer].layout.element(stored_at(nest))
         found[Access(nest.buffer, flat, store=True)] = None
-    waiting: list[Expr] = list(nest.roots)
-    visited: set[tuple[str, tuple[Index, ...]]] = set()
-    while waiting:
-        for part in waiting.pop().walk():
-            if isinstance(part, IndexValue):
-                found[Access(None, part.index)] = None
-            elif isinstance(part, Load):
-                producer = recomputed.get(part.buffer)
-                if producer is None:
-                    if part.buffer in buffers and not is_register(group, part.buffer):
-                        flat = buffers[part.buffer].layout.element(part.index)
-                        found[Access(part.buffer, flat)] = None
-                elif (part.buffer, part.index) not in visited:
-                    visited.add((part.buffer, part.index))
-                    waiting.append(body_at(producer, part.index))
+    asked = demand(nest, recomputable(group))
+    for body in (*nest.roots, *filter(None, asked.values())):
+        counted = (part.index for part in body.walk() if isinstance(part, IndexValue))
+        found.update((Access(None, index), None) for index in counted)
+    for (buffer, index), made in asked.items():
+        if made is None and buffer in buffers and not is_register(group, buffer):
+            found[Access(buffer, buffers[buffer].layout.element(index))] = None
     return list(found)
 
 
@@ -75,8 +67,3 @@ def is_register(group: Group, buffer: str) -> bool:
 def inner_axes(group: Group, nest: Nest) -> tuple[Axis, ...]:
     """The axes of a nest's result that are not the group's: its own loop per point."""
     return tuple(a for a in nest.axes if a not in group.axes and a.size != 1)
-
-
-def body_at(producer: Pointwise, index: tuple[Index, ...]) -> Expr:
-    """The value of `producer[index]`: its body with its axes replaced."""
-    return producer.body.substitute(dict(zip(producer.axes, index, strict=True)))

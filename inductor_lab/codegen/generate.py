@@ -9,7 +9,7 @@ from time import perf_counter
 
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.cpu.passes import switched_off
-from inductor_lab.codegen.kernel import Code, Kernel
+from inductor_lab.codegen.kernel import Code, Kernel, heading
 from inductor_lab.codegen.parameters import with_lengths
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.twins import Twins
@@ -17,9 +17,6 @@ from inductor_lab.errors import working_on
 from inductor_lab.ir.program import Buffer, ExternCall, read_by, views_in
 from inductor_lab.options import Options
 from inductor_lab.schedule.result import Group, Schedule
-
-COMMENTS = ("// ", "# ")
-"""How the line starts that names a kernel's FX nodes."""
 
 
 def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]:
@@ -42,13 +39,16 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
 def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
     """Kernels whose text is equal apart from its name take the name of the first of them.
 
-    So the equal layers of a model are compiled once.  Each keeps its own origins and buffers.
+    So the equal layers of a model are compiled once.  Each keeps its own origins and buffers.  A
+    text in Triton does not say what its pointers point to.
     """
     first: dict[object, str] = {}
     for kernel in kernels:
-        lines = (line.text for line in kernel.code.lines if not line.text.startswith(COMMENTS))
+        named = heading(kernel.group.origins)
+        lines = (line.text for line in kernel.code.lines if line.text != named)
         text = "\n".join(lines).replace(kernel.name, "")
-        key = (text, kernel.language, kernel.device, repr(kernel.launch))
+        dtypes = tuple(given.dtype for given in kernel.parameters)
+        key = (text, dtypes, kernel.language, kernel.device, repr(kernel.launch))
         name = first.setdefault(key, kernel.name)
         if name == kernel.name:
             yield kernel

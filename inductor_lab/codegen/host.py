@@ -25,11 +25,11 @@ from functools import cached_property
 import sympy
 import torch
 
-from inductor_lab.codegen.host_sizes import size_text
+from inductor_lab.codegen.host_sizes import MATH, size_text
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
-from inductor_lab.ir.index import Size, mul_sizes
+from inductor_lab.ir.index import Size, may_exceed, mul_sizes
 from inductor_lab.ir.interpret import find_operator
 from inductor_lab.ir.program import (
     Buffer,
@@ -50,14 +50,16 @@ GLUE = "\0"
 WORD = re.compile(r"""'\w*'|"[\w:]*\"""")
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
-"""Bytes from which on a CPU tensor lies in the pool; the allocator keeps smaller blocks mapped."""
+"""Bytes from which on a CPU tensor lies in the pool; glibc's allocator keeps smaller blocks
+mapped (128 KiB is its M_MMAP_THRESHOLD)."""
 QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
-"""The quick way to allocate on a device."""
+"""The fastest allocation on a device."""
 HELPERS = {
-    "POOL": "inductor_lab.runtime.pool",
+    "POOL": "inductor_lab.accelerate.pool",
     "call_higher_order": call_higher_order.__module__,
     "empty_strided_cpu": "inductor_lab.runtime.memory",
     "empty_strided_cuda": "inductor_lab.runtime.memory",
+    "int64": "inductor_lab.runtime.memory",
     "laid_out": "inductor_lab.runtime.memory",
     "reinterpret": "inductor_lab.runtime.memory",
     "restrided": "inductor_lab.runtime.memory",
@@ -123,11 +125,10 @@ class _Writer:
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         spaces = sorted({call.op.split(".")[0] for call in calls})
         imports: dict[str, list[str]] = {}
-        for name in sorted(self.used):
+        for name in sorted(self.used - {MATH}):
             imports.setdefault(HELPERS[name], []).append(name)
-        rounds = any("math." in line.text for line in self.lines)
         text = [
-            *(["import math"] if rounds else []),
+            *([f"import {MATH}"] if MATH in self.used else []),
             "import torch",
             *(f"from {module} import {', '.join(names)}" for module, names in imports.items()),
             *(f"{space} = torch.ops.{space}" for space in spaces),
@@ -171,7 +172,7 @@ class _Writer:
             if parameter.role == "out":
                 assert parameter.buffer is not None, f"{kernel.name}: an output without a buffer"
                 self.allocate(self.program.buffers[parameter.buffer])
-        call = f"{kernel.name}({', '.join(_kernel_arguments(kernel))})"
+        call = f"{kernel.name}({', '.join(self.kernel_arguments(kernel))})"
         self.emit(call, group.origins, statement=True)
 
     def allocate(self, buffer: Buffer) -> None:
@@ -191,18 +192,17 @@ class _Writer:
         self.taken_over.append(source)
 
     def new_tensor(self, buffer: Buffer) -> str:
-        layout = buffer.layout
-        size, stride = _tuple(layout.size), _strides(layout)
+        layout, lies = buffer.layout, self.sizes(buffer.layout)
         if self.pooled and buffer.device == "cpu":
             nbytes = mul_sizes(layout.storage_size, buffer.dtype.itemsize)
             if not isinstance(nbytes, int) or nbytes >= POOLED_FROM:
-                pool, length = self.helper("POOL"), _size(nbytes)
-                return f"{pool}.empty({size}, {stride}, {buffer.dtype}, {length})"
+                pool, length = self.helper("POOL"), self.size(nbytes)
+                return f"{pool}.empty({lies}, {buffer.dtype}, {length})"
         quick = QUICK.get(buffer.device.split(":")[0])
         if quick is not None:
-            return f"{self.helper(quick)}({size}, {stride}, {buffer.dtype})"
+            return f"{self.helper(quick)}({lies}, {buffer.dtype})"
         where = f'device="{buffer.device}"'
-        return f"torch.empty_strided({size}, {stride}, dtype={buffer.dtype}, {where})"
+        return f"torch.empty_strided({lies}, dtype={buffer.dtype}, {where})"
 
     def extern(self, call: ExternCall) -> None:
         buffers = [self.program.buffers[name] if name else None for name in call.outputs]
@@ -233,12 +233,11 @@ class _Writer:
         reads if ATen says so."""
         if buffer.name not in self.read:
             return result
-        size, stride = _tuple(buffer.layout.size), _strides(buffer.layout)
         if call.op.startswith("aten.") and buffer.name not in self.read_by_kernels:
-            return f"{self.helper('restrided')}({result}, {stride})"
+            return f"{self.helper('restrided')}({result}, {self.shape(buffer.layout.stride)})"
         nodes = "".join(f", {node!r}" for node in sorted(call.origins))
         where = "" if buffer.device == "cpu" else f', device=torch.device("{buffer.device}")'
-        promised = f"{size}, {stride}, {buffer.dtype}, {call.op}{nodes}{where}"
+        promised = f"{self.sizes(buffer.layout)}, {buffer.dtype}, {call.op}{nodes}{where}"
         return f"{self.helper('laid_out')}({result}, {promised})"
 
     def unknown(self, buffer: Buffer) -> bool:
@@ -305,7 +304,7 @@ class _Writer:
             case tuple() | list():
                 return f"[{', '.join(self.value(item) for item in value)}]"
             case sympy.Basic():
-                return size_text(value)
+                return self.size(value)
             case Callee(called):
                 return called
             case float():
@@ -318,9 +317,30 @@ class _Writer:
                 return repr(value)
 
     def reinterpreted(self, name: str, layout: Layout, how: str = "reinterpret") -> str:
-        offset = "" if layout.offset == 0 else f", {_size(layout.offset)}"
-        sizes = f"{_tuple(layout.size)}, {_strides(layout)}{offset}"
-        return f"{self.helper(how)}({name}, {sizes})"
+        offset = "" if layout.offset == 0 else f", {self.size(layout.offset)}"
+        return f"{self.helper(how)}({name}, {self.sizes(layout)}{offset})"
+
+    def sizes(self, layout: Layout) -> str:
+        """Sizes and strides: `(4, 8), (8, 1)`."""
+        return f"{self.shape(layout.size)}, {self.shape(layout.stride)}"
+
+    def shape(self, sizes: tuple[Size, ...]) -> str:
+        comma = "," if len(sizes) == 1 else ""
+        return f"({', '.join(map(self.size, sizes))}{comma})"
+
+    def size(self, size: Size) -> str:
+        return str(size) if isinstance(size, int) else size_text(size, self.used)
+
+    def kernel_arguments(self, kernel: Kernel) -> Iterator[str]:
+        """C++ kernels take addresses; Triton's launcher and a check of bounds take tensors."""
+        for parameter in kernel.parameters:
+            if parameter.symbol is not None:
+                text = self.size(parameter.symbol)
+                yield f"{self.helper('int64')}({text})" if may_exceed(parameter.symbol) else text
+            elif kernel.language == "cpp" and not parameter.checked:
+                yield f"{parameter.buffer}.data_ptr()"
+            else:
+                yield str(parameter.buffer)
 
 
 def returns_one_tensor(op: str) -> bool:
@@ -329,34 +349,10 @@ def returns_one_tensor(op: str) -> bool:
     return schema is not None and [str(r.type) for r in schema.returns] == ["Tensor"]
 
 
-def _kernel_arguments(kernel: Kernel) -> Iterator[str]:
-    """C++ kernels take addresses; Triton's launcher, and a check of bounds, take the tensors."""
-    for parameter in kernel.parameters:
-        if parameter.role == "symbol":
-            yield size_text(parameter.symbol)
-        elif kernel.language == "cpp" and not parameter.checked:
-            yield f"{parameter.buffer}.data_ptr()"
-        else:
-            yield str(parameter.buffer)
-
-
 def _targets(names: Sequence[str]) -> str:
     """`a, b`, or `(a, b)` where it is long enough to be broken; one name gets a comma."""
     text = ", ".join(names) + ("," if len(names) == 1 else "")
     return text if len(text) < WIDTH // 2 else f"({text})"
-
-
-def _strides(layout: Layout) -> str:
-    return _tuple(layout.stride)
-
-
-def _tuple(sizes: tuple[Size, ...]) -> str:
-    comma = "," if len(sizes) == 1 else ""
-    return f"({', '.join(_size(size) for size in sizes)}{comma})"
-
-
-def _size(size: Size) -> str:
-    return str(size) if isinstance(size, int) else size_text(size)
 
 
 def _wrapped(text: str) -> list[str]:

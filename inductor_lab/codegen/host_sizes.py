@@ -12,31 +12,55 @@ Inductor: `pexpr`, and the printers of `torch/utils/_sympy/printers.py`.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import sympy
+from sympy.printing.precedence import PRECEDENCE, precedence
 
 from inductor_lab.errors import LabError
-from inductor_lab.torch_api import PythonPrinter
+from inductor_lab.torch_api import SYMPY_FUNCTIONS, PythonPrinter
 
 UNARY = "OpaqueUnaryFn_"
 """How torch calls its sympy functions that stand for those of `math`."""
+ROUNDED = {"FloorToInt": "floor", "CeilToInt": "ceil", "TruncToInt": "trunc"}
+"""Those that round, which have names of their own."""
+MATH = "math"
+POWER = SYMPY_FUNCTIONS["torch.PowByNatural"]
 
-_CALL = re.compile(r"[\w.]+\([^()]*\)")
+
+def size_text(size: Any, used: set[str]) -> str:
+    """A symbolic number as a Python expression over its symbols; `used` gets the modules in it."""
+    return str(_Printer(used).doprint(size))
 
 
-def size_text(size: Any) -> str:
-    """A symbolic number as a Python expression over its symbols."""
-    return str(_Printer().doprint(size))
+def is_infix(item: Any) -> bool:
+    """Is it a function that is written with a sign between its arguments?  torch says so by a
+    precedence below that of calls; sympy takes any function for a call."""
+    is_shift = isinstance(item, POWER) and item.args[0] == 2  # has its own parentheses
+    return (
+        isinstance(item, sympy.Function) and precedence(item) < PRECEDENCE["Func"] and not is_shift
+    )
 
 
 class _Printer(PythonPrinter):
+    def __init__(self, used: set[str]) -> None:
+        super().__init__()
+        self.used = used
+
+    def _print(self, expr: Any, **settings: Any) -> str:
+        name = type(expr).__name__
+        function = ROUNDED.get(name, name.removeprefix(UNARY))
+        return self._math(function, expr) if function != name else str(super()._print(expr))
+
+    def _math(self, function: str, expr: Any) -> str:
+        """A call of a function of `math`."""
+        self.used.add(MATH)
+        return f"math.{function}({self._print(expr.args[0])})"
+
     def parenthesize(self, item: Any, level: float, strict: bool = False) -> str:
-        """torch's infix functions count as calls to sympy, which need no parentheses."""
-        text = str(super().parenthesize(item, level, strict))
-        infix = isinstance(item, sympy.Function) and not _is_whole(text)
-        return f"({text})" if infix else text
+        if is_infix(item):
+            return f"({self._print(item)})"
+        return str(super().parenthesize(item, level, strict))
 
     def _print_Add(self, expr: Any, order: str | None = None) -> str:
         return self._divided(expr) or str(super()._print_Add(expr, order))
@@ -73,7 +97,10 @@ class _Printer(PythonPrinter):
     def _print_floor(self, expr: Any) -> str:
         above, below = expr.args[0].as_numer_denom()
         text = self._print(above)
-        return f"(({text}) // {below})" if below.is_Integer else f"math.floor({text} / {below})"
+        if below.is_Integer:
+            return f"(({text}) // {below})"
+        self.used.add(MATH)
+        return f"math.floor({text} / {below})"
 
     def _print_ceiling(self, expr: Any) -> str:
         return f"(-{self._print(sympy.floor(-expr.args[0]))})"
@@ -88,33 +115,17 @@ class _Printer(PythonPrinter):
         return f"float({self._print(expr.args[0])})"
 
     def _print_TruncToFloat(self, expr: Any) -> str:
-        return f"float(math.trunc({self._print(expr.args[0])}))"
+        return f"float({self._math('trunc', expr)})"
 
-    def _print_OpaqueUnaryFn_sqrt(self, expr: Any) -> str:
-        return f"math.sqrt({self._print(expr.args[0])})"
+    def _print_Infinity(self, expr: Any) -> str:
+        self.used.add(MATH)
+        return "math.inf"
+
+    def _print_NegativeInfinity(self, expr: Any) -> str:
+        return f"-{self._print_Infinity(expr)}"
 
     def _print_Function(self, expr: Any) -> str:
-        name = type(expr).__name__
-        if not name.startswith(UNARY):
-            raise LabError(
-                f"cannot compute {expr} outside of a kernel",
-                todo="compute it outside of the compiled function and pass it in",
-            )
-        return f"math.{name.removeprefix(UNARY)}({self._print(expr.args[0])})"
-
-
-def _is_whole(text: str) -> bool:
-    """Is it a plain call, or in parentheses as a whole already?"""
-    if _CALL.fullmatch(text):
-        return True
-    return is_closed(text) if re.match(r"[\w.]*\(", text) else text.isidentifier()
-
-
-def is_closed(text: str) -> bool:
-    """Does the first parenthesis end with the text?  Then `f(...)` needs no more of them."""
-    depth = 0
-    for position, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == ")" and depth == 0:
-            return position == len(text) - 1
-    return False
+        raise LabError(
+            f"cannot compute {expr} outside of a kernel",
+            todo="compute it outside of the compiled function and pass it in",
+        )

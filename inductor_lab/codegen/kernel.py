@@ -9,7 +9,7 @@ from typing import Any, Literal
 import sympy
 import torch
 
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.program import Buffer
 from inductor_lab.ir.value import Value
@@ -97,7 +97,7 @@ class Kernel(Shown):
     seconds: float = 0.0
 
     def __repr__(self) -> str:
-        return f"Kernel({self.name}: {self.language}, {len(self.code.lines)} lines)"
+        return f"Kernel({self.name}: {self.language}, {counted(len(self.code.lines), 'line')})"
 
     def __str__(self) -> str:
         return str(self.code)
@@ -122,7 +122,7 @@ class HostProgram(Shown):
     parameters: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"HostProgram({len(self.code.lines)} lines)"
+        return f"HostProgram({counted(len(self.code.lines), 'line')})"
 
     def __str__(self) -> str:
         return str(self.code)

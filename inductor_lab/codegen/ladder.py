@@ -9,7 +9,9 @@ are the assembly of the GPU and its machine code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
@@ -26,6 +28,9 @@ WARP_SIZES = {"gfx9": 64, "gfx10": 32, "gfx11": 32, "gfx12": 32}
 POSSIBLE = 'possible: "cuda:80", "cuda:90", "cuda:100" (compute capability), "hip:gfx942", ...'
 
 ERROR_LINES = 12
+
+MARK = "inductor_lab"
+"""A file beside the kernels of ours, in the folder where Triton keeps everybody's."""
 
 
 def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
@@ -47,12 +52,21 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     try:
         asked, written = compile_options(kernel), source(kernel, jit_function(kernel))
         compiled = triton.compile(written, target=machine, options=asked)
+        entry_of(compiled)
     except Exception as failure:
         raise CompileFailed(
             f"Triton could not compile {kernel.name} for {target}",
             todo="\n  ".join(["the kernel:", *str(kernel).splitlines(), *_first_lines(failure)]),
         ) from failure
     return {rung: compiled.asm[rung] for rung in RUNGS if rung in compiled.asm}
+
+
+def entry_of(compiled: Any) -> Path:
+    """The folder where Triton keeps what it has compiled, which gets the mark of ours."""
+    entry = Path(next(iter(compiled.metadata_group.values()))).parent
+    with contextlib.suppress(OSError):
+        (entry / MARK).touch(mode=0o600)
+    return entry
 
 
 def triton_form(kernel: Kernel, target: str) -> Kernel:

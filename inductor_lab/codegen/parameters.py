@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import sympy
 
@@ -14,8 +15,8 @@ from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tree import Loop, Stmt, Store
 from inductor_lab.codegen.visit import nodes_in, places, walk
 from inductor_lab.ir.expr import Expr, Load, SizeValue
-from inductor_lab.ir.index import Size, given_of, sizes_in
-from inductor_lab.ir.program import Buffer
+from inductor_lab.ir.index import Size, given_of, may_exceed, sizes_in
+from inductor_lab.ir.program import Buffer, sizes_of
 
 
 def kernel_parameters(
@@ -31,7 +32,8 @@ def kernel_parameters(
     read = {buffer: None for buffer in loads if buffer not in written}
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
-    return with_symbols((*ins, *outs), _sizes(tree, nodes))
+    numbers = (n.size for n in nodes if isinstance(n, SizeValue) and may_exceed(n.size))
+    return with_symbols((*ins, *outs), _sizes(tree, nodes), numbers)
 
 
 def with_lengths(parameters: tuple[Parameter, ...], wanted: bool = True) -> tuple[Parameter, ...]:
@@ -39,11 +41,14 @@ def with_lengths(parameters: tuple[Parameter, ...], wanted: bool = True) -> tupl
     return tuple(replace(p, checked=wanted and p.buffer is not None) for p in parameters)
 
 
-def with_symbols(parameters: tuple[Parameter, ...], sizes: Iterable[Size]) -> tuple[Parameter, ...]:
-    """The parameters, and after them those symbols of some sizes that are not there yet."""
+def with_symbols(
+    parameters: tuple[Parameter, ...], sizes: Iterable[Size], numbers: Iterable[Any] = ()
+) -> tuple[Parameter, ...]:
+    """The parameters, and after them numbers, and those symbols of some sizes, that are not there
+    yet."""
     known = {p.symbol for p in parameters if p.symbol is not None}
     parts = {part for s in sizes if isinstance(s, sympy.Expr) for part in given_of(s)}
-    new = enumerate(sorted(parts - known, key=str), start=len(known))
+    new = enumerate(sorted(parts.union(numbers) - known, key=str), start=len(known))
     return (*parameters, *(Parameter(f"ks{k}", "symbol", symbol=part) for k, part in new))
 
 
@@ -54,8 +59,4 @@ def _sizes(tree: tuple[Stmt, ...], nodes: Iterable[Expr]) -> Iterator[Size]:
             yield stmt.axis.size
         for index in places(stmt):
             yield from sizes_in(index)
-    for node in nodes:
-        if isinstance(node, SizeValue):
-            yield node.size
-        for index in node.indices():
-            yield from sizes_in(index)
+    yield from sizes_of(nodes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ from inductor_lab.codegen.tree import (
 from inductor_lab.codegen.visit import is_innermost
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.ir.index import Axis, Gathered, Index, Quotient, Size
-from inductor_lab.ir.interpret import Run, Symbols, concrete
+from inductor_lab.ir.interpret import Run, Symbols, concrete, room_for
 from inductor_lab.ir.ops import POSITIONS, neutral
 from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor, scatter_into
 from inductor_lab.ir.program import Buffer, ExternCall, Scatter
@@ -72,20 +73,12 @@ def _run_group(run: Run, group: Group, tree: Tree) -> None:
             if name in buffers and t.layout is torch.strided}  # fmt: skip
     for nest in group.nests:
         if nest.buffer in group.stored:
-            result = _room(buffers[nest.buffer], run.symbols)
+            result = room_for(buffers[nest.buffer], run.symbols)
             if isinstance(nest, Scatter):
                 result.copy_(run.env[nest.base])
             run.env[nest.buffer] = result
             flat[nest.buffer] = storage_of(result, buffers[nest.buffer], run.symbols)
     run_tree(tree, flat, run.symbols)
-
-
-def _room(buffer: Buffer, symbols: Symbols) -> torch.Tensor:
-    size = [concrete(s, symbols) for s in buffer.layout.size]
-    stride = [concrete(s, symbols) for s in buffer.layout.stride]
-    reach = sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else -1
-    offset = concrete(buffer.layout.offset, symbols)
-    return torch.zeros(offset + reach + 1, dtype=buffer.dtype).as_strided(size, stride, offset)
 
 
 def storage_of(tensor: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
@@ -105,37 +98,27 @@ def run_tree(
 
     `turned` is called before each turn of a loop whose turns are taken one by one: it may raise.
     """
-    arrays = ChainMap(dict(buffers))
-    _Place(arrays, ChainMap(), ChainMap(), ChainMap(), symbols, turned).body(tree)
+    _Place(symbols, turned, ChainMap(dict(buffers))).body(tree)
 
 
+@dataclass
 class _Place:
     """A body that runs: arrays, values, which values are elements of arrays, and positions."""
 
-    def __init__(
-        self,
-        arrays: ChainMap[str, torch.Tensor],
-        values: ChainMap[str, torch.Tensor],
-        held: ChainMap[str, Held | None],
-        positions: ChainMap[str, Any],
-        symbols: Symbols,
-        turned: Callable[[], None],
-        masked: bool = False,
-    ) -> None:
-        self.arrays, self.values, self.held = arrays, values, held
-        self.positions, self.symbols, self.masked = positions, symbols, masked
-        self.turned = turned
+    symbols: Symbols
+    turned: Callable[[], None]
+    arrays: ChainMap[str, torch.Tensor]
+    values: ChainMap[str, torch.Tensor] = field(default_factory=ChainMap)
+    held: ChainMap[str, Held | None] = field(default_factory=ChainMap)
+    positions: ChainMap[str, Any] = field(default_factory=ChainMap)
+    masked: bool = False
 
-    def inside(self, masked: bool = False) -> _Place:
-        return _Place(
-            self.arrays.new_child(),
-            self.values.new_child(),
-            self.held.new_child(),
-            self.positions.new_child(),
-            self.symbols,
-            self.turned,
-            self.masked or masked,
-        )
+    def inside(self, **here: Any) -> _Place:
+        """The place of a body in this one, with these positions."""
+        names = ("arrays", "values", "held", "positions")
+        inner = replace(self, **{name: getattr(self, name).new_child() for name in names})
+        inner.positions.update(here)
+        return inner
 
     def body(self, body: Tree) -> None:
         for stmt in body:
@@ -262,7 +245,8 @@ class _Place:
         scatter_into(array, places, value.expand(places.shape).to(array.dtype), stmt.kind)
 
     def when(self, stmt: When) -> None:
-        mask, inside = self.value(stmt.mask), self.inside(masked=True)
+        mask, inside = self.value(stmt.mask), self.inside()
+        inside.masked = True
         inside.body(stmt.body)
         value = torch.where(mask, inside.value(stmt.value), self.value(stmt.other))
         self.define(stmt.result.name, value)
@@ -349,25 +333,20 @@ class _Place:
         if loop.kind is LoopKind.BISECT:
             self.search(loop, end)
         elif is_innermost(loop) and loop.kind in (*AT_ONCE, LoopKind.REDUCE):
-            inside = self.inside()
             places = torch.arange(begin, end, loop.step)
-            inside.positions[loop.axis.name] = places
-            inside.positions["turns at once"] = len(places)
-            inside.body(loop.body)
+            turns = {loop.axis.name: places, "turns at once": len(places)}
+            self.inside(**turns).body(loop.body)
         else:
             for turn in range(begin, end, loop.step):
                 self.turned()
-                inside = self.inside()
-                inside.positions[loop.axis.name] = turn
-                inside.body(loop.body)
+                self.inside(**{loop.axis.name: turn}).body(loop.body)
 
     def search(self, loop: Loop, high: int) -> None:
         low = 0
         (acc,) = (stmt for stmt in loop.body if isinstance(stmt, Accumulate))
         while low < high:
             middle = low + (high - low) // 2
-            inside = self.inside()
-            inside.positions[loop.axis.name] = middle
+            inside = self.inside(**{loop.axis.name: middle})
             inside.body(tuple(stmt for stmt in loop.body if stmt is not acc))
             holds = bool(inside.value(acc.value))
             low, high = (low, middle) if holds else (middle + 1, high)
@@ -403,36 +382,18 @@ class _Place:
 
 
 def _reduced(kind: str, values: torch.Tensor) -> torch.Tensor:
-    """The values of all turns as one."""
+    """The values along the last dimension as one."""
     match kind:
-        case "sum":
-            return values.sum(dtype=values.dtype)
-        case "prod":
-            return values.prod(dtype=values.dtype)
-        case "any" | "nan" | "all":
-            return values.all() if kind == "all" else values.any()
-        case "max" | "min":
-            return values.amax() if kind == "max" else values.amin()
-        case "greatest" | "least":
-            end = torch.tensor([neutral(NEUTRAL[kind], values.dtype)], dtype=values.dtype)
-            numbers = torch.cat([end, values[values == values]])
-            return numbers.amax() if kind == "greatest" else numbers.amin()
-    return torch.logsumexp(values, 0)
+        case "nan":
+            return values.any(-1)
+        case "greatest" | "least":  # of numbers alone
+            end = neutral(NEUTRAL[kind], values.dtype)
+            return REDUCERS[NEUTRAL[kind]](torch.where(values == values, values, end))
+        case "logsumexp":
+            return torch.logsumexp(values, -1)
+    return REDUCERS[kind](values)
 
 
 def _combined(kind: str, old: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    match kind:
-        case "sum":
-            return (old + value).to(old.dtype)
-        case "prod":
-            return (old * value).to(old.dtype)
-        case "any" | "nan":
-            return old | value
-        case "all":
-            return old & value
-        case "max" | "min":
-            return torch.maximum(old, value) if kind == "max" else torch.minimum(old, value)
-        case "greatest" | "least":
-            better = value > old if kind == "greatest" else value < old
-            return torch.where(better, value, old)
-    return torch.logaddexp(old, value)
+    both = torch.broadcast_tensors(old, value.to(old.dtype))
+    return _reduced(kind, torch.stack(both, -1))

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from inductor_lab.codegen.flat import inner_axes, recomputable
 from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import Nest, Reduction, Scan, read_by
+from inductor_lab.ir.program import Nest, Reduction, Scan
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.result import Group
 from inductor_lab.schedule.scans import mirrored
@@ -115,21 +115,12 @@ def scan_places(group: Group, nest: Nest) -> frozenset[Index]:
 def _in_step(placed: Placed, along: frozenset[Index]) -> Placed:
     """The nest in the loop of the scans that it reads; backwards if it reads them so."""
     (place,), (old,), (axis,) = along, placed.renaming, placed.serial
-    way = Index.of(axis) if place.as_axis() is not None else mirrored(axis)
-    return replace(placed, renaming={old: way})
+    moved = Index.of(axis) if place.as_axis() is not None else mirrored(axis)
+    return replace(placed, renaming={old: moved})
 
 
 def _reads_within(group: Group) -> dict[str, set[str]]:
     """For each nest the group's nests that it reads, directly or through inlined producers."""
     own = {nest.buffer for nest in group.nests}
-    reads = {nest.buffer: read_by(nest) for nest in (*group.nests, *group.inlined.values())}
-
-    def reached(name: str) -> set[str]:
-        seen, waiting = set[str](), [name]
-        while waiting:
-            fresh = reads[waiting.pop()] - seen
-            seen |= fresh
-            waiting.extend(fresh & group.inlined.keys())
-        return seen & own
-
-    return {name: reached(name) for name in own}
+    asked = {nest.buffer: demand(nest, group.inlined) for nest in group.nests}
+    return {name: {buffer for buffer, _ in places} & own for name, places in asked.items()}

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import replace
 
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, Tree, When
-from inductor_lab.codegen.visit import temps_read, walk
+from inductor_lab.codegen.visit import temps_read, walk, with_values
 from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, map_expr
 from inductor_lab.ir.index import Index
 
@@ -102,14 +102,11 @@ class _Renumber:
             case Let(temp, value):
                 value = self.expr(value)
                 return replace(stmt, value=value, temp=self.define(temp, "t"))
-            case Store(_, index, value):
-                return replace(stmt, index=self.index(index), value=self.expr(value))
             case Init(name):
                 self.names[name] = self.next("acc")
                 return replace(stmt, name=self.names[name])
-            case Accumulate(name, _, value, position):
-                place = None if position is None else self.index(position)
-                return replace(stmt, name=self.names[name], value=self.expr(value), position=place)
+            case Accumulate(name):
+                return self.values(replace(stmt, name=self.names[name]))
             case When(mask, body, result, value, other):
                 mask, other = self.expr(mask), self.expr(other)
                 body = self.body(body)
@@ -119,7 +116,10 @@ class _Renumber:
             case Loop(body=body):
                 return replace(stmt, body=self.body(body))
             case _:
-                return stmt
+                return self.values(stmt)
+
+    def values(self, stmt: Stmt) -> Stmt:
+        return with_values(stmt, self.expr, self.index)
 
     def define(self, temp: Temp, prefix: str) -> Temp:
         self.names[temp.name] = self.next(prefix)

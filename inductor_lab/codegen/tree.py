@@ -139,7 +139,7 @@ ONE_BY_ONE = How()
 
 @dataclass(frozen=True, slots=True)
 class Loop(Value):
-    """`for axis in begin .. end, step by step: body`; from 0 to the axis' size if not told else."""
+    """`for axis in begin .. end, step by step: body`; from 0 to the axis' size by default."""
 
     axis: Axis
     kind: LoopKind

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from inductor_lab.codegen.text import tree_text
 from inductor_lab.codegen.tree import Tree
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class TreeStep(Shown):
     tree: Tree
 
     def __repr__(self) -> str:
-        return f"TreeStep({self.name}: {len(str(self).splitlines())} lines)"
+        return f"TreeStep({self.name}: {counted(len(str(self).splitlines()), 'line')})"
 
     def __str__(self) -> str:
         return tree_text(self.tree)
@@ -26,7 +26,7 @@ class TreeStep(Shown):
 
 @dataclass(frozen=True, eq=False)
 class KernelTrees(Shown):
-    """The way of one kernel (of a combo one part) from the simple tree to the last one."""
+    """The trees of one kernel (of a combo one part), from the simple one to the last."""
 
     kernel: str
     steps: tuple[TreeStep, ...]
@@ -37,7 +37,7 @@ class KernelTrees(Shown):
         return tuple(step.name for step in self.steps[1:])
 
     def __repr__(self) -> str:
-        return f"KernelTrees({self.kernel}: {len(self.passes)} passes)"
+        return f"KernelTrees({self.kernel}: {counted(len(self.passes), 'pass')})"
 
     def __str__(self) -> str:
         return "\n".join(f"# {step.name}\n{step}" for step in self.steps)

@@ -8,7 +8,7 @@ A row that fits is one block (`rindex`), read once however many loops of the tre
 one is a loop over blocks with block accumulators, which are reduced to a value a row after it.  A
 mask is written only where a block can reach over the end.
 
-`Kernel.launch` holds what a launch needs beside the arguments:
+`Kernel.launch` holds what a launch needs besides the arguments:
 
     constants   {"XBLOCK": 1024, ...}, compile-time parameters of the kernel
     num_warps   of one program
@@ -48,7 +48,7 @@ from inductor_lab.codegen.triton_ops import TRITON_OPS
 from inductor_lab.codegen.triton_text import Value, in_one_step, signature
 from inductor_lab.codegen.visit import expressions, loads_in, walk
 from inductor_lab.ir.expr import IndexValue, Load
-from inductor_lab.ir.index import Index, gathered_in, is_int, product
+from inductor_lab.ir.index import Index, Size, gathered_in, is_int, product
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -74,18 +74,18 @@ def triton_kernel(
     counted_in = index_type(reached)
     printer = Printer(name, parameters, blocks, ops, counted_in)
     code = printer.code()
-    launch: dict[str, Any] = {
-        "constants": blocks.constants,
-        "num_warps": blocks.warps,
-        "xnumel": blocks.xnumel,
-    }
+    launch: dict[str, Any] = {"constants": blocks.constants, "num_warps": blocks.warps}
+    launch["xnumel"] = blocks.xnumel
     if blocks.tiled is not None:
         launch["ynumel"] = blocks.tiled.size
-    if counted_in == "INDEX":
-        launch["reach"] = reached
-    if printer.asserts:
-        launch["asserts"] = True
+    launch |= needs_of_launch(counted_in, reached, printer.asserts)
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
+
+
+def needs_of_launch(counted_in: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
+    """What a launch has to look at, where it has to."""
+    needs: dict[str, Any] = {"reach": reached} if counted_in == "INDEX" else {}
+    return {**needs, "asserts": True} if asserts else needs
 
 
 class Printer(Accumulations):
@@ -163,10 +163,13 @@ class Printer(Accumulations):
             blocks = f"tl.broadcast_to({place.text}, {shape})"
             number = f"tl.full({shape}, 0, tl.int32) + {place.inside()}"
             place = Value(blocks if place.dims else number, wanted)
-        arguments = [f"{self.buffer[load.buffer]} + {place.inside()}"]
+        name = self.buffer[load.buffer]
+        arguments = [f"{name} + {place.inside()}"]
         if masks:
             arguments.append(" & ".join(m.inside() for m in masks))
-        return Value(f"tl.load({', '.join(arguments)})", wanted)
+        loaded = Value(f"tl.load({', '.join(arguments)})", wanted)
+        self.loaded.setdefault(name, []).append(loaded.text)
+        return loaded
 
     def _check_gathered(self, index: Index, masks: list[Value]) -> None:
         mask = " & ".join(m.inside() for m in masks) or "True"
@@ -205,9 +208,9 @@ class Printer(Accumulations):
         self._line(self.text.stored(store, f"{name} + {where}", value, mask))
         if not in_one_step(store):
             self._frame("tl.debug_barrier()")
-        for scope in self.scopes:
-            for text in [t for t in scope if t.startswith(f"tl.load({name} ")]:
-                del scope[text]
+        for text in self.loaded.pop(name, ()):  # what is there now must be loaded anew
+            for scope in self.scopes:
+                scope.pop(text, None)
         self.unread.add(store.buffer)
 
     # ---- statements --------------------------------------------------------------------------
@@ -270,7 +273,7 @@ class Printer(Accumulations):
         self.row, self.scanning = None, False
 
     def _one_by_one(self, loop: Loop) -> None:
-        """A loop around other loops: one step at a time."""
+        """A loop that contains loops: one step at a time."""
         name = loop.axis.name
         self._frame(f"for {name} in range(0, {self.text.size(loop.axis.size).text}):")
         self.text.axes.pop(loop.axis, None)

@@ -33,7 +33,10 @@ from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group
 
 LONGEST_PERSISTENT = 4096
-"""Rows up to this length are held in one block; longer ones are read RBLOCK elements at a time."""
+"""Rows up to this length are held in one block; longer ones are read RBLOCK elements at a time.
+
+The sizes of this file are chosen, not measured one by one: change one, and run `python -m
+benchmarks.gpu` (benchmarks/RESULTS.md has what they give together on an H200)."""
 
 POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 4))
 """(at least this many points, XBLOCK, warps): fill the machine first, then give threads more."""
@@ -60,7 +63,7 @@ ELEMENTS_PER_WARP = 256
 MOST_WARPS = 16
 
 TILE = 32
-"""Both sides of a tile: a full line of 128 bytes of float32 either way."""
+"""Both sides of a tile: a full line of 128 bytes of float32 along either axis."""
 
 LARGE_TILE, LARGE_TILE_WARPS = 64, 8
 MANY_TILES = 1024
@@ -262,14 +265,16 @@ def _length(extent: Size) -> int:
 
 
 def _strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> bool:
-    """Are neighbouring points neighbours in memory, more often than neighbouring row elements?"""
+    """Are neighbouring points neighbours in memory, in more of what is accessed than neighbouring
+    row elements?"""
     votes = 0
     for axes, inner in inner_loops(body):
         for index in flat_indices(inner):
             used = set(index.axes())
             if used & set(axes) and used & set(outer):
-                votes += unit_axis(index, outer[-1:]) is not None
-                votes -= unit_axis(index, axes[-1:]) is not None
+                point, element = unit_axis(index, outer[-1:]), unit_axis(index, axes[-1:])
+                reached = hint(product(axis.size for axis in used), 1 << 10)
+                votes += reached * ((point is not None) - (element is not None))
     return votes > 0
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, merged
 from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
-from inductor_lab.codegen.triton import Printer
+from inductor_lab.codegen.triton import Printer, needs_of_launch
 from inductor_lab.codegen.triton_blocks import Blocks, blocks_of, index_type, reach
 from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.program import Buffer
@@ -41,7 +41,8 @@ class Part:
 
     @property
     def text(self) -> tuple[str, ...]:
-        return tuple(line.text for line in self.lines)
+        """The arguments and the lines of its function: one may have a size that no line asks."""
+        return (*(given.name for given in self.parameters), *(line.text for line in self.lines))
 
 
 def combo_kernel(
@@ -67,10 +68,7 @@ def combo_kernel(
         "num_warps": max(cut.warps for cut in blocks),
         "parts": tuple((cut.xnumel, cut.xblock) for cut in blocks),
     }
-    if index == "INDEX":
-        launch["reach"] = reached
-    if asserts:
-        launch["asserts"] = True
+    launch |= needs_of_launch(index, reached, asserts)
     lines = tuple(_Text(caller, parts).lines())
     return Kernel(name, "triton", device, Code(lines), parameters, group, buffers, launch)
 

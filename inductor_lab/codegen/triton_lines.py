@@ -44,6 +44,7 @@ class Lines:
         self.inits: dict[str, Init] = {}
         self.blocks_kept: dict[str, Row] = {}
         self.unread: set[str] = set()
+        self.loaded: dict[str, list[str]] = {}
         self.asserts = False
 
     def _load(self, load: Load) -> Value:
@@ -57,10 +58,7 @@ class Lines:
 
     def _frame(self, text: str) -> None:
         """A line that computes nothing of the user's."""
-        self._frame_at(self.indent, text)
-
-    def _frame_at(self, indent: int, text: str) -> None:
-        self.lines.append(Line("    " * indent + text, statement=False))
+        self.lines.append(Line("    " * self.indent + text, statement=False))
 
     def _line(self, text: str) -> None:
         self.lines.append(Line("    " * self.indent + text, self.origins))

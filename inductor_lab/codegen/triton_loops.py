@@ -10,7 +10,7 @@ from inductor_lab.ir.index import Axis, Index, is_int
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
-    """The independent loops around everything; what is computed between them joins the body."""
+    """The independent outermost loops; what is computed between them joins the body."""
     axes: list[Axis] = []
     before: list[Stmt] = []
     while True:

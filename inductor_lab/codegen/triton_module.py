@@ -1,7 +1,7 @@
 """From the text of a Triton kernel to a Python function that Triton can compile or interpret.
 
 `@triton.jit` decides once, when it decorates, whether a function is compiled or interpreted, by an
-environment variable.  Here the caller decides: the text is executed, the decorator taken off again,
+environment variable.  Here the caller decides: the text is executed, the decorator taken off,
 and the bare function given to Triton's compiler (`jit_function`) or interpreter.
 """
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import torch
 
+from inductor_lab.codegen.infix import INFIX_TEXTS
 from inductor_lab.ir.ops import ELEMENTS, OPS
 
 TRITON_TYPES: Mapping[torch.dtype, str] = {
@@ -35,20 +36,14 @@ POINTER_TYPES: Mapping[torch.dtype, str] = {
 }
 """A pointer to each dtype as signatures of compiled kernels name it."""
 
-_INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "truncdiv": "//",
-    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-    "logical_and": "&", "logical_or": "|", "logical_xor": "^",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
-
+_INFIX_TEXTS = {**INFIX_TEXTS, "logical_xor": "{0} ^ {1}", "truncdiv": "{0} // {1}"}
 _LIBDEVICE = """
     expm1 log1p log2 log10 tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv
     lgamma trunc sqrt exp2
 """.split()
 
 TRITON_OPS: dict[str, str] = {
-    **{name: f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()},
+    **_INFIX_TEXTS,
     **{name: f"libdevice.{name}({{0}})" for name in _LIBDEVICE},
     **{name: f"libdevice.{name}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "copysign")},
     **{
@@ -109,7 +104,7 @@ wraps around in torch).
 
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 
-LITERALS_ALLOWED = frozenset(_INFIX)
+LITERALS_ALLOWED = frozenset(_INFIX_TEXTS)
 """Operations in which Triton gives a bare number the dtype of the other operand; a function of
 `tl` makes an int32 or a float32 of it."""
 

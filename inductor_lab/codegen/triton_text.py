@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sympy
 import torch
@@ -64,24 +64,18 @@ _CALL = re.compile(r"[\w.]+\((?:\{\d\}|\{bits\})(?:, (?:\{\d\}|\{bits\}))*\)")
 _METHOD = re.compile(r"\{0\}\.\w+\(.*\)")
 
 
+@dataclass
 class Expressions:
     """Renders values.  `load` and `name` belong to the statement printer: a load needs masks, and a
     division of an index is given a name there."""
 
-    def __init__(
-        self,
-        ops: Mapping[str, str],
-        symbols: Mapping[sympy.Expr, str],
-        load: Callable[[Load], Value],
-        name: Callable[[Value, str], Value],
-    ) -> None:
-        self.ops = ops
-        self.symbols = symbols
-        self.load = load
-        self.name = name
-        self.temps: dict[str, Value] = {}
-        self.axes: dict[Axis, Index] = {}
-        self.positions: dict[str, Value] = {}
+    ops: Mapping[str, str]
+    symbols: Mapping[sympy.Expr, str]
+    load: Callable[[Load], Value]
+    name: Callable[[Value, str], Value]
+    temps: dict[str, Value] = field(default_factory=dict)
+    axes: dict[Axis, Index] = field(default_factory=dict)
+    positions: dict[str, Value] = field(default_factory=dict)
 
     # ---- values ------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from inductor_lab.schedule.result import Group
 class Twins:
     """The kernels made so far, by what their groups are.
 
-    `results` are buffers that are written in another way (`cpp.cpp_kernel`).
+    `results` are buffers that are written past the caches (`cpp.cpp_kernel`).
     """
 
     def __init__(self, buffers: Mapping[str, Buffer], results: Set[str]) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from inductor_lab.codegen.tree import (
     Accumulate,
-    Address,
     Assign,
     Bound,
     Call,
@@ -150,8 +149,6 @@ def _bounds(stmt: Stmt) -> tuple[Index, ...]:
         case Bound(value=Share(part=part)):
             return (Index.of(part),)
         case Call(args=args):
-            return tuple(a for a in args if isinstance(a, Index)) + tuple(
-                a.index for a in args if isinstance(a, Address)
-            )
+            return tuple(a for a in args if isinstance(a, Index))
         case _:
             return ()

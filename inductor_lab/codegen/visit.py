@@ -126,6 +126,18 @@ def needed(body: Tree) -> Tree:
     return tuple(reversed(kept))
 
 
+def crossing(runs: Iterable[Tree]) -> list[Temp]:
+    """Temps and accumulators that one run of statements defines or feeds and a later one reads."""
+    known: set[str] = set()
+    found: dict[Temp, None] = {}
+    for run in runs:
+        read = (temp for stmt in walk(run) for temp in temps_read(stmt))
+        found |= dict.fromkeys(temp for temp in read if temp.name in known)
+        known |= {temp.name for temp in map(defined_by, run) if temp is not None}
+        known |= {stmt.name for stmt in run if isinstance(stmt, Accumulate)}
+    return list(found)
+
+
 # ---- loops -------------------------------------------------------------------------------------
 
 
@@ -211,6 +223,10 @@ def same(new: Tree, old: Tree) -> bool:
 
 def with_values(stmt: Stmt, value: Callable[[Expr], Expr], index: Callable[[Index], Index]) -> Stmt:
     """The statement, and those in it, with every value and every index mapped."""
+
+    def inside(body: Tree) -> Tree:
+        return tuple(with_values(s, value, index) for s in body)
+
     match stmt:
         case Let() | Assign() | Check():
             return replace(stmt, value=value(stmt.value))
@@ -223,18 +239,12 @@ def with_values(stmt: Stmt, value: Callable[[Expr], Expr], index: Callable[[Inde
         case Init(start=start) if start:
             return replace(stmt, start=tuple(map(value, start)))
         case When(mask, body, _, result, other):
-            return replace(
-                stmt,
-                mask=value(mask),
-                body=tuple(with_values(s, value, index) for s in body),
-                value=value(result),
-                other=value(other),
-            )
+            mask, body, other = value(mask), inside(body), value(other)
+            return replace(stmt, mask=mask, body=body, value=value(result), other=other)
         case Loop(body=body):
-            return replace(stmt, body=tuple(with_values(s, value, index) for s in body))
+            return replace(stmt, body=inside(body))
         case If(mask, body):
-            inside = tuple(with_values(s, value, index) for s in body)
-            return replace(stmt, mask=value(mask), body=inside)
+            return replace(stmt, mask=value(mask), body=inside(body))
         case _:
             return stmt
 

@@ -11,7 +11,9 @@ from inductor_lab.course import labs
 from inductor_lab.course.checking import Verdict, check
 from inductor_lab.course.exercise import EXERCISES, Exercise
 from inductor_lab.course.language import speak
+from inductor_lab.course.order import watch
 from inductor_lab.course.pictures import bars, cells
+from inductor_lab.course.printed import show
 from inductor_lab.course.questions import Revealed, predict
 from inductor_lab.course.scores import Board, board
 
@@ -27,5 +29,8 @@ __all__ = [
     "check",
     "labs",
     "predict",
+    "show",
     "speak",
 ]
+
+watch()

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inductor_lab.course.exercise import EXERCISES, Exercise
-from inductor_lab.course.language import both, language
+from inductor_lab.course.language import language, say
 from inductor_lab.course.lines import file_of, line_now, line_text
 from inductor_lab.course.pictures import Picture
-from inductor_lab.course.scores import record
+from inductor_lab.course.scores import points_text, record
 from inductor_lab.debug.apart import Ended, Tell, apart
 from inductor_lab.errors import BadArguments
 
@@ -54,14 +54,16 @@ class Verdict:
         return self.points == self.possible
 
     def __str__(self) -> str:
-        score = both("{a} of {b} points", "{a}/{b} 分", a=self.points, b=self.possible)
-        lines = [f"{'✓' if self.right else '✗'} {self.name} {self.title}: {score}"]
+        score = points_text(self.points, self.possible)
+        mark = "✓" if self.right else "✗"
+        lines = [say("{mark} {n} {title}: {score}", mark=mark, n=self.name, title=self.title,
+                     score=score)]  # fmt: skip
         lines += [f"  {line}" for line in (*self.case.splitlines(), *self.message.splitlines())]
         if self.picture is not None:
             lines += [f"  {line}" for line in str(self.picture).splitlines()]
         if self.printed.strip():
             lines += [
-                both("  printed:", "  输出："),
+                say("  printed:"),
                 *(f"    {x}" for x in self.printed.splitlines()),
             ]
         return "\n".join(lines)
@@ -85,7 +87,7 @@ def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
     """
     if name not in EXERCISES:
         known = ", ".join(sorted(EXERCISES))
-        raise BadArguments(both("there is no exercise {n}", "没有习题 {n}", n=name), todo=known)
+        raise BadArguments(say("there is no exercise {n}", n=name), todo=known)
     asked = EXERCISES[name]
     ended = apart(lambda tell: _judged(asked, solution, seed, tell), asked.limit)
     title = asked.title[language() == "zh"]
@@ -102,16 +104,20 @@ def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
     """In the copy: the reason, the case and its picture, or None."""
     # a crash writes the line that it happened in
     faulthandler.enable(sys.stdout, all_threads=False)
-    watched = threading.get_ident()
-    clock = threading.Timer(asked.limit / 2, lambda: tell(line_now(watched, solution)))
-    clock.daemon = True
-    clock.start()
+    watched, over = threading.get_ident(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(asked.limit / 8):
+            if line := line_now(watched, solution):
+                tell(line)
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         wrong = asked.first_wrong(solution, seed)
     except NotImplementedError:
         return "not begun", "", None
     finally:
-        clock.cancel()
+        over.set()
     if wrong is None:
         return None
     return wrong.reason, asked.told(wrong.case), asked.drawn(solution, wrong.case)
@@ -120,23 +126,17 @@ def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
 def _message(ended: Ended, asked: Exercise, solution: Any) -> str:
     """What is wrong, in a sentence; "" if nothing is."""
     if ended.how == "hung":
-        return both(
+        return say(
             "still running after {s:.0f} s: does it end?{w}",
-            "运行 {s:.0f} 秒后仍未结束：是不是死循环？{w}",
-            s=asked.limit,
-            w=ended.told[-1] if ended.told else "",
+            s=asked.limit, w=ended.told[-1] if ended.told else "",
         )
     if ended.how == "crashed":
         found = [m for m in _IN_TRACE.findall(ended.printed) if m[0] == file_of(solution)]
         where = line_text(*found[0]) if found else ""
-        return both("it ended its process ({k}){w}", "进程被终止（{k}）{w}", k=ended.kind, w=where)
+        return say("it ended its process ({k}){w}", k=ended.kind, w=where)
     if ended.how == "raised":
-        return both(
-            "the check ended with {k}: {v}", "检查以 {k} 结束：{v}", k=ended.kind, v=ended.value
-        )
+        return say("the check ended with {k}: {v}", k=ended.kind, v=ended.value)
     text: str = ended.value[0] if ended.value else ""
     if text == "not begun":
-        return both(
-            "not begun yet: replace the last line of the stub", "尚未开始：请替换占位代码的最后一行"
-        )
+        return say("not begun yet: replace the last line of the stub")
     return text

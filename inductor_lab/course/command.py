@@ -1,4 +1,4 @@
-"""The command `inductor-lab course`: points, notebooks from sources, a course for nbgrader."""
+"""The command `inductor-lab course`: points, notebooks from sources, times, nbgrader, lessons."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 
 from inductor_lab.course.build import build, own_folder
 from inductor_lab.course.language import LANGUAGES, language
+from inductor_lab.course.lesson import pairs, read_lesson
 from inductor_lab.course.nbgrader import export
 from inductor_lab.course.scores import board
+from inductor_lab.course.times import LIMIT, times
+from inductor_lab.display import draw
 
 
 def command(arguments: Sequence[str]) -> str:
@@ -19,6 +22,12 @@ def command(arguments: Sequence[str]) -> str:
         return str(board())
     if given.what == "build":
         return _told(build(given.folder), "notebooks written")
+    if given.what == "times":
+        found = times(given.folder, given.names, print)
+        slow = sum(cell.seconds > LIMIT for each in found for cell in each.cells)
+        return f"{sum(len(each.cells) for each in found)} cells, {slow} over {LIMIT:.0f} s"
+    if given.what == "bundle":
+        return _bundle(given)
     return _told(export(given.folder, given.into, given.language), "files written")
 
 
@@ -28,11 +37,30 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="what was earned in the labs")
     made = commands.add_parser("build", help="write the notebooks from their sources")
     made.add_argument("--folder", type=Path, default=Path("notebooks"), help="of the sources")
+    timed = commands.add_parser("times", help="how long each cell of each tutorial takes")
+    timed.add_argument("names", nargs="*", metavar="NAME", help="only these: 01, 05_fusion")
+    timed.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
     nbgrader = commands.add_parser("nbgrader", help="the labs as assignments")
     nbgrader.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
     nbgrader.add_argument("into", type=Path, metavar="FOLDER", help="of the course")
     nbgrader.add_argument("--language", choices=LANGUAGES, default=language())
+    bundle = commands.add_parser("bundle", help="a notebook that was run, as one HTML file")
+    bundle.add_argument("notebook", type=Path, help="with its outputs")
+    bundle.add_argument("-o", "--output", type=Path, default=Path("lesson.html"))
+    bundle.add_argument("--against", type=Path, metavar="NOTEBOOK", help="the teacher's run of it")
+    bundle.add_argument("--language", choices=LANGUAGES, default=language())
     return parser
+
+
+def _bundle(given: argparse.Namespace) -> str:
+    language(given.language)
+    own = read_lesson(given.notebook)
+    if given.against is None:
+        return str(draw("lesson", own, given.output))
+    found = pairs(own, read_lesson(given.against))
+    path = draw("lesson_difference", own, found, given.output)
+    edited, differ = sum(pair.changed for pair in found), sum(pair.differs for pair in found)
+    return f"{path}: {edited} of {len(found)} cells changed, the outputs of {differ} differ"
 
 
 def _told(written: Sequence[Path], what: str) -> str:

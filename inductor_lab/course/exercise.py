@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from inductor_lab.course.language import both
+from inductor_lab.course.language import say
 from inductor_lab.course.lines import line_of
+from inductor_lab.course.order import hint
 from inductor_lab.course.pictures import Picture
 from inductor_lab.errors import CompilerDefect
 
@@ -101,7 +102,8 @@ class Exercise:
                 raise raised from None
             where = line_of(raised.__traceback__, solution)
             said = f"{type(raised).__name__}: {raised}"
-            return both("it raised {e}{w}", "抛出了异常 {e}{w}", e=said, w=where)
+            told = say("it raised {e}{w}", e=said, w=where)
+            return f"{told}\n{hint(raised)}" if isinstance(raised, NameError) else told
 
     def _shrunk(self, solution: Any, wrong: Wrong) -> Wrong:
         tries = 0
@@ -140,10 +142,9 @@ def expected(what: type | tuple[type, ...], found: Any) -> str | None:
     if isinstance(found, what):
         return None
     names = " or ".join(t.__name__ for t in (what if isinstance(what, tuple) else (what,)))
-    got = "None" if found is None else f"a value of type {type(found).__name__}"
-    got_zh = "None" if found is None else f"{type(found).__name__} 类型的值"
-    forgot = found is None
-    return both(
-        f"it should return {names}, it returned {got}" + (" (no `return`?)" if forgot else ""),
-        f"应当返回 {names}，实际返回了 {got_zh}" + ("（是不是忘了 `return`？）" if forgot else ""),
+    if found is None:
+        return say("it should return {names}, it returned None (no `return`?)", names=names)
+    return say(
+        "it should return {names}, it returned a value of type {got}",
+        names=names, got=type(found).__name__,
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.course.language import both
+from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 from inductor_lab.errors import MissingPackage
 
@@ -61,9 +61,8 @@ class Trace:
             others = set().union(*(e for p, e in mine.items() if p != program))
             line = [_cell(n in elements, n in others) for n in range(size)]
             rows.append((f"program {program}", line))
-        title = both("elements of argument {n}, by program", "第 {n} 个参数的元素，按 program",
-                     n=argument)  # fmt: skip
-        return cells(title, rows, [(both("touched", "访问到"), "input")])
+        title = say("elements of argument {n}, by program", n=argument)  # fmt: skip
+        return cells(title, rows, [(say("touched"), "input")])
 
 
 def _cell(touched: bool, shared: bool) -> Cell:
@@ -82,7 +81,7 @@ def run_kernel(
         from triton.runtime.errors import InterpreterError
         from triton.runtime.interpreter import InterpretedFunction, interpreter_builder
     except ImportError:
-        raise MissingPackage("triton") from None
+        raise MissingPackage("triton", "triton") from None
     tensors = {n: one for n, one in enumerate(arguments) if isinstance(one, torch.Tensor)}
     trace = Trace({n: one.numel() for n, one in tensors.items()})
     function = InterpretedFunction(getattr(kernel, "fn", kernel))
@@ -165,12 +164,11 @@ def _note(
     inside = tuple(e for e in elements if 0 <= e < size)
     trace.accesses.append(Access(program, writes, nearest, inside, masked))
     if len(inside) < len(elements):
-        how = both("writes", "写入了") if writes else both("reads", "读取了")
-        text = both(
-            "program {p} {how} element {e} of argument {n}, which has {s} elements: a mask is "
-            "missing, or the address is wrong",
-            "program {p} {how}第 {n} 个参数的元素 {e}，但它只有 {s} 个元素：缺少掩码，或地址不对",
-            p=program, e=next(e for e in elements if e not in inside), n=nearest, s=size, how=how,
+        how = "writes" if writes else "reads"
+        text = say(
+            f"program {{p}} {how} element {{e}} of argument {{n}}, which has {{s}} elements: a "
+            "mask is missing, or the address is wrong",
+            p=program, e=next(e for e in elements if e not in inside), n=nearest, s=size,
         )  # fmt: skip
         raise Outside(text, trace)
 

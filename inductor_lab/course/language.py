@@ -1,36 +1,23 @@
-"""The language that checks and questions speak: English or Chinese.
-
-    both("{n} kernels", "{n} 个 kernel", n=3)      in English: "3 kernels"
-
-A generated notebook says which one in its first cell; else `INDUCTOR_LAB_LANGUAGE` (en, zh) does.
-"""
+"""The language of checks and questions is the explorer's (notebook/language.py): one switch, one
+table.  A generated Chinese notebook says `course.speak("zh")` in its first cell."""
 
 from __future__ import annotations
 
-import os
-from typing import Any, Literal
+from typing import TypeAlias
 
-from inductor_lab.errors import BadArguments
+from inductor_lab.notebook.language import LANGUAGES, VARIABLE, Language, language, say
 
-Language = Literal["en", "zh"]
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
-VARIABLE = "INDUCTOR_LAB_LANGUAGE"
-_NOW: list[Language] = ["zh" if os.environ.get(VARIABLE) == "zh" else "en"]
+__all__ = ["LANGUAGES", "VARIABLE", "Both", "Language", "language", "one_of", "say", "speak"]
+
+Both: TypeAlias = str | tuple[str, str]
+"""A text of a notebook, or the text in English and in Chinese."""
 
 
-def language() -> Language:
-    """The one that is spoken now."""
-    return _NOW[0]
+def one_of(text: Both) -> str:
+    """The text in the language that is spoken."""
+    return text if isinstance(text, str) else text[LANGUAGES.index(language())]
 
 
 def speak(wanted: str) -> None:
     """Speak another language from now on; raises BadArguments for one that is not known."""
-    if wanted not in LANGUAGES:
-        raise BadArguments(f"no language {wanted!r}", todo=f"one of {', '.join(LANGUAGES)}")
-    _NOW[0] = "zh" if wanted == "zh" else "en"
-
-
-def both(en: str, zh: str, **values: Any) -> str:
-    """The text in the language that is spoken, with `{name}` replaced by values."""
-    text = zh if language() == "zh" else en
-    return text.format(**values) if values else text
+    language(wanted or "none")

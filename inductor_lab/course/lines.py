@@ -7,12 +7,14 @@ import sys
 import types
 from typing import Any
 
-from inductor_lab.course.language import both
+from inductor_lab.course.language import say
 
 
 def file_of(solution: Any) -> str:
-    """The file or cell that a function stands in; "" for what is no Python function."""
-    return solution.__code__.co_filename if isinstance(solution, types.FunctionType) else ""
+    """The file or cell that a function or a kernel (`@triton.jit`) stands in; "" for what is
+    neither."""
+    function = getattr(solution, "fn", solution)
+    return function.__code__.co_filename if isinstance(function, types.FunctionType) else ""
 
 
 def line_of(trace: types.TracebackType | None, solution: Any) -> str:
@@ -38,4 +40,4 @@ def line_now(thread: int, solution: Any) -> str:
 def line_text(path: str, number: int | str) -> str:
     """A line with its number, to stand below a message."""
     text = linecache.getline(path, int(number)).strip()
-    return both("\nin line {n}: {t}", "\n位于第 {n} 行：{t}", n=number, t=text)
+    return say("\nin line {n}: {t}", n=number, t=text)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.course.language import both
+from inductor_lab.course.language import Both, one_of, say
 from inductor_lab.course.pictures import Picture, drawn
 from inductor_lab.display import bytes_text
 from inductor_lab.records import CompiledPart
@@ -58,16 +58,19 @@ def passes_of(part: CompiledPart) -> list[Pass]:
     ]
 
 
-def race(rate: float, title: str, programs: Sequence[tuple[str, Sequence[Pass]]]) -> Picture:
+def race(rate: float, title: Both, programs: Sequence[tuple[Both, Sequence[Pass]]]) -> Picture:
     """The passes of programs, side by side, as long as they take at `rate` bytes per second."""
-    words = both("memory,processor,read,write,pause", "内存,处理器,读,写,暂停").split(",")
-    lanes, lines = [], [title]
-    for name, passes in programs:
+    words = say("memory,processor,read,write,pause").split(",")
+    lanes, lines = [], [one_of(title)]
+    for named, passes in programs:
+        name = one_of(named)
         total = sum(nbytes for _, nbytes, _ in passes)
-        said = both("{n} passes, {b}, {t:.1f} ms", "{n} 趟，{b}，{t:.1f} ms",
-                    n=len(passes), b=bytes_text(total), t=total / rate * 1e3)  # fmt: skip
+        said = say(
+            "{n} passes, {b}, {t:.1f} ms",
+            n=len(passes), b=bytes_text(total), t=total / rate * 1e3,
+        )  # fmt: skip
         legs = [(buffer, nbytes / rate, writes) for buffer, nbytes, writes in passes]
         lanes.append((f"{name}: {said}", legs))
         steps = ", ".join(f"{words[2 + writes]} {buffer}" for buffer, _, writes in passes)
         lines.append(f"  {name}: {said}: {steps}")
-    return drawn("course_race", title, "\n".join(lines), lanes, tuple(words))
+    return drawn("course_race", lines[0], "\n".join(lines), lanes, tuple(words))

@@ -3,7 +3,8 @@
     course.bars("time per call", [("all passes", 0.32e-3, "319 µs"), ...])
     course.cells("which thread takes which row", [("row 0", [("t0", "input"), ...])])
 
-A notebook draws it, `print` writes the words, and a screen reader gets them too.
+A notebook draws it, `print` writes the words, and a screen reader gets them too.  A title, a name
+and a meaning may be given in English and Chinese.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from inductor_lab.course.language import Both, one_of
 from inductor_lab.display import draw
 
-Bar: TypeAlias = tuple[str, float, str]
+Bar: TypeAlias = tuple[Both, float, str]
 """A name, a value, and the value with its unit."""
 
 Cell: TypeAlias = tuple[str, str]
 """Text, and its role: "box", "input", "output", "extern", "bar", "other", or "wrong" (crossed)."""
 
-Row: TypeAlias = tuple[str, Sequence[Cell]]
+Row: TypeAlias = tuple[Both, Sequence[Cell]]
 """A name, and the cells of one line."""
+
+Meaning: TypeAlias = tuple[Both, str]
+"""What a role stands for, and the role."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +45,28 @@ class Picture:
         return self.html
 
 
-def bars(title: str, rows: Sequence[Bar]) -> Picture:
+def bars(title: Both, rows: Sequence[Bar]) -> Picture:
     """Horizontal bars from 0, in the order given."""
-    widest = max((len(name) for name, *_ in rows), default=0)
-    told = "\n".join([title, *(f"  {name:<{widest}}  {text}" for name, _, text in rows)])
-    return drawn("course_bars", title, told, list(rows))
+    head, named = one_of(title), [(one_of(name), value, text) for name, value, text in rows]
+    widest = max((len(name) for name, *_ in named), default=0)
+    told = "\n".join([head, *(f"  {name:<{widest}}  {text}" for name, _, text in named)])
+    return drawn("course_bars", head, told, named)
 
 
-def cells(title: str, rows: Sequence[Row], legend: Sequence[Cell] = ()) -> Picture:
+def cells(title: Both, rows: Sequence[Row], legend: Sequence[Meaning] = ()) -> Picture:
     """Lines of cells; what is wrong is crossed, so that no colour has to be told apart.
 
     The legend says what a role stands for: (meaning, role).
     """
-    meaning = {role: text for text, role in legend}
-    lines = [f"  {name}: {' '.join(_told(cell, meaning) for cell in line)}" for name, line in rows]
-    told = "\n".join([title, *(line.rstrip() for line in lines)])
-    return drawn("course_cells", title, told, list(rows), list(legend))
+    head, named = one_of(title), [(one_of(name), line) for name, line in rows]
+    meanings = [(one_of(text), role) for text, role in legend]
+    meaning = {role: text for text, role in meanings}
+    lines = [
+        f"  {name}{': ' if name and line else ''}{' '.join(_told(cell, meaning) for cell in line)}"
+        for name, line in named
+    ]
+    told = "\n".join([head, *(line.rstrip() for line in lines)])
+    return drawn("course_cells", head, told, named, meanings)
 
 
 def _told(cell: Cell, meaning: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.course.language import both, language
+from inductor_lab.course.language import Both, one_of, say
 from inductor_lab.course.scores import record
 
 
@@ -23,18 +23,28 @@ class Revealed:
 
     @property
     def right(self) -> bool:
-        return self.guess is not None and type(self.truth)(self.guess) == self.truth
+        if isinstance(self.truth, bool) or isinstance(self.guess, bool):
+            return str(self.guess).strip().lower() == str(self.truth).lower()
+        if isinstance(self.truth, int | float):
+            try:
+                return float(self.guess) == self.truth
+            except (TypeError, ValueError):  # words, where a number was asked for
+                return False
+        return bool(self.guess == self.truth)
 
     def __str__(self) -> str:
         if self.guess is None:
-            return both(
-                f"{self.question}: set guess first, then run this cell again",
-                f"{self.question}：请先填写 guess，再运行本单元格",
+            return say(
+                "{question}: set guess first, then run this cell again",
+                question=self.question,
             )
         mark = "✓" if self.right else "✗"
-        return both(
-            f"{mark} {self.question}: you said {self.guess}, it is {self.truth}",
-            f"{mark} {self.question}：你猜的是 {self.guess}，实际是 {self.truth}",
+        return say(
+            "{mark} {question}: you said {guess}, it is {truth}",
+            mark=mark,
+            question=self.question,
+            guess=self.guess,
+            truth=self.truth,
         )
 
     __repr__ = __str__
@@ -43,18 +53,18 @@ class Revealed:
         text = html.escape(str(self))
         if self.guess is not None:
             return f"<b>{text}</b>"
-        fold = both("or look at the answer", "或者直接看答案")
+        fold = say("or look at the answer")
         answer = html.escape(str(self.truth))
         return f"{text}<details><summary>{fold}</summary>{answer}</details>"
 
 
-def predict(question: str | tuple[str, str], guess: Any, truth: Any) -> Revealed:
+def predict(question: Both, guess: Any, truth: Any) -> Revealed:
     """Compare a guess with the truth; None is no guess.
 
     The question may be given in English and Chinese.  Guesses are kept where the board is.
     """
-    en, zh = question if isinstance(question, tuple) else (question, question)
-    found = Revealed(zh if language() == "zh" else en, guess, truth)
+    found = Revealed(one_of(question), guess, truth)
     if guess is not None:
-        record(f"? {en}", int(found.right), 1)
+        english = question if isinstance(question, str) else question[0]
+        record(f"? {english}", int(found.right), 1)
     return found

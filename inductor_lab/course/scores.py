@@ -17,7 +17,7 @@ from typing import Any
 import platformdirs
 
 from inductor_lab.course.exercise import EXERCISES
-from inductor_lab.course.language import both, language
+from inductor_lab.course.language import language, say
 
 VARIABLE = "INDUCTOR_LAB_COURSE_FILE"
 
@@ -71,8 +71,7 @@ class Board:
 
     def __str__(self) -> str:
         lines = [f"{_mark(row)} {row[0]:5} {row[2]:2}/{row[3]:<2} {row[1]}" for row in self.rows]
-        total = both("{a} of {b} points", "共 {a}/{b} 分", a=self.points, b=self.possible)
-        return "\n".join([*lines, total])
+        return "\n".join([*lines, points_text(self.points, self.possible)])
 
     __repr__ = __str__
 
@@ -82,11 +81,16 @@ class Board:
             f"</td><td>{r[2]}/{r[3]}</td><td>{r[4]}</td></tr>"
             for r in self.rows
         )
-        heads = both(
-            "<th></th><th></th><th>exercise</th><th>points</th><th>tries</th>",
-            "<th></th><th></th><th>习题</th><th>得分</th><th>尝试次数</th>",
-        )
+        heads = say("<th></th><th></th><th>exercise</th><th>points</th><th>tries</th>")
+        heads = heads.replace("<th>", "<th style='text-align:left'>", 3)
         return f"<table><tr>{heads}</tr>{cells}</table><p><b>{str(self).splitlines()[-1]}</b></p>"
+
+
+def points_text(points: int, possible: int) -> str:
+    """`2 of 3 points`, `0 of 1 point`."""
+    if possible == 1:
+        return say("{a} of 1 point", a=points)
+    return say("{a} of {b} points", a=points, b=possible)
 
 
 def board(lab: int | None = None) -> Board:

@@ -159,10 +159,9 @@ class _Process:
 
     def kill(self) -> None:
         """End it, with the compilers that it may have started."""
-        for end in (lambda: os.killpg(self.pid, signal.SIGKILL),
-                    lambda: os.kill(self.pid, signal.SIGKILL)):  # fmt: skip
+        for end in (os.killpg, os.kill):
             try:
-                end()
+                end(self.pid, signal.SIGKILL)
                 return
             except (ProcessLookupError, PermissionError):
                 continue

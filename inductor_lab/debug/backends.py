@@ -165,8 +165,8 @@ def _rung(
     wrong = first_wrong(judged)
     if wrong is not None:
         return Rung(name, "wrong", f"{wrong[0]}: {wrong[1]}", ended.seconds)
-    exact = all(j.kind == "equal" for j in judged.values())
-    return Rung(name, "agrees", "the same bits" if exact else "but for roundings", ended.seconds)
+    same = all(j.kind == "equal" for j in judged.values())
+    return Rung(name, "agrees", "the same bits" if same else "but for roundings", ended.seconds)
 
 
 def outcome(

@@ -207,7 +207,7 @@ class _Attempt:
 
     def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The host program with this function for the kernel."""
-        names: Any = self.executable.call.__globals__  # type: ignore[attr-defined]
+        names: Any = self.executable.call.__globals__
         program = names["_program"]  # `call` itself asks for a profiler (runtime/recorded.py)
         return FunctionType(program.__code__, {**names, self.kernel: function})
 
@@ -232,14 +232,14 @@ class _Attempt:
         ran = run_graph(self.running.part.graph, copies(given), wide, ())
         (output,) = (n for n in self.running.part.graph.module.graph.nodes if n.op == "output")
         for got, node in zip(results, output.args[0], strict=True):
-            name = getattr(node, "name", None)
-            if isinstance(peer := ran.own.get(name or ""), torch.Tensor):
+            name = str(getattr(node, "name", ""))  # a result may be None
+            if isinstance(peer := ran.own.get(name), torch.Tensor):
                 truth = None if ran.exact is None else ran.exact.get(name)
                 yield judge(got, peer, truth, ran.spread.get(name))
 
     def samples(self) -> dict[str, tuple[float, ...]]:
         """Seconds of this kernel in calls of the part, the two texts in turns."""
-        names: Any = self.executable.call.__globals__  # type: ignore[attr-defined]
+        names: Any = self.executable.call.__globals__
         functions = {OLD: names[self.kernel], NEW: self.function}
         clocks = {name: Clock.of(self.running.part) for name in functions}
         calls = {name: self.program(clocks[name].around(self.kernel, function))

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.node import Argument
 
 from inductor_lab.debug.values import WIDE
 
@@ -79,7 +80,8 @@ class Keeping(Interpreter):
 
     def _wide(self, node: Node) -> Any:
         args, kwargs = self.fetch_args_kwargs_from_env(node)
-        args, kwargs = (torch.fx.node.map_aggregate(a, _wide_argument) for a in (args, kwargs))
+        args = tuple(torch.fx.node.map_aggregate(a, _wide_argument) for a in args)
+        kwargs = {k: torch.fx.node.map_aggregate(a, _wide_argument) for k, a in kwargs.items()}
         target = node.target
         if node.op == "call_function" and getattr(target, "__name__", "") in AUTOCAST:
             return None
@@ -118,7 +120,7 @@ def is_random(node: Node) -> bool:
         return False
     tags = getattr(node.target, "tags", ())
     if torch.Tag.nondeterministic_seeded in tags:
-        return node.kwargs.get("p", None) != 0 and not _never_drops(node)
+        return not _is_zero(node.kwargs.get("p")) and not _never_drops(node)
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     return name in RANDOM and not _never_drops(node)
 
@@ -134,7 +136,11 @@ def _never_drops(node: Node) -> bool:
         return False
     training = node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True)
     p = node.kwargs.get("p", node.args[1] if len(node.args) > 1 else 0.5)
-    return training is False or p == 0
+    return training is False or _is_zero(p)
+
+
+def _is_zero(given: Argument) -> bool:
+    return isinstance(given, int | float) and given == 0
 
 
 def may_write(node: Node) -> bool:
@@ -168,7 +174,7 @@ def _share(first: torch.Tensor, second: torch.Tensor) -> bool:
         return False
     if first.layout is not torch.strided:
         return first is second
-    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+    return bool(first.untyped_storage()._cdata == second.untyped_storage()._cdata)
 
 
 Runner = Callable[..., Any]

@@ -75,9 +75,11 @@ class HostCheck:
         """The position of the step that computes each buffer."""
         found: dict[str, int] = {}
         for position, step in enumerate(self.part.schedule.steps):
-            groups = step.parts if isinstance(step, Group) else ()
-            made = [nest.buffer for group in groups for nest in group.nests]
-            found.update(dict.fromkeys(made if groups else step.outputs, position))
+            if isinstance(step, Group):
+                made = [nest.buffer for group in step.parts for nest in group.nests]
+            else:
+                made = [name for name in step.outputs if name is not None]
+            found.update(dict.fromkeys(made, position))
         return found
 
     def _last_uses(self) -> Mapping[str, int]:

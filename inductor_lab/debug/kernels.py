@@ -139,7 +139,7 @@ def _call(
              for n in part.nests if isinstance(n, Scatter)}  # fmt: skip
     for parameter in kernel.parameters:
         if parameter.role == "symbol":
-            arguments.append(concrete(parameter.symbol, right.symbols))  # type: ignore[arg-type]
+            arguments.append(concrete(parameter.symbol, right.symbols))
             continue
         name = str(parameter.buffer)
         if parameter.role == "out":

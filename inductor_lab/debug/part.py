@@ -36,6 +36,7 @@ from inductor_lab.debug.stages import (
 )
 from inductor_lab.debug.trees import THOROUGH, TURNS, TooManyTurns, TreeCheck
 from inductor_lab.debug.values import copies, widened
+from inductor_lab.display import counted
 from inductor_lab.ir.interpret import run_nest
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.options import Options
@@ -105,7 +106,7 @@ class PartCheck:
             if after.exact is None:
                 self._row(stage, "unknown", "float64 cannot run it")
             elif self._same_outputs(after, run):
-                self._row(stage, "right", f"{len(step.fired)} rules fired")
+                self._row(stage, "right", f"{counted(len(step.fired), 'rule')} fired")
             else:
                 found = wrong_rule(step, run, after.exact)
                 fired = found[0] if found else step.fired[0]
@@ -147,7 +148,7 @@ class PartCheck:
             return None
         wrong = wrong_buffer(exact, program.buffers, known)
         if wrong is None:
-            self._row("loops", "right", f"{len(program.steps)} steps agree with their nodes")
+            self._row("loops", "right", f"steps agreeing with their nodes: {len(program.steps)}")
             return None
         name, node = wrong
         says = f"{name} does not hold what {node} is"
@@ -184,7 +185,7 @@ class PartCheck:
                 says = f"{name} is another value in its group than the nest's own"
                 self._row("schedule", "wrong", says)
                 return self._fault("wrong", "schedule", says, name, self._node(name))
-        self._row("schedule", "right", f"{len(schedule.groups)} groups agree with their nests")
+        self._row("schedule", "right", f"groups agreeing with their nests: {len(schedule.groups)}")
         return None
 
     def _inlined_wrongly(self, buffer: str) -> str:
@@ -217,7 +218,7 @@ class PartCheck:
                 fault = self._wrong_tree(position, TURNS)
                 if fault is not None:
                     return fault
-        says = f"{len(self.interpreted)} kernels agree with their groups"
+        says = f"kernels agreeing with their groups: {len(self.interpreted)}"
         left = len(kernels) - len(self.interpreted)
         verdict: Verdict = "unknown" if left else "right"
         too_long = f"; {left} take too many turns to interpret" if left else ""

@@ -75,10 +75,9 @@ def judge(
         return Judged("dtype", got=str(got.dtype), expected=str(peer.dtype))
     got, peer = _plain(got), _plain(peer)
     if got.dtype.is_complex:
-        parts = [torch.view_as_real(x) for x in (got, peer)]
         reference = None if truth is None else torch.view_as_real(_plain(truth).resolve_conj())
         spread = None if spread is None else spread.unsqueeze(-1)
-        return judge(*parts, reference, spread)
+        return judge(torch.view_as_real(got), torch.view_as_real(peer), reference, spread)
     if not got.dtype.is_floating_point:
         return _discrete(got, peer, truth, spread)
     if _same_bits(got, peer) and truth is None:
@@ -174,5 +173,6 @@ def _at(
     flat = bad.to(torch.uint8).flatten() if size is None else size.masked_fill(~bad, 0).flatten()
     worst = int(flat.argmax())
     place = tuple(int(n) for n in torch.unravel_index(torch.tensor(worst), bad.shape))
-    found = (str(x.flatten()[worst].item()) for x in (got, peer))
-    return Judged(kind, ulp, eager_ulp, units, place, *found, int(bad.sum()), bad.numel())
+    found, expected = (str(x.flatten()[worst].item()) for x in (got, peer))
+    wrong, total = int(bad.sum()), bad.numel()
+    return Judged(kind, ulp, eager_ulp, units, place, found, expected, wrong, total)

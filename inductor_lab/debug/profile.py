@@ -30,8 +30,8 @@ from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.display import Shown
 from inductor_lab.observer import Phase
 from inductor_lab.records import AnyRecord, CompiledPart
+from inductor_lab.saved.trace import write_trace
 from inductor_lab.schedule.result import ScheduleStep
-from inductor_lab.trace import write_trace
 
 HOST = "between kernels"
 """What the rest of a call is called: Python, and whatever it waits for."""
@@ -122,18 +122,21 @@ class Profile(Shown):
 
     def __str__(self) -> str:
         width = max([len(row.name) for row in self.rows], default=10) + 2
-        head = f"{'':{width}}{'share':>8}{'time':>11}{'calls':>7}{'GB/s':>8}{'GFLOP/s':>9}  of roof"
-        lines = [repr(self), head]
+        head = f"{'':{width}}{'share':>8}{'time':>11}{'calls':>7}{'GB/s':>8}{'GFLOP/s':>9}"
+        known = any(row.of_roof is not None for row in self.rows)
+        lines = [repr(self), head + "  of roof" * known]
         for row in self.rows:
             roof = "" if row.of_roof is None else f"{row.of_roof:.0%}"
             lines.append(
                 f"{row.name:{width}}{self.share(row.seconds):8.2%}{duration(row.seconds):>11}"
-                f"{row.calls:7}{row.bandwidth / 1e9:8.3g}{row.flop_rate / 1e9:9.3g}{roof:>9}"
+                f"{row.calls:7}{row.bandwidth / 1e9:8.3g}{row.flop_rate / 1e9:9.3g}"
+                + f"{roof:>9}" * known
             )
         host = self.host_seconds
         lines.append(f"{HOST:{width}}{self.share(host):8.2%}{duration(host):>11}")
-        plain = f"{duration(self.plain_seconds)} without clocks ({self.clock_cost:+.1%} with them)"
-        return "\n".join([*lines, plain])
+        known = self.clock_cost >= 0
+        cost = f"{self.clock_cost:+.1%} with them" if known else "their cost is noise"
+        return "\n".join([*lines, f"{duration(self.plain_seconds)} without clocks ({cost})"])
 
     def trace(self, path: str | Path) -> Path:
         """The compile, and after it one call, as a Chrome trace; raises CannotWrite."""

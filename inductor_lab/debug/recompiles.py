@@ -1,4 +1,5 @@
-"""What is compiled while a program runs: when, why again, and how long its call was held.
+"""What is compiled while a program runs: when, why again, how long its call was held, and which
+code served each call.
 
     with lab.recompiles() as seen:
         for batch in batches:
@@ -10,7 +11,13 @@
   when     took  what
 0.00 s  667.8 ms  0/0 f
 0.89 s  386.9 ms  0/1 f again: tensor 'x' size mismatch at index 0. expected 4, actual 5 (of 0/0)
+100 calls
+1 to 3: 0/0
+4 to 100: 0/1
 ```
+
+In a notebook it shows itself as a timeline; `lab.recompiles(live=True)` draws it while the block
+runs.
 """
 
 from __future__ import annotations
@@ -26,10 +33,13 @@ from inductor_lab import torch_api, torch_logs
 from inductor_lab.bench.roofline import duration
 from inductor_lab.capture import events
 from inductor_lab.capture.result import Recompile
-from inductor_lab.display import Shown
+from inductor_lab.debug.served import Call, Served, stretches
+from inductor_lab.display import Shown, draw
 
 WHOLE = "entire_frame_compile"
 """The phase of TorchDynamo's that holds all others of one compilation."""
+MOST_LINES = 20
+"""Of stretches of calls, as text."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,7 @@ class Compiled:
     when         seconds since the block began
     seconds      for which TorchDynamo held the call
     reasons      the guards that failed, one for each version that was there; none the first time
+    refused      nothing came of it, as after too many versions: such calls run in eager mode
     """
 
     compile_id: str
@@ -48,6 +59,7 @@ class Compiled:
     when: float
     seconds: float
     reasons: tuple[Recompile, ...] = ()
+    refused: bool = False
 
     @property
     def again(self) -> bool:
@@ -55,7 +67,8 @@ class Compiled:
         return bool(self.reasons)
 
     def __str__(self) -> str:
-        head = f"{self.when:6.2f} s {duration(self.seconds):>9}  {self.compile_id} {self.function}"
+        what = f"{self.compile_id} {self.function}{' not compiled' if self.refused else ''}"
+        head = f"{self.when:6.2f} s {duration(self.seconds):>9}  {what}"
         why = [str(r).partition(": ")[2] for r in self.reasons]
         return "\n".join([f"{head} again: {why[0]}" if why else head,
                           *(f"{'':20}and: {reason}" for reason in why[1:])])  # fmt: skip
@@ -69,6 +82,17 @@ class Recompiles(Shown):
     ended: float | None = None
     _heard: list[events.Event] = field(default_factory=list)
     _code: dict[str, CodeType] = field(default_factory=dict)
+    _served: Served = field(default_factory=Served)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Each call into code that was compiled in the block, and what it ran."""
+        return self._served.calls(self.began)
+
+    @property
+    def more_calls(self) -> int:
+        """Calls that came after so many that they are only counted."""
+        return self._served.left_out
 
     @property
     def compiled(self) -> tuple[Compiled, ...]:
@@ -86,8 +110,15 @@ class Recompiles(Shown):
         code = self._code.get(compile_id)
         files = {each.co_filename for each in self._code.values()}
         reasons = events.Reader(files).recompiles(heard)
-        return Compiled(compile_id, code.co_name if code else "", whole[0].start - self.began,
-                        sum(phase.seconds for phase in whole), tuple(reasons))  # fmt: skip
+        named = code or self._of_frame(compile_id)
+        when, seconds = whole[0].start - self.began, sum(phase.seconds for phase in whole)
+        name = named.co_name if named else ""
+        return Compiled(compile_id, name, when, seconds, tuple(reasons), refused=code is None)
+
+    def _of_frame(self, compile_id: str) -> CodeType | None:
+        """The code of another version of the same frame."""
+        frame = compile_id.rpartition("/")[0]
+        return next((c for name, c in self._code.items() if name.rpartition("/")[0] == frame), None)
 
     @property
     def seconds(self) -> float:
@@ -97,43 +128,74 @@ class Recompiles(Shown):
     def __repr__(self) -> str:
         found = self.compiled
         took = duration(sum(each.seconds for each in found))
+        found = tuple(each for each in found if not each.refused)
         again = sum(each.again for each in found)
         return f"{len(found)} compiled in {self.seconds:.2f} s, which took {took}; {again} again"
 
     def __str__(self) -> str:
         found = self.compiled
         head = [f"{'when':>8} {'took':>9}  what"] if found else []
-        return "\n".join([repr(self), *head, *map(str, found)])
+        return "\n".join([repr(self), *head, *map(str, found), *self._call_lines()])
+
+    def _call_lines(self) -> Iterator[str]:
+        calls = self.calls
+        if calls:
+            count = len(calls) + self.more_calls
+            yield "1 call" if count == 1 else f"{count} calls"
+        found = list(stretches(calls))
+        for first, last, served in found[:MOST_LINES]:
+            yield f"{first if first == last else f'{first} to {last}'}: {' '.join(served)}"
+        if len(found) > MOST_LINES:
+            yield f"and {len(found) - MOST_LINES} stretches more"
 
 
 class _Listener(logging.Handler):
+    """Hears of compilations, and notes in their code what it serves."""
+
     def __init__(self, seen: Recompiles) -> None:
         super().__init__(logging.DEBUG)
         self.seen = seen
+        self._hook = torch_logs.on_bytecode(self._compiled)
 
     def emit(self, record: logging.LogRecord) -> None:
         metadata: Mapping[str, object] = getattr(record, "metadata", None) or {}
         event = events.Event(metadata, getattr(record, "payload", None))
+        if "dynamo_start" in metadata:  # the last of all hooks, so that others see torch's own code
+            self._hook.remove()
+            self._hook = torch_logs.on_bytecode(self._compiled)
         if "chromium_event" in metadata or event.is_artifact("recompile_reasons"):
             self.seen._heard.append(event)
 
+    def _compiled(self, original: CodeType, rewritten: CodeType) -> CodeType | None:
+        compile_id = torch_api.compile_id()
+        self.seen._code[compile_id] = original
+        return self.seen._served.noting(compile_id, rewritten)
+
+    def close(self) -> None:
+        self._hook.remove()
+        super().close()
+
 
 @contextmanager
-def recompiles() -> Iterator[Recompiles]:
-    """Watch what TorchDynamo compiles in the block, of all threads and for all backends.
+def recompiles(live: bool = False) -> Iterator[Recompiles]:
+    """Watch what TorchDynamo compiles in the block, of all threads and for all backends, and which
+    code each call runs.
 
     Code that is there already stays; a call that finds it leaves no trace.  C++ kernels of ours may
-    be compiled beside Python, so a first call can take longer than TorchDynamo held it.
+    be compiled beside Python, so a first call can take longer than TorchDynamo held it.  `live`
+    draws the timeline in the output of a notebook's cell while the block runs.
     """
     seen = Recompiles()
-
-    def keep(original: CodeType, _: CodeType) -> None:
-        seen._code[torch_api.compile_id()] = original
-
-    hook = torch_logs.on_bytecode(keep)
+    listener = _Listener(seen)
+    view = draw("live_recompiles", seen) if live else None
+    if view is not None:
+        seen._served.changed = view.told
     try:
-        with torch_logs.traces_to(_Listener(seen)):
+        with torch_logs.traces_to(listener):
             yield seen
     finally:
-        hook.remove()
+        listener.close()
+        seen._served.close()
         seen.ended = time.time()
+        if view is not None:
+            view.finished()

@@ -20,7 +20,7 @@ class Shaken(TorchDispatchMode):
     """Multiplies what each operator computes by a number within half a unit of 1."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.random = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(

@@ -25,7 +25,7 @@ from inductor_lab.debug.host import HostRun
 from inductor_lab.debug.stages import span_of
 from inductor_lab.debug.values import copied_call, copies, gradients, named_results
 from inductor_lab.debug.what_if import call_of
-from inductor_lab.display import Shown, bytes_text
+from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import NotRunnable
 from inductor_lab.records import CompiledGraph, CompiledPart, Record
 from inductor_lab.torch_api import pytree
@@ -195,7 +195,7 @@ class Steps(Shown):
             self.results[running.where] = host.results or ()
 
     def __repr__(self) -> str:
-        how = "finished" if self.finished else f"{len(self.done)} statements done"
+        how = "finished" if self.finished else f"{counted(len(self.done), 'statement')} done"
         return f"Steps({self.name}: {how})"
 
     def __str__(self) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
 from inductor_lab.torch_api import pytree
 
+T = TypeVar("T")
 Outcome: TypeAlias = Mapping[str, Any]
 """`"result 0"`, `"x after the call"`, `"gradient of x"` → a tensor, or a plain value."""
 
@@ -56,7 +57,7 @@ def _wide(value: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tenso
         return _like(value, value.detach().clone().to(dtype))
     storage = value.untyped_storage()
     if storage._cdata not in storages:
-        whole = value.detach().new_empty(0).set_(storage)  # type: ignore[call-overload]
+        whole = value.detach().new_empty(0).set_(storage)  
         storages[storage._cdata] = whole.to(dtype, copy=True)
     flat = storages[storage._cdata]
     if flat.dtype is not dtype:
@@ -64,9 +65,9 @@ def _wide(value: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tenso
     return _like(value, flat.as_strided(value.shape, value.stride(), value.storage_offset()))
 
 
-def _like(old: Any, new: Any) -> Any:
-    if isinstance(old, torch.Tensor) and old.requires_grad:
-        return new.requires_grad_()
+def _like(old: T, new: T) -> T:
+    if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and old.requires_grad:
+        new.requires_grad_()
     return new
 
 

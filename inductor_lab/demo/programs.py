@@ -64,7 +64,8 @@ def numpy_layer(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     outer = np.sum(x[:, :, None] * w[:, None, :], axis=(1, 2))
     clipped = np.clip(outer, -10.0, 10.0)
     penalty = 0.01 * np.sum(w**2) / w.size
-    return np.exp(clipped / 10.0) + penalty
+    result: np.ndarray = np.exp(clipped / 10.0) + penalty
+    return result
 
 
 def _floats(*shape: int, seed: int = 0, grad: bool = False) -> torch.Tensor:
@@ -93,7 +94,8 @@ def bert() -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
     def encode(tokens: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            return model(tokens).last_hidden_state
+            states: torch.Tensor = model(tokens).last_hidden_state
+            return states
 
     return encode, (tokens,)
 
@@ -109,7 +111,8 @@ def resnet18() -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
     def classify(images: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            return model(images).logits
+            logits: torch.Tensor = model(images).logits
+            return logits
 
     return classify, (images,)
 
@@ -142,7 +145,8 @@ def gpt2_loss() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     model, tokens = small_gpt2()
 
     def loss(tokens: torch.Tensor) -> torch.Tensor:
-        return model(tokens, labels=tokens).loss
+        value: torch.Tensor = model(tokens, labels=tokens).loss
+        return value
 
     return loss, (tokens,)
 

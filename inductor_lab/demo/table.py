@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inductor_lab.demo.run import Outcome
-from inductor_lab.display import bytes_text
+from inductor_lab.display import bytes_text, counted
 
 
 def outcome_table(outcome: Outcome) -> str:
@@ -14,11 +14,11 @@ def outcome_table(outcome: Outcome) -> str:
     verdict = "agrees" if outcome.passed else "DIFFERS"
     note = f", {outcome.note}" if outcome.note else ""
     rows = [
-        ("graphs", f"{len(c.graphs)} ({kinds}), {len(c.capture.breaks)} breaks"),
+        ("graphs", f"{len(c.graphs)} ({kinds}), {counted(len(c.capture.breaks), 'break')}"),
         ("kernels", c.kernels_text),
         ("memory passes", f"one kernel per op {c.before.passes} → {c.after.passes} fused"),
         ("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})"),
-        ("code", f"{c.coverage.headline}, {c.coverage.calls} extern calls"),
+        ("code", f"{c.coverage.headline}, {counted(c.coverage.calls, 'extern call')}"),
         ("compile seconds", _phase_text(c.seconds)),
         ("eager", f"{outcome.eager_ms:.3f} ms"),
         ("compiled", f"{outcome.compiled_ms:.3f} ms ({ratio:.2f}x)"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -17,10 +17,11 @@ from typing import Any
 
 from inductor_lab.bench.roofline import duration
 from inductor_lab.compilation import Compilation, load
-from inductor_lab.display import Shown, bytes_text
+from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.distributed.timeline import Timeline, timeline
 from inductor_lab.errors import BadArguments
 from inductor_lab.ir.program import ExternCall
+from inductor_lab.records import CompiledPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class Ranks(Shown):
     def __repr__(self) -> str:
         count = len(self.collectives[0])
         said = f"the same {count} collectives" if self.agree else "DIFFERENT COLLECTIVES"
-        return f"Ranks({len(self)} ranks, {said}, {len(self.differences)} facts differ)"
+        many = len(self.differences)
+        differ = "1 fact differs" if many == 1 else f"{many} facts differ"
+        return f"Ranks({counted(len(self), 'rank')}, {said}, {differ})"
 
     def __str__(self) -> str:
         wide = max(len(fact.what) for fact in self.facts) + 2
@@ -91,12 +94,20 @@ class Ranks(Shown):
 def join(ranks: Sequence[Compilation | str | Path]) -> Ranks:
     """Compilations of the ranks of one group, in order, or the files that they were saved in.
 
-    Raises BadArguments if there are none, and UnreadableFile for a file that is no compilation.
+    Raises BadArguments if there are none, or fewer than a collective of theirs has, and
+    UnreadableFile for a file that is no compilation.
     """
     found = tuple(one if isinstance(one, Compilation) else load(one) for one in ranks)
     if not found or not all(isinstance(one, Compilation) for one in found):
         raise BadArguments(
             "there is nothing to join", todo="give a compilation, or a file of one, for each rank"
+        )
+    needed = max((_group_size(call) for c in found for _, call in _begun(c)), default=0)
+    if needed > len(found):
+        given = "1 rank was" if len(found) == 1 else f"{len(found)} ranks were"
+        raise BadArguments(
+            f"{given} given, and a collective has {needed}",
+            todo="give a compilation, or a file of one, for each rank of the group",
         )
     facts = tuple(Fact(what, tuple(str(ask(c)) for c in found)) for what, ask in ASKED.items())
     return Ranks(found, facts, tuple(map(_collectives, found)))
@@ -106,10 +117,24 @@ def _collectives(c: Compilation) -> tuple[str, ...]:
     """Each with its arguments and shapes, in the order in which they begin."""
     return tuple(
         f"{call.op.split('.')[1]}({', '.join(_argument(arg, part) for arg in call.args)})"
-        for part in c.parts
-        for call in part.schedule.steps
-        if isinstance(call, ExternCall) and call.reason == "collective"
+        for part, call in _begun(c)
     )
+
+
+def _begun(c: Compilation) -> Iterator[tuple[CompiledPart, ExternCall]]:
+    """Collectives in the order in which they begin, each with its part."""
+    for part in c.parts:
+        for step in part.schedule.steps:
+            if isinstance(step, ExternCall) and step.reason == "collective":
+                yield part, step
+
+
+def _group_size(call: ExternCall) -> int:
+    """Ranks of a collective that says how many there are, as gathers and scatters do; else 0."""
+    name = call.op.split(".")[1].removesuffix("_coalesced")
+    place = {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 2}.get(name)
+    size = call.args[place] if place is not None else 0
+    return size if isinstance(size, int) else 0
 
 
 def _argument(given: Any, part: Any) -> str:

@@ -18,10 +18,11 @@ from inductor_lab.bench.roofline import duration
 from inductor_lab.debug.profile import Profile
 from inductor_lab.display import Shown, bytes_text
 from inductor_lab.errors import BadArguments
+from inductor_lab.ir.collective import RATES, Rates
 from inductor_lab.observer import Phase
 from inductor_lab.records import CompiledPart, Record
 from inductor_lab.schedule.cost import extern_cost
-from inductor_lab.schedule.overlap import RATES, Clock, Rates, bytes_on_wire
+from inductor_lab.schedule.overlap import Clock, bytes_on_wire
 from inductor_lab.schedule.result import Group
 
 NVLINK = RATES["cuda"]
@@ -186,7 +187,7 @@ def _spans(
             name, cost = step.op, extern_cost(step, clock.buffers)
         short = name if isinstance(step, Group) else ".".join(name.split(".")[:2])
         if isinstance(step, Group) or step.reason not in ("collective", "wait"):
-            clock.now += took.get((scope, name)) or clock.rates.work(cost)
+            clock.now += took.get((scope, name)) or clock.rates.work(cost.bytes, cost.flops)
             yield Span(scope, short, "work", before, clock.now)
         elif step.reason == "collective":
             start, end = clock.begin(step)

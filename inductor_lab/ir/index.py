@@ -162,9 +162,7 @@ class Index(Value):
                 yield from atom.dividend.axes()
 
     def substitute(
-        self,
-        axes: Mapping[Axis, Index],
-        value: Callable[[Expr], Expr] | None = None,
+        self, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr] | None = None
     ) -> Index:
         """Replace axes by indices; `value` rewrites the expressions inside `Gathered` atoms.
 
@@ -372,6 +370,16 @@ def _is_natural(exponent: sympy.Expr) -> bool:
 def is_spelled(size: sympy.Expr) -> bool:
     """Does a kernel work this out itself, from what it is given for the parts?"""
     return type(size).__name__ in _SPELLED and is_whole(size)
+
+
+def may_exceed(size: Size) -> bool:
+    """Is it computed from the user's own integers, so that 64 bits may be too few?
+
+    Sums and products of lengths of tensors fit: no memory is larger.
+    """
+    parts = list(sympy.preorder_traversal(sympy.sympify(size)))
+    numbers = any(part.is_Symbol and not part.is_nonnegative for part in parts)
+    return len(parts) > 1 and (numbers or "PowByNatural" in {type(part).__name__ for part in parts})
 
 
 def given_of(size: sympy.Expr) -> Iterator[sympy.Expr]:

@@ -19,13 +19,7 @@ import torch
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
-from inductor_lab.ir.ops_torch import (
-    OPERATIONS,
-    REDUCERS,
-    SCANNERS,
-    nonzero_divisor,
-    scatter_into,
-)
+from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS, nonzero_divisor, scatter_into
 from inductor_lab.ir.program import (
     Buffer,
     BufferView,
@@ -193,10 +187,7 @@ def _device_of(expr: Expr, env: Env) -> torch.device:
 
 
 def run_nest(
-    nest: Nest,
-    env: Env,
-    symbols: Symbols = NO_SYMBOLS,
-    device: torch.device | str | None = None,
+    nest: Nest, env: Env, symbols: Symbols = NO_SYMBOLS, device: torch.device | str | None = None
 ) -> torch.Tensor:
     """All elements of the nest's buffer, in the dtype of its body (int64 for positions).
 
@@ -263,16 +254,21 @@ def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols = NO_SYMBOLS) 
 
     Where elements of an input share memory (it was expanded), their values are the same.
     """
+    found = room_for(buffer, symbols, values.device)
+    once = tuple(slice(None if step else 1) for step in found.stride())
+    found[once].copy_(values[once])
+    return found
+
+
+def room_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu") -> torch.Tensor:
+    """New memory that lies as the buffer says."""
     size = [concrete(s, symbols) for s in buffer.layout.size]
     stride = [concrete(s, symbols) for s in buffer.layout.stride]
     offset = concrete(buffer.layout.offset, symbols)
     reach = sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     room = offset + reach + 1 if prod(size) else offset
-    memory = torch.empty(room, dtype=buffer.dtype, device=values.device)
-    found = memory.as_strided(size, stride, offset)
-    once = tuple(slice(None if step else 1) for step in stride)
-    found[once].copy_(values[once])
-    return found
+    memory = torch.zeros(room, dtype=buffer.dtype, device=device)
+    return memory.as_strided(size, stride, offset)
 
 
 def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
@@ -311,11 +307,14 @@ def bind_symbols(program: LoopProgram, inputs: Sequence[Any]) -> dict[sympy.Symb
             opaque = not isinstance(given, int | float | torch.SymInt | torch.SymFloat)
             symbols[declared] = given if opaque else int(given)
         elif isinstance(declared, str) and isinstance(given, torch.Tensor):
-            sizes = program.buffers[declared].layout.size
-            for size, length in zip(sizes, given.shape, strict=True):
-                if isinstance(size, sympy.Symbol):
-                    symbols.setdefault(size, int(length))
+            _bind_sizes(program.buffers[declared], given, symbols)
     return symbols
+
+
+def _bind_sizes(buffer: Buffer, tensor: torch.Tensor, symbols: dict[sympy.Symbol, Any]) -> None:
+    for size, length in zip(buffer.layout.size, tensor.shape, strict=True):
+        if isinstance(size, sympy.Symbol):
+            symbols.setdefault(size, int(length))
 
 
 class Run:
@@ -355,9 +354,7 @@ class Run:
         for name, result in zip(call.outputs, results, strict=True):
             if name is not None and result is not None:
                 buffer = self.program.buffers[name]
-                for size, length in zip(buffer.layout.size, result.shape, strict=True):
-                    if isinstance(size, sympy.Symbol):
-                        self.symbols.setdefault(size, int(length))
+                _bind_sizes(buffer, result, self.symbols)
                 self.env[name] = _laid_out(result, buffer, self.symbols)
 
     def argument(self, argument: ExternArg) -> Any:

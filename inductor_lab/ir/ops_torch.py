@@ -25,14 +25,6 @@ def _plain(function: Callable[..., torch.Tensor], **fixed: Any) -> Operation:
     return lambda dtype, *operands: function(*operands, **fixed)
 
 
-def _floordiv(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.div(a, b, rounding_mode="floor")
-
-
-def _truncdiv(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.div(a, b, rounding_mode="trunc")
-
-
 def _fma(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
     """One rounding for float32 (the product of two is exact in float64)."""
     if dtype is torch.float32:
@@ -69,18 +61,10 @@ def _uniform(word: torch.Tensor) -> torch.Tensor:
     return folded.to(torch.float32) * torch.tensor(4.6566127342e-10, dtype=torch.float32)
 
 
-def _philox_uniform(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
-    return _uniform(philox(seed, offset)[0])
-
-
 def _philox_normal(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
     first, second = (_uniform(word) for word in philox(seed, offset)[:2])
     radius = torch.sqrt(-2.0 * torch.log(first.clamp(min=1.0e-7)))
     return radius * torch.cos(2 * math.pi * second)
-
-
-def _philox_bits(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
-    return philox(seed, offset)[0]
 
 
 _OWN: Mapping[str, Operation] = {
@@ -89,12 +73,12 @@ _OWN: Mapping[str, Operation] = {
     "shift_left": _plain(torch.bitwise_left_shift),
     "shift_right": _plain(torch.bitwise_right_shift),
     "truediv": _plain(torch.true_divide),
-    "floordiv": _floordiv,
-    "truncdiv": _truncdiv,
+    "floordiv": _plain(torch.div, rounding_mode="floor"),
+    "truncdiv": _plain(torch.div, rounding_mode="trunc"),
     "fma": _fma,
-    "philox_uniform": _philox_uniform,
+    "philox_uniform": lambda dtype, seed, offset: _uniform(philox(seed, offset)[0]),
     "philox_normal": _philox_normal,
-    "philox_bits": _philox_bits,
+    "philox_bits": lambda dtype, seed, offset: philox(seed, offset)[0],
 }
 """What torch has under another name, or not at all."""
 

@@ -54,7 +54,11 @@ def again(x: torch.Tensor) -> torch.Tensor:
     return x.new_empty(0).set_(storage, x.storage_offset(), x.shape, x.stride())
 
 
-OWN: Any = torch.library.Library("inductor_lab", "FRAGMENT")  # type: ignore[no-untyped-call]
+def evaluated(x: torch.Tensor) -> None:
+    """Wants `x` for the checks of the kernel that makes it."""
+
+
+OWN: Any = torch.library.Library("inductor_lab", "FRAGMENT")
 """All operators of ours; `library_ops.py` adds those that stand for calls of a library."""
 
 EXPLICIT, IMPLICIT = "CompositeExplicitAutograd", "CompositeImplicitAutograd"
@@ -65,6 +69,7 @@ for _function, _signature, _how in (
     (expanded_from_one, "(SymInt length) -> SymInt", EXPLICIT),
     (placed, "(Tensor x, Tensor beside, SymInt more) -> Tensor", EXPLICIT),
     (again, "(Tensor(a) x) -> Tensor(a)", IMPLICIT),
+    (evaluated, "(Tensor x) -> ()", EXPLICIT),
 ):
     OWN.define(_function.__name__ + _signature)
     OWN.impl(_function.__name__, _function, _how)

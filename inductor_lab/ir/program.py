@@ -10,7 +10,7 @@ Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, SizeValue, values_in
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, dot, mul_sizes, product, sizes_in
 from inductor_lab.ir.value import Value
@@ -114,6 +114,10 @@ class Pointwise(_OverAxes):
     axes: tuple[Axis, ...]
     body: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    def at(self, place: Sequence[Index]) -> Expr:
+        """The value of `buffer[place]`: what a load of it means where it is inlined."""
+        return self.body.substitute(dict(zip(self.axes, place, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +286,9 @@ class LoopProgram(Shown):
     related_results: bool = False
 
     def __repr__(self) -> str:
-        nests = len(self.nests)
-        calls = len(self.steps) - nests
-        return f"LoopProgram({self.name}: {nests} loop nests, {calls} extern calls)"
+        nests = counted(len(self.nests), "loop nest")
+        calls = counted(len(self.steps) - len(self.nests), "extern call")
+        return f"LoopProgram({self.name}: {nests}, {calls})"
 
     def __str__(self) -> str:
         from inductor_lab.ir.text import program_text
@@ -378,7 +382,12 @@ def _sizes_of_call(call: ExternCall) -> Iterator[Any]:
 
 def _sizes_of_nest(nest: Nest) -> Iterator[Size]:
     yield from (axis.size for axis in (*nest.axes, *nest.reduce_axes))
-    for node in nest.body.walk():
+    yield from sizes_of(nest.body.walk())
+
+
+def sizes_of(nodes: Iterable[Expr]) -> Iterator[Size]:
+    """Every size that nodes of expressions spell out, in their indices too."""
+    for node in nodes:
         if isinstance(node, SizeValue):
             yield node.size
         for index in node.indices():

@@ -37,12 +37,12 @@ class InvalidProgram(AssertionError):
 
     def __init__(self, name: str, violations: tuple[Violation, ...]) -> None:
         self.violations = violations
-        lines = [f"the loop program {name} breaks {len(violations)} rules"]
+        lines = [f"the loop program {name} is not legal:"]
         super().__init__("\n  ".join([*lines, *map(str, violations)]))
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Context:
     """What a rule may look at: the program, what was made before this step, and the loops.
 
     `masked` holds below the body of a `Masked`, where indices may be out of range.
@@ -55,8 +55,8 @@ class Scope:
 
 
 ProgramRule = Callable[[LoopProgram], str | None]
-StepRule = Callable[[Step, Scope], str | None]
-ExprRule = Callable[[Expr, Scope], str | None]
+StepRule = Callable[[Step, Context], str | None]
+ExprRule = Callable[[Expr, Context], str | None]
 
 PROGRAM_RULES: dict[str, ProgramRule] = {}
 STEP_RULES: dict[str, StepRule] = {}

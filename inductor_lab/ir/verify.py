@@ -36,8 +36,8 @@ from inductor_lab.ir.rules import (
     HALF,
     PROGRAM_RULES,
     STEP_RULES,
+    Context,
     InvalidProgram,
-    Scope,
     Violation,
     program_rule,
     step_rule,
@@ -45,7 +45,7 @@ from inductor_lab.ir.rules import (
 from inductor_lab.ir.text import sizes_text
 
 RULE_FILES = (verify_body,)
-"""The modules whose import fills the tables of rules, beside this one."""
+"""The modules besides this one whose import fills the tables of rules."""
 
 
 # ---- the program -----------------------------------------------------------------------------
@@ -154,18 +154,18 @@ def symbols_bound(program: LoopProgram) -> str | None:
 
 
 @step_rule
-def reads_are_made(step: Step, scope: Scope) -> str | None:
+def reads_are_made(step: Step, context: Context) -> str | None:
     """What a step reads is an input, a constant, or was made by an earlier step."""
-    missing = sorted(read_by(step) - scope.made)
+    missing = sorted(read_by(step) - context.made)
     return f"reads {', '.join(missing)}, which nobody made before" if missing else None
 
 
 @step_rule
-def writes_its_kind(step: Step, scope: Scope) -> str | None:
+def writes_its_kind(step: Step, context: Context) -> str | None:
     """A nest makes a COMPUTED buffer, an extern call makes EXTERN ones."""
     expected = BufferKind.EXTERN if isinstance(step, ExternCall) else BufferKind.COMPUTED
     for name in written_by(step):
-        buffer = scope.program.buffers.get(name)
+        buffer = context.program.buffers.get(name)
         if buffer is None:
             return f"makes {name}, which is not a buffer"
         if buffer.kind is not expected:
@@ -174,11 +174,11 @@ def writes_its_kind(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
-def visits_its_buffer(step: Step, scope: Scope) -> str | None:
+def visits_its_buffer(step: Step, context: Context) -> str | None:
     """A nest has one axis for each dimension of its buffer, of the same size."""
-    if isinstance(step, ExternCall | Scatter) or step.buffer not in scope.program.buffers:
+    if isinstance(step, ExternCall | Scatter) or step.buffer not in context.program.buffers:
         return None
-    expected = scope.program.buffers[step.buffer].layout.size
+    expected = context.program.buffers[step.buffer].layout.size
     visited = tuple(axis.size for axis in step.axes)
     if visited == expected:
         return None
@@ -186,7 +186,7 @@ def visits_its_buffer(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
-def axes_distinct(step: Step, scope: Scope) -> str | None:
+def axes_distinct(step: Step, context: Context) -> str | None:
     """No two loops of a nest have one name."""
     if isinstance(step, ExternCall):
         return None
@@ -194,7 +194,7 @@ def axes_distinct(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
-def reduction_known(step: Step, scope: Scope) -> str | None:
+def reduction_known(step: Step, context: Context) -> str | None:
     """The kind is one of `REDUCTIONS` or `SCANS`; a scan goes along an axis of the nest."""
     if isinstance(step, Reduction) and step.kind not in REDUCTIONS:
         return f"there is no reduction {step.kind}"
@@ -207,7 +207,7 @@ def reduction_known(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
-def scatter_known(step: Step, scope: Scope) -> str | None:
+def scatter_known(step: Step, context: Context) -> str | None:
     """The kind of a scatter is one of `SCATTERS`, and half precision is not computed in."""
     if not isinstance(step, Scatter):
         return None
@@ -218,9 +218,9 @@ def scatter_known(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
-def base_continued(step: Step, scope: Scope) -> str | None:
+def base_continued(step: Step, context: Context) -> str | None:
     """A scatter starts from a computed buffer like its own that nobody else wants."""
-    program = scope.program
+    program = context.program
     if not isinstance(step, Scatter) or step.base not in program.buffers:
         return None
     base, own = program.buffers[step.base], program.buffers.get(step.buffer)
@@ -236,12 +236,12 @@ def base_continued(step: Step, scope: Scope) -> str | None:
 
 
 @step_rule
-def stores_its_dtype(step: Step, scope: Scope) -> str | None:
+def stores_its_dtype(step: Step, context: Context) -> str | None:
     """The body has the dtype of the buffer; sums and scans may be rounded when they are stored."""
-    if isinstance(step, ExternCall) or step.buffer not in scope.program.buffers:
+    if isinstance(step, ExternCall) or step.buffer not in context.program.buffers:
         return None
     result = result_dtype(step)
-    expected = scope.program.buffers[step.buffer].dtype
+    expected = context.program.buffers[step.buffer].dtype
     if result == expected:
         return None
     if isinstance(step, Reduction) and result is torch.float32 and expected in HALF:
@@ -274,26 +274,26 @@ def violations(program: LoopProgram) -> Iterator[Violation]:
         if buffer.kind in (BufferKind.INPUT, BufferKind.CONSTANT)
     }
     for step in program.steps:
-        yield from _step_violations(step, Scope(program, frozenset(made)))
+        yield from _step_violations(step, Context(program, frozenset(made)))
         made.update(written_by(step))
 
 
-def _step_violations(step: Step, scope: Scope) -> Iterator[Violation]:
+def _step_violations(step: Step, context: Context) -> Iterator[Violation]:
     where = " ".join(written_by(step)) or "extern"
     for name, rule in STEP_RULES.items():
-        if reason := rule(step, scope):
+        if reason := rule(step, context):
             yield Violation(name, where, reason)
     if isinstance(step, ExternCall):
         return
     axes = frozenset((*step.axes, *step.reduce_axes))
-    scopes = [Scope(scope.program, scope.made, axes, masked) for masked in (False, True)]
+    contexts = [Context(context.program, context.made, axes, masked) for masked in (False, True)]
     nodes = [pair for root in step.roots for pair in _nodes(root)]
     if isinstance(step, Scatter):
         place = Load(step.buffer, step.index, step.body.dtype)
         nodes.append((place, False))
     for node, masked in nodes:
         for name, about in EXPR_RULES.items():
-            if reason := about(node, scopes[masked]):
+            if reason := about(node, contexts[masked]):
                 yield Violation(name, where, reason)
 
 

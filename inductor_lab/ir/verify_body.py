@@ -18,16 +18,16 @@ from inductor_lab.ir.index import (
     mul_sizes,
 )
 from inductor_lab.ir.ops import OPS, PREDICATES
-from inductor_lab.ir.rules import HALF, Scope, expr_rule
+from inductor_lab.ir.rules import HALF, Context, expr_rule
 from inductor_lab.ir.text import expr_text, index_text
 
 
 @expr_rule
-def load_fits_buffer(expr: Expr, scope: Scope) -> str | None:
+def load_fits_buffer(expr: Expr, context: Context) -> str | None:
     """A load has one index for each dimension, and the dtype of its buffer."""
-    if not isinstance(expr, Load) or expr.buffer not in scope.program.buffers:
+    if not isinstance(expr, Load) or expr.buffer not in context.program.buffers:
         return None
-    buffer = scope.program.buffers[expr.buffer]
+    buffer = context.program.buffers[expr.buffer]
     rank = len(buffer.layout.size)
     if len(expr.index) != rank:
         return f"{expr_text(expr)} has {len(expr.index)} indices, the buffer has {rank} dimensions"
@@ -37,24 +37,24 @@ def load_fits_buffer(expr: Expr, scope: Scope) -> str | None:
 
 
 @expr_rule
-def axes_are_own(expr: Expr, scope: Scope) -> str | None:
+def axes_are_own(expr: Expr, context: Context) -> str | None:
     """Indices use the nest's own axes only."""
     for index in expr.indices():
         for axis in index.axes():
-            if axis not in scope.axes:
+            if axis not in context.axes:
                 return f"uses the axis {axis.name}<{axis.size}, which is no loop of this nest"
     return None
 
 
 @expr_rule
-def in_bounds(expr: Expr, scope: Scope) -> str | None:
+def in_bounds(expr: Expr, context: Context) -> str | None:
     """A load outside `Masked` stays inside its buffer, as far as that can be known."""
-    if not isinstance(expr, Load) or scope.masked or expr.buffer not in scope.program.buffers:
+    if not isinstance(expr, Load) or context.masked or expr.buffer not in context.program.buffers:
         return None
-    if any(is_int(axis.size, 0) for axis in scope.axes):
+    if any(is_int(axis.size, 0) for axis in context.axes):
         return None
     for index, size in zip(
-        expr.index, scope.program.buffers[expr.buffer].layout.size, strict=False
+        expr.index, context.program.buffers[expr.buffer].layout.size, strict=False
     ):
         if index.is_affine and _surely_outside(index, size):
             return f"the index {index_text(index)} of {expr.buffer} leaves 0..{size}"
@@ -70,7 +70,7 @@ def _surely_outside(index: Index, size: Size) -> bool:
 
 
 @expr_rule
-def op_known(expr: Expr, scope: Scope) -> str | None:
+def op_known(expr: Expr, context: Context) -> str | None:
     """The operation is in `OPS` and has as many operands as it takes."""
     if not isinstance(expr, Op):
         return None
@@ -93,7 +93,7 @@ _BOOL_ONLY = frozenset("logical_and logical_or logical_xor logical_not".split())
 
 
 @expr_rule
-def operands_agree(expr: Expr, scope: Scope) -> str | None:
+def operands_agree(expr: Expr, context: Context) -> str | None:
     """All operands have one dtype, and it is one the operation is defined on."""
     if not isinstance(expr, Op) or expr.name in ("convert", "bitcast") or not expr.args:
         return None
@@ -118,7 +118,7 @@ def operands_agree(expr: Expr, scope: Scope) -> str | None:
 
 
 @expr_rule
-def result_follows(expr: Expr, scope: Scope) -> str | None:
+def result_follows(expr: Expr, context: Context) -> str | None:
     """The dtype of an operation is bool for a predicate, otherwise that of its operands."""
     if not isinstance(expr, Op) or not expr.args or expr.name == "convert":
         return None
@@ -134,7 +134,7 @@ def result_follows(expr: Expr, scope: Scope) -> str | None:
 
 
 @expr_rule
-def no_half_arithmetic(expr: Expr, scope: Scope) -> str | None:
+def no_half_arithmetic(expr: Expr, context: Context) -> str | None:
     """float16 and bfloat16 are loaded, selected, converted and stored, never computed in."""
     if not isinstance(expr, Op) or expr.name in ("convert", "bitcast", "where"):
         return None
@@ -144,7 +144,7 @@ def no_half_arithmetic(expr: Expr, scope: Scope) -> str | None:
 
 
 @expr_rule
-def mask_is_bool(expr: Expr, scope: Scope) -> str | None:
+def mask_is_bool(expr: Expr, context: Context) -> str | None:
     """A mask is bool, and both alternatives have one dtype."""
     if not isinstance(expr, Masked):
         return None
@@ -156,7 +156,7 @@ def mask_is_bool(expr: Expr, scope: Scope) -> str | None:
 
 
 @expr_rule
-def const_fits(expr: Expr, scope: Scope) -> str | None:
+def const_fits(expr: Expr, context: Context) -> str | None:
     """A constant of an integer dtype is a whole number in its range."""
     if not isinstance(expr, Const) or expr.dtype.is_floating_point or expr.dtype.is_complex:
         return None
@@ -169,13 +169,13 @@ def const_fits(expr: Expr, scope: Scope) -> str | None:
 
 
 @expr_rule
-def no_temps(expr: Expr, scope: Scope) -> str | None:
+def no_temps(expr: Expr, context: Context) -> str | None:
     """Named temporaries belong to loop trees, not to programs."""
     return f"uses the temporary {expr.name}" if isinstance(expr, Temp) else None
 
 
 @expr_rule
-def position_is_number(expr: Expr, scope: Scope) -> str | None:
+def position_is_number(expr: Expr, context: Context) -> str | None:
     """A position that is used as a number is an integer or a float, not bool."""
     if isinstance(expr, IndexValue) and expr.dtype is torch.bool:
         return f"the position {index_text(expr.index)} is used as bool"

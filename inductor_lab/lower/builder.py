@@ -44,8 +44,8 @@ ASSERTION = "aten._assert_scalar.default"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What the fake tensor of a node says about its result."""
+class TensorMeta:
+    """Shape, strides, dtype and device of a node's result, as its fake tensor has them."""
 
     shape: tuple[Size, ...]
     stride: tuple[Size, ...]
@@ -54,14 +54,14 @@ class Facts:
     sparse: bool = False
 
     @staticmethod
-    def of(fake: torch.Tensor) -> Facts:
+    def of(fake: torch.Tensor) -> TensorMeta:
         shape, stride = tuple(fake.shape), fake.stride()
         if not all(type(s) is int for s in (*shape, *stride)):
             # what is 1 only by a guard broadcasts as a literal 1 does
             shape = tuple(1 if torch_api.surely_one(s) else size_of(s) for s in shape)
             stride = tuple(stride_of(s, shape) for s in stride)
         sparse = fake.layout is not torch.strided
-        return Facts(shape, stride, fake.dtype, str(fake.device), sparse)
+        return TensorMeta(shape, stride, fake.dtype, str(fake.device), sparse)
 
     @property
     def layout(self) -> Layout:
@@ -79,8 +79,8 @@ class Facts:
             return self.layout
         return Layout(self.shape, self.stride)
 
-    def having(self, dtype: torch.dtype) -> Facts:
-        return Facts(self.shape, self.stride, dtype, self.device)
+    def having(self, dtype: torch.dtype) -> TensorMeta:
+        return TensorMeta(self.shape, self.stride, dtype, self.device)
 
 
 def size_of(size: Any) -> Size:
@@ -134,17 +134,18 @@ class Builder:
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []
+        self.values: dict[torch.fx.Node, Any] = {}  # what each node stands for
         self.node: torch.fx.Node  # the node at hand, from the first `begin` on
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
-        self.told: set[sympy.Symbol] = set()
-        """Those that no input tells, but a step of the program."""
+        self.unbacked: set[sympy.Symbol] = set()
+        """Those that no input binds, but a step of the program."""
         self.numbers: dict[sympy.Symbol, TensorValue] = {}
         """Numbers that are read from tensors, and the tensor of each."""
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
         """Device → its seed, and how many numbers were drawn with it so far."""
         self._computed = 0
-        self._result: Facts | None = None
+        self._result: TensorMeta | None = None
 
     def begin(self, node: torch.fx.Node) -> None:
         """From here on everything that is made comes from `node`."""
@@ -154,28 +155,28 @@ class Builder:
     # ---- the node at hand ----
 
     @property
-    def result(self) -> Facts:
-        """The facts of the node's (only) tensor result."""
+    def result(self) -> TensorMeta:
+        """What the node's (only) tensor result is like."""
         if self._result is None:
-            self._result = Facts.of(self.node.meta["val"])
+            self._result = TensorMeta.of(self.node.meta["val"])
         return self._result
 
     @property
-    def results(self) -> tuple[Facts | None, ...]:
-        """The facts of each result of a node that returns several."""
+    def results(self) -> tuple[TensorMeta | None, ...]:
+        """The same for each result of a node that returns several."""
         found = self.node.meta.get("val")
         found = found if isinstance(found, tuple | list) else (found,)
-        return tuple(Facts.of(f) if isinstance(f, torch.Tensor) else None for f in found)
+        return tuple(TensorMeta.of(f) if isinstance(f, torch.Tensor) else None for f in found)
 
     @property
-    def tensors(self) -> tuple[Facts, ...]:
-        """The facts of those results of the node that are tensors."""
-        return tuple(facts for facts in self.results if facts is not None)
+    def tensors(self) -> tuple[TensorMeta, ...]:
+        """The same for those results of the node that are tensors."""
+        return tuple(meta for meta in self.results if meta is not None)
 
     @property
     def device(self) -> str:
         """Where the node's first result is."""
-        return next(facts.device for facts in self.results if facts is not None)
+        return next(meta.device for meta in self.results if meta is not None)
 
     # ---- expressions ----
 
@@ -217,8 +218,8 @@ class Builder:
         dtype = torch.bool if isinstance(wanted, Test) else torch.float64
         if value is None or value.device != device:
             kind = {"dtype": dtype, "device": torch.device(device)}
-            facts = Facts((), (), dtype, device)
-            (value,) = self.extern(SCALAR, (wanted,), kind, [facts], "number")
+            meta = TensorMeta((), (), dtype, device)
+            (value,) = self.extern(SCALAR, (wanted,), kind, [meta], "number")
             assert value is not None
         return self.convert(self.load(value, ()), dtype)
 
@@ -246,44 +247,45 @@ class Builder:
 
     def need_elements(self, sizes: Iterable[Size]) -> None:
         """ATen raises where there are none: so leave it to ATen, unless all sizes are positive."""
-        fake = self.node.meta["val"]
+        results = self.node.meta["val"]
+        fake = results[0] if isinstance(results, tuple | list) else results
         if not all(torch_api.surely_positive(size, fake) for size in sizes):
             raise LeftToATen("of nothing")
 
     # ---- nests ----
 
     def pointwise(
-        self, body: Expr, facts: Facts | None = None, exact: bool = False
+        self, body: Expr, meta: TensorMeta | None = None, exact: bool = False
     ) -> TensorValue:
         """A nest that fills a new buffer with `body` over the axes of its shape; `exact` leaves
-        gaps in memory where the facts have them."""
-        facts = facts or self.result
-        axes = axes_of(facts.shape)
-        body = self._over(axes, self.convert(body, facts.dtype))
-        buffer = self._new(facts, BufferKind.COMPUTED, exact)
+        gaps in memory where `meta` has them."""
+        meta = meta or self.result
+        axes = axes_of(meta.shape)
+        body = self._over(axes, self.convert(body, meta.dtype))
+        buffer = self._new(meta, BufferKind.COMPUTED, exact)
         self.steps.append(Pointwise(buffer.name, axes, body, self.origins))
         return TensorValue.of(buffer)
 
-    def rounded(self, value: TensorValue, facts: Facts) -> TensorValue:
-        """An intermediate in the dtype of `facts`, which have its shape: itself if it has that."""
-        if value.dtype == facts.dtype:
+    def rounded(self, value: TensorValue, meta: TensorMeta) -> TensorValue:
+        """An intermediate in the dtype of `meta`, which has its shape: itself if it has that."""
+        if value.dtype == meta.dtype:
             return value
-        return self.pointwise(self.load(value, identity(facts.shape)), facts)
+        return self.pointwise(self.load(value, identity(meta.shape)), meta)
 
     def reduction(
-        self, kind: str, body: Expr, reduce_axes: tuple[Axis, ...], facts: Facts
+        self, kind: str, body: Expr, reduce_axes: tuple[Axis, ...], meta: TensorMeta
     ) -> TensorValue:
-        """A nest that reduces `body` over `reduce_axes` for each element of `facts.shape`."""
-        buffer = self._new(facts, BufferKind.COMPUTED)
-        axes = axes_of(facts.shape)
+        """A nest that reduces `body` over `reduce_axes` for each element of `meta.shape`."""
+        buffer = self._new(meta, BufferKind.COMPUTED)
+        axes = axes_of(meta.shape)
         body = self._over((*axes, *reduce_axes), body)
         self.steps.append(Reduction(buffer.name, axes, reduce_axes, kind, body, self.origins))
         return TensorValue.of(buffer)
 
-    def scan(self, kind: str, body: Expr, dim: int, facts: Facts) -> TensorValue:
+    def scan(self, kind: str, body: Expr, dim: int, meta: TensorMeta) -> TensorValue:
         """A nest that fills a new buffer with `body` accumulated along one dimension."""
-        buffer = self._new(facts, BufferKind.COMPUTED)
-        axes = axes_of(facts.shape)
+        buffer = self._new(meta, BufferKind.COMPUTED)
+        axes = axes_of(meta.shape)
         body = self._over(axes, body)
         self.steps.append(Scan(buffer.name, axes, axes[dim], kind, body, self.origins))
         return TensorValue.of(buffer)
@@ -303,8 +305,8 @@ class Builder:
         if any(is_int(size, 0) for size in shape):
             return base
         old = self.buffers[base.buffer]
-        facts = Facts(old.layout.size, old.layout.stride, old.dtype, old.device)
-        buffer = self._new(facts, BufferKind.COMPUTED)
+        meta = TensorMeta(old.layout.size, old.layout.stride, old.dtype, old.device)
+        buffer = self._new(meta, BufferKind.COMPUTED)
         axes, body = axes_of(shape), self.convert(body, old.dtype)
         nest = Scatter(buffer.name, old.name, axes, index, kind, body, self.origins)
         self.steps.append(nest)
@@ -317,23 +319,23 @@ class Builder:
         return self.const(0, body.dtype) if nothing else body
 
     def copy(
-        self, value: TensorValue, facts: Facts | None = None, exact: bool = False
+        self, value: TensorValue, meta: TensorMeta | None = None, exact: bool = False
     ) -> TensorValue:
-        """The elements of a view in a buffer of their own (row-major if no facts are given), as
+        """The elements of a view in a buffer of their own (row-major without `meta`), as
         `pointwise`."""
-        if facts is None:
+        if meta is None:
             stride = Layout.contiguous(value.shape).stride
-            facts = Facts(value.shape, stride, value.dtype, value.device)
+            meta = TensorMeta(value.shape, stride, value.dtype, value.device)
         if value.dtype not in ELEMENTS:
-            return self._copied_by_library(value, facts)
-        return self.pointwise(self.load(value, identity(facts.shape)), facts, exact)
+            return self._copied_by_library(value, meta)
+        return self.pointwise(self.load(value, identity(meta.shape)), meta, exact)
 
-    def _copied_by_library(self, value: TensorValue, facts: Facts) -> TensorValue:
+    def _copied_by_library(self, value: TensorValue, meta: TensorMeta) -> TensorValue:
         """A copy of what nests cannot hold."""
         layout = layout_of(value, self.buffers[value.buffer])
         assert layout is not None, "such a tensor is viewed only where strides describe the view"
         view, how = BufferView(value.buffer, layout), {"memory_format": torch.contiguous_format}
-        (made,) = self.extern("aten.clone.default", (view,), how, [facts])
+        (made,) = self.extern("aten.clone.default", (view,), how, [meta])
         assert made is not None
         return made
 
@@ -344,12 +346,12 @@ class Builder:
         op: str,
         args: Sequence[ExternArg],
         kwargs: dict[str, ExternArg] | None = None,
-        outputs: Sequence[Facts | None] | None = None,
+        outputs: Sequence[TensorMeta | None] | None = None,
         reason: str = "library",
     ) -> tuple[TensorValue | None, ...]:
         """A call of a library; one value for each output (None where the op returns none)."""
-        facts = self.results if outputs is None else outputs
-        made = [None if f is None else self._new(f, BufferKind.EXTERN, exact=True) for f in facts]
+        results = self.results if outputs is None else outputs
+        made = [None if f is None else self._new(f, BufferKind.EXTERN, exact=True) for f in results]
         self.steps.append(
             ExternCall(
                 tuple(None if b is None else b.name for b in made),
@@ -375,7 +377,7 @@ class Builder:
         symbol = symbol or sympy.Symbol(f"{self.node.name}_at{len(calls) or ''}", integer=True)
         step = ExternCall((None,), op, tuple(args), (), "number", self.origins, symbol)
         self.steps.append(step)
-        self._tell({symbol})
+        self._bind({symbol})
         return symbol
 
     def is_sure(self, number: Size, first: Size, end: Size) -> bool:
@@ -395,8 +397,8 @@ class Builder:
         """As `require`, whatever torch takes to be sure."""
         self.extern(ASSERTION, (test, otherwise), None, [None], "assertion")
 
-    def _tell(self, symbols: set[sympy.Symbol]) -> None:
-        self.told |= symbols - self.symbols
+    def _bind(self, symbols: set[sympy.Symbol]) -> None:
+        self.unbacked |= symbols - self.symbols
         self.symbols |= symbols
 
     def strided(self, value: TensorValue) -> tuple[TensorValue, Layout]:
@@ -409,10 +411,10 @@ class Builder:
 
     # ---- buffers ----
 
-    def _new(self, facts: Facts, kind: BufferKind, exact: bool = False) -> Buffer:
+    def _new(self, meta: TensorMeta, kind: BufferKind, exact: bool = False) -> Buffer:
         if kind is BufferKind.EXTERN:
-            self._tell({size for size in facts.shape if isinstance(size, sympy.Symbol)})
-        unknown = symbols_in(facts.shape) - self.symbols
+            self._bind({size for size in meta.shape if isinstance(size, sympy.Symbol)})
+        unknown = symbols_in(meta.shape) - self.symbols
         if unknown:
             raise LabError(
                 "cannot compile a tensor whose size depends on the values of another",
@@ -421,16 +423,16 @@ class Builder:
             )
         name = f"buf{self._computed}"
         self._computed += 1
-        layout = facts.exact_layout if exact else facts.layout
-        buffer = Buffer(name, kind, facts.dtype, facts.device, layout, self.origins)
+        layout = meta.exact_layout if exact else meta.layout
+        buffer = Buffer(name, kind, meta.dtype, meta.device, layout, self.origins)
         self.buffers[name] = buffer
         return buffer
 
     def given(self, name: str, kind: BufferKind, fake: torch.Tensor) -> TensorValue:
         """The buffer of an input or a constant."""
-        facts = Facts.of(fake)
-        layout = Layout(facts.shape, facts.stride)
-        self.symbols |= symbols_in((*facts.shape, *facts.stride))
-        buffer = Buffer(name, kind, facts.dtype, facts.device, layout, self.origins)
+        meta = TensorMeta.of(fake)
+        layout = Layout(meta.shape, meta.stride)
+        self.symbols |= symbols_in((*meta.shape, *meta.stride))
+        buffer = Buffer(name, kind, meta.dtype, meta.device, layout, self.origins)
         self.buffers[name] = buffer
         return TensorValue.of(buffer)

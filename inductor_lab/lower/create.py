@@ -61,17 +61,17 @@ lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)(_filled
 @lowers(prims.iota.default)
 def iota(build: Builder, length: Any, *, start: Any, step: Any, **_: Any) -> TensorValue:
     """start, start + step, ..."""
-    facts = build.result
-    (i,) = identity(facts.shape)
-    return build.pointwise(build.position(i * step + start, facts.dtype))
+    meta = build.result
+    (i,) = identity(meta.shape)
+    return build.pointwise(build.position(i * step + start, meta.dtype))
 
 
 @lowers(aten.arange.start_step, aten.arange.start, aten.arange.default)
 def arange(build: Builder, *given: Any, **_: Any) -> TensorValue:
     """start + i * step: in int64, or on floats in what eager accumulates in."""
     start, step = (0, 1) if len(given) == 1 else (given[0], given[2] if len(given) > 2 else 1)
-    facts = build.result
-    return build.pointwise(_counter(build, identity(facts.shape)[0], start, step, facts.dtype))
+    meta = build.result
+    return build.pointwise(_counter(build, identity(meta.shape)[0], start, step, meta.dtype))
 
 
 def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype) -> Expr:
@@ -88,11 +88,11 @@ def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype
 
 def _triangle(name: str) -> Any:
     def lowering(build: Builder, x: TensorValue, diagonal: int = 0) -> TensorValue:
-        facts = build.result
-        at = identity(facts.shape)
+        meta = build.result
+        at = identity(meta.shape)
         row, column = at[-2], at[-1]
         test = build.op(name, build.position(column - row), build.const(diagonal, torch.int64))
-        zero = build.const(0, facts.dtype)
+        zero = build.const(0, meta.dtype)
         return build.pointwise(build.op("where", test, build.load(x, at), zero))
 
     return lowering
@@ -105,8 +105,8 @@ lowers(aten.triu.default)(_triangle("ge"))
 @lowers(aten.eye.default, aten.eye.m)
 def eye(build: Builder, *given: Any, **_: Any) -> TensorValue:
     """1 on the diagonal."""
-    facts = build.result
-    row, column = identity(facts.shape)
+    meta = build.result
+    row, column = identity(meta.shape)
     test = build.op("eq", build.position(row), build.position(column))
-    one, zero = build.const(1, facts.dtype), build.const(0, facts.dtype)
+    one, zero = build.const(1, meta.dtype), build.const(0, meta.dtype)
     return build.pointwise(build.op("where", test, one, zero))

@@ -18,7 +18,7 @@ from inductor_lab.errors import MissingLowering
 from inductor_lab.ir.collective import collective_kind
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.program import BufferView, ExternArg
-from inductor_lab.lower.builder import Builder, Facts, size_of, source_line
+from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
 from inductor_lab.lower.registry import Operator
 from inductor_lab.lower.tensor import TensorValue
 
@@ -44,7 +44,7 @@ def call(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     reason: str = "library",
-    outputs: Sequence[Facts | None] | None = None,
+    outputs: Sequence[TensorMeta | None] | None = None,
 ) -> Any:
     """Call `op` with lowered arguments; its value, or a tuple where the node returns several.
 
@@ -110,8 +110,7 @@ def needs_extern(node: torch.fx.Node) -> bool:
         any(map(_is_unusual, tensors))
         or (node.target not in VIEWS and any(t.dtype not in ELEMENTS for t in tensors))
         or (
-            node.target in _WRITES_OF_VIEWS
-            and (_may_overlap(tensors[0]) or leads_to_storage(node))
+            node.target in _WRITES_OF_VIEWS and (_may_overlap(tensors[0]) or leads_to_storage(node))
         )
     )
 
@@ -189,12 +188,12 @@ def to_device(build: Builder, op: Operator, given: Any) -> Any:
 def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
     """A copy of `value` on another device."""
     source, layout = build.strided(value)
-    stride = Facts(layout.size, layout.stride, value.dtype, device).layout.stride
+    stride = TensorMeta(layout.size, layout.stride, value.dtype, device).layout.stride
     (moved,) = build.extern(
         str(aten._to_copy.default),
         (BufferView(source.buffer, layout),),
         {"device": torch.device(device)},
-        [Facts(layout.size, stride, value.dtype, device)],
+        [TensorMeta(layout.size, stride, value.dtype, device)],
         reason="device copy",
     )
     assert moved is not None, "a copy is a tensor"

@@ -20,7 +20,7 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
-from inductor_lab.lower.builder import Builder, Facts, size_of
+from inductor_lab.lower.builder import Builder, TensorMeta, size_of
 from inductor_lab.lower.tensor import TensorValue, same_strides
 from inductor_lab.torch_api import share_elements
 
@@ -83,11 +83,11 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
         build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
 
 
-def check_told(build: Builder, assumed: list[sympy.Basic]) -> None:
-    """What torch took for granted of sizes is tested as soon as a step has told them."""
+def check_unbacked(build: Builder, assumed: list[sympy.Basic]) -> None:
+    """What torch assumed of unbacked symbols is tested as soon as a step has bound them."""
     for test in [t for t in assumed if t.free_symbols <= build.symbols]:
         assumed.remove(test)
-        if not build.told.isdisjoint(test.free_symbols):
+        if not build.unbacked.isdisjoint(test.free_symbols):
             build.check(test, f"{test} does not hold, as this program needs it")
 
 
@@ -96,7 +96,7 @@ def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> La
     view of it: by a guard two dimensions may become one, or a number another one."""
     if not share_elements(given, fake):
         return None
-    whole, found = Facts.of(given), Facts.of(fake)
+    whole, found = TensorMeta.of(given), TensorMeta.of(fake)
     if not same_strides(layout, Layout(whole.shape, whole.stride)):
         return None
     steps = size_of(fake.storage_offset()) - size_of(given.storage_offset())

@@ -27,6 +27,16 @@ from inductor_lab.lower.tensor import TensorValue, identity
 aten = torch.ops.aten
 
 
+def _operator(name: str, *, reverse: bool = False) -> Callable[[Term, Any], Term]:
+    """What Python does for a sign between a term and a term or number."""
+
+    def apply(term: Term, other: Any) -> Term:
+        first = Term(term.build, term._expr(other)) if reverse else term
+        return first.apply(name, term if reverse else other)
+
+    return apply
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Term:
     """An expression that Python's operators work on; numbers take its dtype."""
@@ -43,44 +53,16 @@ class Term:
             return other.expr
         return self.build.const(other, self.expr.dtype)
 
-    def _reversed(self, name: str, other: Any) -> Term:
-        return Term(self.build, self.build.op(name, self._expr(other), self.expr))
-
-    def __add__(self, other: Any) -> Term:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Any) -> Term:
-        return self.apply("sub", other)
-
     def __mul__(self, other: Any) -> Term:
         return self if isinstance(other, int | float) and other == 1 else self.apply("mul", other)
 
-    def __truediv__(self, other: Any) -> Term:
-        return self.apply("truediv", other)
-
-    def __radd__(self, other: Any) -> Term:
-        return self._reversed("add", other)
-
-    def __rsub__(self, other: Any) -> Term:
-        return self._reversed("sub", other)
-
-    def __rmul__(self, other: Any) -> Term:
-        return self._reversed("mul", other)
-
-    def __gt__(self, other: Any) -> Term:
-        return self.apply("gt", other)
-
-    def __le__(self, other: Any) -> Term:
-        return self.apply("le", other)
-
-    def __ge__(self, other: Any) -> Term:
-        return self.apply("ge", other)
-
-    def __lt__(self, other: Any) -> Term:
-        return self.apply("lt", other)
-
-    def __or__(self, other: Any) -> Term:
-        return self.apply("logical_or", other)
+    __add__, __radd__ = _operator("add"), _operator("add", reverse=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", reverse=True)
+    __rmul__ = _operator("mul", reverse=True)
+    __truediv__ = _operator("truediv")
+    __gt__, __ge__ = _operator("gt"), _operator("ge")
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __or__ = _operator("logical_or")
 
     def clamp(self, low: Any, high: Any) -> Term:
         """Not below `low`, not above `high`."""

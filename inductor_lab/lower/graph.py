@@ -57,7 +57,7 @@ from inductor_lab.lower import (
     search,
     view,
 )
-from inductor_lab.lower.builder import Builder, Facts, size_of, source_line, symbols_in
+from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line, symbols_in
 from inductor_lab.lower.extern import (
     always_called,
     argument,
@@ -67,8 +67,8 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
-from inductor_lab.lower.fits import check_told, layout_within, only_expands
-from inductor_lab.lower.leftover import needed, without_copies
+from inductor_lab.lower.fits import check_unbacked, layout_within, only_expands
+from inductor_lab.lower.leftover import with_checks, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.softmax import softmax_from_parts
 from inductor_lab.lower.split import split_reductions
@@ -102,13 +102,10 @@ def lowered() -> frozenset[Operator]:
 
 SIZES = frozenset(
     {
-        aten.sym_size.int,
-        aten.sym_stride.int,
-        aten.sym_numel.default,
-        aten.sym_storage_offset.default,
-        aten.sym_is_contiguous.default,
+        aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default,
+        aten.sym_storage_offset.default, aten.sym_is_contiguous.default,
     }
-)
+)  # fmt: skip
 """Operators whose number is known from the sizes of their tensor."""
 
 
@@ -133,7 +130,7 @@ def lower_graph(
 
 
 class _Walk:
-    """One pass over the nodes; `values` is what each stands for."""
+    """One pass over the nodes."""
 
     def __init__(
         self,
@@ -144,8 +141,7 @@ class _Walk:
         trained: bool,
     ) -> None:
         self.module, self.build, self.registry, self.writes = module, build, registry, writes
-        self.trained = trained
-        self.values: dict[torch.fx.Node, Any] = {}
+        self.trained, self.values = trained, build.values
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
         self.callees: dict[str, Any] = {}
@@ -158,9 +154,9 @@ class _Walk:
             self.build.begin(node)
             with working_on((node.name,)):
                 self.values[node] = getattr(self, node.op)(node)
-            check_told(self.build, self.assumed)
+            check_unbacked(self.build, self.assumed)
         build = self.build
-        steps = needed(build, self.outputs)
+        steps = with_checks(build, self.outputs)
         steps = without_copies(steps, build.buffers, self.outputs)
         made = {name for step in steps for name in written_by(step)}
         kept = (BufferKind.INPUT, BufferKind.CONSTANT)
@@ -226,8 +222,8 @@ class _Walk:
         if reason := always_called(node.target):
             return fallback(self.build, node.target, args, kwargs, reason)
         lowering = self.registry.get(node.target)
-        told = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS
-        if lowering is None or needs_extern(node) or told:
+        binds = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS
+        if lowering is None or needs_extern(node) or binds:
             return fallback(self.build, node.target, args, kwargs)
         if scatter.has_no_atomic(node):
             return fallback(self.build, node.target, args, kwargs, reason="no atomic operation")
@@ -259,8 +255,8 @@ class _Walk:
         if not isinstance(op, torch_api.OpOverload) or op._schema.is_mutable:
             raise self._refused(node, f"{op} with its effects")
         kwargs = map_arg(node.kwargs, self._as_in_eager)
-        facts = self.build.results[1:]
-        results = call(self.build, op, args, kwargs, reason="effect", outputs=facts)
+        outputs = self.build.results[1:]
+        results = call(self.build, op, args, kwargs, reason="effect", outputs=outputs)
         return (token, *results)
 
     def _higher_order(self, node: torch.fx.Node) -> Any:
@@ -291,7 +287,7 @@ class _Walk:
             return value
         if fake.layout is not torch.strided:
             return value
-        return self._strided_output(value, Facts.of(fake))
+        return self._strided_output(value, TensorMeta.of(fake))
 
     def _callee(self, name: str, function: Any) -> Callee:
         """A function that an extern call is given."""
@@ -326,12 +322,14 @@ class _Walk:
             return value
         self.build.begin(result)
         fake = result.meta["val"]
-        output = self._strided_output(value, Facts.of(fake))
+        output = self._strided_output(value, TensorMeta.of(fake))
         copied = output.buffer != value.buffer
         viewed = self._viewed(fake) or self._part_of(value, fake) if copied else None
         if viewed is None and result.target is aten.as_strided.default:
             viewed = self._within(result.args[0], fake)
-        return viewed or self._beside(output, value, fake)
+        if viewed and symbols_in((viewed.layout.offset,)) <= self.build.symbols:
+            return viewed
+        return self._beside(output, value, fake)
 
     def _viewed(self, fake: torch.Tensor) -> BufferView | None:
         """What is a view of an input for torch, although we found no strides for it."""
@@ -360,13 +358,13 @@ class _Walk:
         if known.index != identity(self.build.buffers[known.buffer].layout.size):
             return None
         if node not in self.spread:
-            self.spread[node] = self._strided_output(known, Facts.of(given))
+            self.spread[node] = self._strided_output(known, TensorMeta.of(given))
         layout = layout_within(given, self.spread[node].layout, fake)
         return None if layout is None else BufferView(self.spread[node].buffer, layout)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
         """An output that is a tensor of its own even where it shares the memory of another one:
-        autograd is told that one of `x, x.detach()` has no gradient."""
+        one of `x, x.detach()` is marked as without gradient."""
         output = self._output(result)
         if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output
@@ -409,14 +407,14 @@ class _Walk:
     ) -> BufferView:
         """What an operator of ours makes of a view, with the strides of `layout`.
 
-        It sees an expanded dimension as one element (none if it has none), which is expanded again.
+        It sees an expanded dimension as one element (none if it has none), which is then expanded.
         """
         pairs = zip(layout.size, layout.stride, strict=True)
         once = tuple(at_most_one(size) if is_int(stride, 0) else size for size, stride in pairs)
         buffer = self.build.buffers[view.buffer]
-        facts = Facts(once, layout.stride, buffer.dtype, buffer.device)
+        meta = TensorMeta(once, layout.stride, buffer.dtype, buffer.device)
         given = replace(view, layout=replace(view.layout, size=once))
-        (made,) = self.build.extern(str(op), (given, *more), None, [facts], reason)
+        (made,) = self.build.extern(str(op), (given, *more), None, [meta], reason)
         assert made is not None, "it returns a tensor"
         return BufferView(made.buffer, replace(layout, offset=0))
 
@@ -425,19 +423,19 @@ class _Walk:
         are to share their memory."""
         value = self.values[result]
         self.build.begin(result)
-        facts = Facts.of(result.meta["val"])
+        meta = TensorMeta.of(result.meta["val"])
         given = self.build.buffers[value.buffer].kind in (BufferKind.INPUT, BufferKind.CONSTANT)
         if given and write.method != "set_":
-            value = self.build.copy(value, facts)
-        return self._strided_output(value, facts)
+            value = self.build.copy(value, meta)
+        return self._strided_output(value, meta)
 
-    def _strided_output(self, value: TensorValue, facts: Facts) -> BufferView:
+    def _strided_output(self, value: TensorValue, meta: TensorMeta) -> BufferView:
         """The strides of the result are part of the contract: users can see them."""
-        wanted = Layout(facts.shape, facts.stride)
+        wanted = Layout(meta.shape, meta.stride)
         layout = layout_of(value, self.build.buffers[value.buffer])
-        fine = (wanted, facts.exact_layout)
+        fine = (wanted, meta.exact_layout)
         if layout is None or not any(same_strides(layout, one) for one in fine):
-            value = self.build.copy(value, facts, exact=True)
+            value = self.build.copy(value, meta, exact=True)
             layout = self.build.buffers[value.buffer].layout
         if same_strides(layout, wanted):
             layout = replace(wanted, offset=layout.offset)
@@ -491,7 +489,7 @@ def _is_token(placeholder: torch.fx.Node) -> bool:
 
 def _is_only_empty(node: torch.fx.Node) -> bool:
     """Is it sure that there are no elements, so that nothing is read, and is that all there is to
-    say?  Not where an argument may be out of range, or where a length is told here."""
+    say?  Not where an argument may be out of range, or where a length becomes known here."""
     if leads_to_storage(node) or node.meta.get("unbacked_bindings"):
         return False
     fake = node.meta["val"]

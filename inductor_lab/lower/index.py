@@ -36,17 +36,17 @@ aten = torch.ops.aten
 @lowers(aten.cat.default)
 def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
     """Each input where the position lies in its part, moved to its start."""
-    facts = build.result
-    dim %= max(len(facts.shape), 1)
-    parts = [t for t in tensors if t.ndim == len(facts.shape) and not is_int(t.shape[dim], 0)]
+    meta = build.result
+    dim %= max(len(meta.shape), 1)
+    parts = [t for t in tensors if t.ndim == len(meta.shape) and not is_int(t.shape[dim], 0)]
     if not parts:
-        return build.pointwise(build.const(0, facts.dtype))
+        return build.pointwise(build.const(0, meta.dtype))
     starts = list(accumulate((t.shape[dim] for t in parts), add_sizes, initial=0))
-    at = identity(facts.shape)
-    body: Expr = build.const(0, facts.dtype)
+    at = identity(meta.shape)
+    body: Expr = build.const(0, meta.dtype)
     for part, (begin, end) in reversed(list(zip(parts, pairwise(starts), strict=True))):
         moved = (*at[:dim], at[dim] - begin, *at[dim + 1 :])
-        value = build.convert(build.load(part, moved), facts.dtype)
+        value = build.convert(build.load(part, moved), meta.dtype)
         # both ends of an inner part: it may be read before it is known that an earlier one is meant
         body = masked(build, inside(build, at[dim], end, begin), value, body)
     return build.pointwise(body)
@@ -56,9 +56,9 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
 def constant_pad_nd(
     build: Builder, x: TensorValue, pad: Sequence[Any], value: Any = 0
 ) -> TensorValue:
-    """x in the middle, `value` around; negative padding cuts off what is there."""
-    facts = build.result
-    at = list(identity(facts.shape))
+    """x surrounded by `value`; negative padding cuts off what is there."""
+    meta = build.result
+    at = list(identity(meta.shape))
     tests = []
     for n, sides in enumerate(zip(pad[::2], pad[1::2], strict=True), 1):
         before, after = map(size_of, sides)
@@ -66,7 +66,7 @@ def constant_pad_nd(
         build.require(sympy.Ge(left, 0), "padding cuts off more than there is")
         at[-n] = at[-n] - before
         tests += inside(build, at[-n], x.shape[-n])
-    outside = build.const(value, facts.dtype)
+    outside = build.const(value, meta.dtype)
     return build.pointwise(masked(build, tests, build.load(x, at), outside))
 
 
@@ -74,7 +74,7 @@ def constant_pad_nd(
 def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     """Dimensions read backwards; a copy, as in eager."""
     at = list(identity(build.result.shape))
-    for d in dims if at else ():  # a scalar may be turned around its dimension 0
+    for d in dims if at else ():  # a scalar may be flipped along dimension 0
         at[d] = (at[d] * -1) + add_sizes(x.shape[d], -1)
     return build.pointwise(build.load(x, at))
 

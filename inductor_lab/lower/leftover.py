@@ -1,5 +1,9 @@
 """What is left out of a program once all of its graph is lowered: steps that no result depends on,
-and copies that a scatter need not make.
+and copies that a scatter need not make.  But checks are effects: what an operator refuses is
+refused, however little of its result is used.
+
+    buf0[i0] = x[rows[i0]]           buf0[0] alone would be computed, and rows[0] alone looked at
+    buf1[] = buf0[0] + 1          →  buf2[i0] = rows[i0] as a place in x, and a call that wants it
 
     buf0 = x.clone();  buf1 = buf0 with 1 stored at i        two assignments, a copy for each
     buf2 = buf1.clone();  buf3 = buf2 with 2 stored at j     →  buf3 goes on in buf1
@@ -8,15 +12,30 @@ and copies that a scatter need not make.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Index
+import torch
+
+from inductor_lab.ir.expr import Expr, IndexValue, Load, Masked, Op, integer_divisors
+from inductor_lab.ir.index import (
+    Axis,
+    Index,
+    Size,
+    add_sizes,
+    gathered_in,
+    is_nonnegative,
+    mul_sizes,
+    product,
+)
+from inductor_lab.ir.ops import DIVIDING
+from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import (
     Buffer,
     BufferKind,
     ExternCall,
+    Layout,
+    Nest,
     Output,
     Pointwise,
     Scatter,
@@ -27,7 +46,9 @@ from inductor_lab.ir.program import (
     views_in,
     written_by,
 )
-from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.builder import Builder, TensorMeta
+from inductor_lab.lower.extern import argument
+from inductor_lab.lower.tensor import identity, is_dense
 
 
 def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
@@ -55,6 +76,88 @@ def _has_effects(step: Step) -> bool:
         return False
     effects = ("random seed", "effect", "collective", "wait")
     return step.reason in effects or step.outputs == (None,)
+
+
+def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
+    """The steps that outputs need, and the checks of those that are not computed as a whole."""
+    kept = needed(build, outputs)
+    whole = _whole(build, kept, outputs)
+    steps, build.steps = build.steps, []
+    for step in steps:
+        build.steps.append(step)
+        if not isinstance(step, ExternCall) and step.buffer not in whole:
+            for value in dict.fromkeys(refusing(step)):
+                _evaluate(build, step, value)
+    return kept if len(build.steps) == len(steps) else needed(build, outputs)
+
+
+def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
+    """The buffers that are computed at each of their points, wherever that happens."""
+    wanted = {view.buffer for view in views_in(tuple(outputs))}
+    for step in reversed(steps):
+        if isinstance(step, ExternCall):
+            wanted |= read_by(step)
+        elif step.buffer in wanted or not isinstance(step, Pointwise):
+            wanted |= {step.buffer, *([step.base] if isinstance(step, Scatter) else ())}
+            for load in (load for root in step.roots for load in root.loads()):
+                size = build.buffers[load.buffer].layout.size
+                if load.buffer not in wanted and covers(load.index, size):
+                    wanted.add(load.buffer)
+    return wanted
+
+
+def covers(index: Sequence[Index], size: Sequence[Size]) -> bool:
+    """Does an index reach each point of `size`?  False if it is not clear."""
+    flat = Layout.contiguous(tuple(size)).element(tuple(index))
+    return _spans((flat,), (product(size),)) or _spans(index, size)
+
+
+def _spans(index: Sequence[Index], size: Sequence[Size]) -> bool:
+    """The same, dimension by dimension: each counts through its length with axes of its own."""
+    atoms = [atom for place in index for atom, _ in place.terms]
+    if len({atom for atom in atoms if isinstance(atom, Axis)}) < len(atoms):
+        return False
+    for place, length in zip(index, size, strict=True):
+        steps = tuple(factor for _, factor in place.terms)
+        first, last = place.bounds() or (1, 0)
+        beyond = add_sizes(add_sizes(last, 1), mul_sizes(length, -1))
+        counted = is_dense(Layout(tuple(axis.size for axis in place.axes()), steps))
+        if not (counted and is_nonnegative(mul_sizes(first, -1)) and is_nonnegative(beyond)):
+            return False
+    return True
+
+
+def refusing(nest: Nest) -> Iterator[Expr]:
+    """What a nest looks at: indices that it loads, as positions, and quotients of integers.
+
+    Nothing under a mask, where only what the mask picks is looked at.
+    """
+    places = nest.index if isinstance(nest, Scatter) else ()
+    waiting: list[Expr] = [*nest.roots, *(IndexValue(place, torch.int64) for place in places)]
+    seen: set[Expr] = set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        for gathered in (atom for place in node.indices() for atom in gathered_in(place)):
+            yield IndexValue(Index.of(gathered), torch.int64)
+            waiting.append(gathered.value)
+        waiting.extend((node.mask, node.other) if isinstance(node, Masked) else node.children())
+        if isinstance(node, Op) and node.name in DIVIDING and any(integer_divisors(node)):
+            yield node
+
+
+def _evaluate(build: Builder, nest: Nest, value: Expr) -> None:
+    """A nest that computes `value` wherever `nest` would have, and a call that wants it."""
+    build.origins = nest.origins
+    used = tuple(dict.fromkeys(value.axes()))
+    shape = tuple(axis.size for axis in used)
+    stride, device = Layout.contiguous(shape).stride, build.buffers[nest.buffer].device
+    body = value.substitute(dict(zip(used, identity(shape), strict=True)))
+    made = build.pointwise(body, TensorMeta(shape, stride, value.dtype, device))
+    op = str(OPERATORS.evaluated.default)
+    build.extern(op, (argument(build, made),), None, [None], "check")
 
 
 def without_copies(

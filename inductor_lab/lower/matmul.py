@@ -76,9 +76,9 @@ def _row_times(
     build: Builder, a: TensorValue, b: TensorValue, bias: TensorValue | None = None
 ) -> TensorValue | None:
     """`a @ b + bias` as a sum over the row, if that reads less than the library would."""
-    facts = build.result
+    meta = build.result
     fixed = all(isinstance(size, int) for size in (*a.shape, *b.shape))
-    if not fixed or facts.device != "cpu" or facts.dtype not in (torch.float32, torch.bfloat16):
+    if not fixed or meta.device != "cpu" or meta.dtype not in (torch.float32, torch.bfloat16):
         return None
     columns = _columns(build, b)
     if a.shape[0] != 1 or a.shape[1] < 2 or columns is None:
@@ -86,25 +86,25 @@ def _row_times(
     together = _made_of_less(build, columns)
     if not together:
         return None
-    wide, (row, column) = accumulator(facts.dtype), identity(facts.shape)
+    wide, (row, column) = accumulator(meta.dtype), identity(meta.shape)
     *outer, length = columns.shape[1:]
     space = tuple(Axis(f"r{n}", size) for n, size in enumerate((*outer, length // together)))
-    *around, within = map(Index.of, space)
+    *others, within = map(Index.of, space)
     terms = []
     for part in range(together):
-        at = (*around, within * together + part)
+        at = (*others, within * together + part)
         load = build.load(a, (row, flatten(at, columns.shape[1:])))
         factors = (load, build.load(columns, (column, *at)))
         terms.append(build.op("mul", *(build.convert(factor, wide) for factor in factors)))
     product = reduce(partial(build.op, "add"), terms)
-    total = build.reduction("sum", product, space, facts.having(wide))
-    if bias is None and wide == facts.dtype:
+    total = build.reduction("sum", product, space, meta.having(wide))
+    if bias is None and wide == meta.dtype:
         return total
     value = build.load(total, (row, column))
     if bias is not None:
         start = build.load(bias, (row, column))
         value = build.op("add", value, build.convert(start, wide))
-    return build.pointwise(value, facts)
+    return build.pointwise(value, meta)
 
 
 def _columns(build: Builder, b: TensorValue) -> TensorValue | None:
@@ -140,7 +140,7 @@ def _made_of_less(build: Builder, value: TensorValue) -> int:
 
 
 def _period(node: Expr) -> int:
-    """After how many neighbours a node that is computed for each of them is the same again."""
+    """The period, in neighbours, of a node that is computed for each of them."""
     atoms = [atom for index in node.indices() for atom, _ in index.terms]
     if not all(isinstance(atom, Axis | Quotient | Remainder) for atom in atoms):
         return MOST_TOGETHER + 1

@@ -18,7 +18,7 @@ import torch
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, add_sizes, product
 from inductor_lab.ir.program import Layout
-from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.split import in_triton
@@ -29,11 +29,7 @@ aten = torch.ops.aten
 
 @lowers(aten.var.correction)
 def var(
-    build: Builder,
-    x: TensorValue,
-    dims: Any = None,
-    correction: Any = 1,
-    keepdim: bool = False,
+    build: Builder, x: TensorValue, dims: Any = None, correction: Any = 1, keepdim: bool = False
 ) -> TensorValue:
     """Mean of the squared differences from the mean, in two passes over the data."""
     space = space_of(x, dims, keepdim)
@@ -44,13 +40,9 @@ def var(
 
 @lowers(aten.var_mean.correction)
 def var_mean(
-    build: Builder,
-    x: TensorValue,
-    dims: Any = None,
-    correction: Any = 1,
-    keepdim: bool = False,
+    build: Builder, x: TensorValue, dims: Any = None, correction: Any = 1, keepdim: bool = False
 ) -> tuple[TensorValue, TensorValue]:
-    """The variance and the mean it is taken around."""
+    """The variance, and the mean from which it is taken."""
     space = space_of(x, dims, keepdim)
     spread, middle = build.tensors
     center, squares = _moments(build, x, space, middle.having(accumulator(x.dtype)))
@@ -59,22 +51,22 @@ def var_mean(
 
 
 def _moments(
-    build: Builder, x: TensorValue, space: Space, facts: Facts
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squared differences from it."""
     inner = _parts_of_moments(space) if in_triton(x.device, build.options) else ()
     if inner:
-        return _moments_of_parts(build, x, space, facts, inner)
-    center = mean_over(build, x, space, facts)
-    return center, _squares(build, x, space, center, facts)
+        return _moments_of_parts(build, x, space, meta, inner)
+    center = mean_over(build, x, space, meta)
+    return center, _squares(build, x, space, center, meta)
 
 
 def _squares(
-    build: Builder, x: TensorValue, space: Space, center: TensorValue, facts: Facts
+    build: Builder, x: TensorValue, space: Space, center: TensorValue, meta: TensorMeta
 ) -> TensorValue:
-    value = build.convert(build.load(x, space.at), facts.dtype)
+    value = build.convert(build.load(x, space.at), meta.dtype)
     away = build.op("sub", value, build.load(center, identity(space.shape)))
-    return reduce_to(build, "sum", build.op("square", away), space, facts)
+    return reduce_to(build, "sum", build.op("square", away), space, meta)
 
 
 LONGEST_PART, FEWEST_PARTS = 4096, 8
@@ -95,7 +87,7 @@ def _parts_of_moments(space: Space) -> tuple[Axis, ...]:
 
 
 def _moments_of_parts(
-    build: Builder, x: TensorValue, space: Space, facts: Facts, inner: tuple[Axis, ...]
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta, inner: tuple[Axis, ...]
 ) -> tuple[TensorValue, TensorValue]:
     """Moments of parts of equal length n, put together; a GPU reads the data once.
 
@@ -112,24 +104,24 @@ def _moments_of_parts(
     moved = dict(zip((*outer, *axes_of(space.shape)), own, strict=True))
     at = tuple(index.substitute(moved) for index in space.at)
     part = Space(at, inner, shape, product(axis.size for axis in inner))
-    of_parts = Facts(shape, Layout.contiguous(shape).stride, facts.dtype, facts.device)
+    of_parts = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
     means = mean_over(build, x, part, of_parts)
     squares = _squares(build, x, part, means, of_parts)
     over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[:count]))
-    center = mean_over(build, means, over, facts)
+    center = mean_over(build, means, over, meta)
     away = build.op("sub", build.load(means, over.at), build.load(center, within))
-    shift = build.op("mul", build.op("square", away), build.const(part.count, facts.dtype))
+    shift = build.op("mul", build.op("square", away), build.const(part.count, meta.dtype))
     total = build.op("add", build.load(squares, over.at), shift)
-    return center, reduce_to(build, "sum", total, over, facts)
+    return center, reduce_to(build, "sum", total, over, meta)
 
 
 def _spread(
-    build: Builder, squares: TensorValue, space: Space, correction: Any, facts: Facts
+    build: Builder, squares: TensorValue, space: Space, correction: Any, meta: TensorMeta
 ) -> TensorValue:
-    total = build.load(squares, identity(facts.shape))
+    total = build.load(squares, identity(meta.shape))
     correction = 1 if correction is None else correction
     degrees = _degrees_of_freedom(build, space, correction, squares.dtype)
-    return build.pointwise(build.op("truediv", total, degrees), facts)
+    return build.pointwise(build.op("truediv", total, degrees), meta)
 
 
 def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:

@@ -33,27 +33,14 @@ FLOAT_OPS = {
     "IntTrueDiv": "truediv",
     "FloatTrueDiv": "truediv",
     "FloatPow": "pow",
-    "OpaqueUnaryFn_sqrt": "sqrt",
-    "OpaqueUnaryFn_exp": "exp",
-    "OpaqueUnaryFn_log": "log",
-    "OpaqueUnaryFn_log2": "log2",
-    "OpaqueUnaryFn_sin": "sin",
-    "OpaqueUnaryFn_cos": "cos",
-    "OpaqueUnaryFn_tanh": "tanh",
+    **{f"OpaqueUnaryFn_{name}": name for name in "sqrt exp log log2 sin cos tanh".split()},
 }
 """Names of torch's sympy functions on floats → operations of ours."""
 
 Test = Relational | BooleanFunction
 """What sympy has for a bool (to it a symbol could be one, too)."""
 
-RELATIONS = {
-    sympy.Eq: "eq",
-    sympy.Ne: "ne",
-    sympy.Lt: "lt",
-    sympy.Le: "le",
-    sympy.Gt: "gt",
-    sympy.Ge: "ge",
-}
+RELATIONS = {getattr(sympy, name.title()): name for name in "eq ne lt le gt ge".split()}
 
 
 def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:

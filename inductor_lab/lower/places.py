@@ -15,6 +15,7 @@ from functools import reduce
 
 import torch
 
+from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Masked
 from inductor_lab.ir.index import Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
 from inductor_lab.lower.builder import Builder
@@ -68,10 +69,10 @@ class Target:
 
 def along(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> Target:
     """The points of `index`: each stands for its own place, apart from dimension `dim`."""
+    if not x.ndim or index.ndim not in (0, x.ndim):
+        raise LeftToATen("of one element, or of nothing")
     shape = index.shape or (1,) * x.ndim
     at = identity(shape)
-    if not x.ndim:
-        return Target(shape, ())
     dim %= x.ndim
     row = build.gathered(build.load(index, at), x.shape[dim])
     return Target(shape, (*at[:dim], row, *at[dim + 1 :]))
@@ -82,7 +83,7 @@ def slices(
 ) -> Target:
     """Whole slices of dimension `dim`; `index` has one or no dimension."""
     if not x.ndim:
-        return Target(index.shape, ())
+        raise LeftToATen("of one element")
     dim %= x.ndim
     count = index.shape[0] if index.ndim else 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])

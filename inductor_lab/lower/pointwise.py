@@ -224,7 +224,7 @@ register(
 
 
 def _logical(name: str) -> Compute:
-    """Asked in the common dtype: beside bytes, 256 without dimensions is false."""
+    """Compared in the common dtype: with bytes, a 256 without dimensions is 0, hence false."""
     return lambda build, *of: build.op(name, *(build.convert(x, torch.bool) for x in of))
 
 
@@ -282,20 +282,16 @@ def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -
     return elementwise(build, KEEP, compute, x, y)
 
 
-def _cube(build: Builder, x: Expr) -> Expr:
-    return build.op("mul", build.op("mul", x, x), x)
-
-
 POWERS: dict[float, Compute] = {
     0.5: named("sqrt"),
     1: _same,
     2: named("square"),
-    3: _cube,
+    3: lambda build, x: build.op("mul", build.op("mul", x, x), x),
     -0.5: named("rsqrt"),
     -1: named("reciprocal"),
     -2: lambda build, x: build.op("reciprocal", build.op("square", x)),
 }
-"""Exponents that eager has a faster way for, too; it rounds the same."""
+"""Exponents that eager computes without `pow`, too; it rounds the same."""
 
 
 @lowers(aten.pow.Tensor_Scalar)
@@ -355,13 +351,13 @@ def where(build: Builder, condition: TensorValue, x: Any, y: Any) -> TensorValue
 @lowers(aten.clone.default, aten._to_copy.default, prims.convert_element_type.default)
 def to_copy(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
     """A copy with the dtype, strides and device of the node's result."""
-    facts = build.result
-    if x.device != facts.device:
-        x = transfer(build, x, facts.device)
+    meta = build.result
+    if x.device != meta.device:
+        x = transfer(build, x, meta.device)
         arrived = build.buffers[x.buffer].layout
-        if x.dtype == facts.dtype and same_strides(arrived, facts.layout):
+        if x.dtype == meta.dtype and same_strides(arrived, meta.layout):
             return x
-    return build.pointwise(build.load(x, identity(facts.shape)))
+    return build.pointwise(build.load(x, identity(meta.shape)))
 
 
 @lowers(aten.copy.default)

@@ -20,7 +20,7 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, Size, product
 from inductor_lab.ir.ops import neutral
-from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.places import all_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
@@ -28,6 +28,7 @@ from inductor_lab.lower.tensor import TensorValue, flatten, identity
 from inductor_lab.lower.window import Adaptive, Fractional, Sliding, Window, fold
 
 aten = torch.ops.aten
+Windows = Sequence[Window | Fractional]
 
 
 def each(given: Sequence[int] | int, count: int, default: Sequence[int] = ()) -> list[int]:
@@ -62,15 +63,11 @@ class Pool:
     """`windows` over the last dimensions of x; `element(r)` is what a result reads at r."""
 
     def __init__(
-        self,
-        build: Builder,
-        x: TensorValue,
-        windows: Sequence[Window | Fractional],
-        facts: Facts,
+        self, build: Builder, x: TensorValue, windows: Windows, shape: tuple[Size, ...]
     ) -> None:
         self.build, self.x, self.windows = build, x, windows
         self.wide = accumulator(x.dtype)
-        own = identity(facts.shape)
+        own = identity(shape)
         self.front, self.o = own[: -len(windows)], own[-len(windows) :]
         self.kernel = [w.kernel for w in windows]
 
@@ -90,16 +87,14 @@ class Pool:
         return masked(self.build, self.tests(r), body, other)
 
 
-def max_pool(
-    build: Builder, x: TensorValue, windows: Sequence[Window | Fractional]
-) -> tuple[TensorValue, TensorValue]:
+def max_pool(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorValue, TensorValue]:
     """The largest element of each window, and its place in the flattened input.
 
     Of equal ones the first counts, of several NaN the last, as in eager.  So the place is what is
     least of these: the place of a maximum, minus the place of a NaN, and for others more than any.
     """
     values, places = build.tensors
-    pool = Pool(build, x, windows, values)
+    pool = Pool(build, x, windows, values.shape)
     outside = neutral("max", pool.wide)
     largest = fold(build, "max", pool.kernel, partial(pool.element, outside=outside), values)
     at = identity(values.shape)
@@ -194,11 +189,11 @@ def mean_pool(
     build: Builder, x: TensorValue, windows: Sequence[Window], **counting: Any
 ) -> TensorValue:
     """The sum of each window over the number of its elements that count."""
-    facts = build.result
-    pool = Pool(build, x, windows, facts)
+    meta = build.result
+    pool = Pool(build, x, windows, meta.shape)
     element = partial(pool.element, outside=0)
-    total = fold(build, "sum", pool.kernel, element, facts.having(pool.wide))
-    value = build.load(total, identity(facts.shape))
+    total = fold(build, "sum", pool.kernel, element, meta.having(pool.wide))
+    value = build.load(total, identity(meta.shape))
     count = divisor(build, windows, pool.o, pool.wide, **counting)
     name = "truediv" if pool.wide.is_floating_point else "truncdiv"
     return build.pointwise(build.op(name, value, count))

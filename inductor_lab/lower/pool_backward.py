@@ -40,9 +40,9 @@ def from_readers(
 
     `tests(window, o, place)` are those that the result o of one dimension reads the place.
     """
-    facts = build.result
-    wide = accumulator(facts.dtype)
-    own = identity(facts.shape)
+    meta = build.result
+    wide = accumulator(meta.dtype)
+    own = identity(meta.shape)
     at = own[-len(windows) :]
 
     def element(t: Sequence[Index]) -> Expr:
@@ -51,15 +51,12 @@ def from_readers(
         given = build.convert(share((*own[: -len(windows)], *o), at), wide)
         return masked(build, held, given, build.const(0, wide))
 
-    total = fold(build, "sum", [w.readers for w in windows], element, facts.having(wide))
-    return build.rounded(total, facts)
+    total = fold(build, "sum", [w.readers for w in windows], element, meta.having(wide))
+    return build.rounded(total, meta)
 
 
 def max_pool_backward(
-    build: Builder,
-    grad: TensorValue,
-    indices: TensorValue,
-    windows: Sequence[Window],
+    build: Builder, grad: TensorValue, indices: TensorValue, windows: Sequence[Window]
 ) -> TensorValue:
     """A result gives all of its gradient to the place that it remembers."""
 

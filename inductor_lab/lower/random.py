@@ -20,7 +20,7 @@ import torch
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
 from inductor_lab.ir.index import ZERO, add_sizes, product
-from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
 
@@ -33,10 +33,10 @@ def draw(build: Builder, name: str, generator: Any) -> Expr:
     """One random number for each element of the node's result; a user's generator is ATen's."""
     if generator is not None:
         raise LeftToATen("own generator")
-    facts = build.result
-    seed, first = build.randoms.get(facts.device) or (_seed(build, facts.device), 0)
-    build.randoms[facts.device] = seed, add_sizes(first, product(facts.shape))
-    place = build.position(flatten(identity(facts.shape), facts.shape) + first)
+    meta = build.result
+    seed, first = build.randoms.get(meta.device) or (_seed(build, meta.device), 0)
+    build.randoms[meta.device] = seed, add_sizes(first, product(meta.shape))
+    place = build.position(flatten(identity(meta.shape), meta.shape) + first)
     number = Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
     return _shortened(build, number) if name == "philox_uniform" else number
 
@@ -46,7 +46,7 @@ def _seed(build: Builder, device: str) -> TensorValue:
         "aten.randint.low",
         (-(2**63), 2**63 - 1, (1,)),
         {"dtype": torch.int64, "device": torch.device(device)},
-        [Facts((1,), (1,), torch.int64, device)],
+        [TensorMeta((1,), (1,), torch.int64, device)],
         reason="random seed",
     )
     assert seed is not None, "a seed is a tensor"
@@ -65,9 +65,7 @@ def _shortened(build: Builder, number: Expr) -> Expr:
     return build.op("mul", build.op("floor", scaled), build.const(2.0**-bits, number.dtype))
 
 
-def _random(
-    name: str, build: Builder, *given: Any, generator: Any = None, **_: Any
-) -> TensorValue:
+def _random(name: str, build: Builder, *given: Any, generator: Any = None, **_: Any) -> TensorValue:
     return build.pointwise(draw(build, name, generator))
 
 
@@ -76,9 +74,7 @@ lowers(aten.randn.default, aten.randn_like.default)(partial(_random, "philox_nor
 
 
 @lowers(aten.bernoulli.p)
-def bernoulli(
-    build: Builder, x: TensorValue, p: float = 0.5, generator: Any = None
-) -> TensorValue:
+def bernoulli(build: Builder, x: TensorValue, p: float = 0.5, generator: Any = None) -> TensorValue:
     """1 with probability p."""
     number = draw(build, "philox_uniform", generator)
     return build.pointwise(build.op("lt", number, build.const(p, number.dtype)))

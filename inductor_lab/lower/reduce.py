@@ -19,12 +19,12 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size, is_int, product
-from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.ir.rules import HALF
+from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
-LOW_PRECISION = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,18 @@ def space_of(x: TensorValue, dims: int | Sequence[int] | None, keepdim: bool) ->
 
 def accumulator(dtype: torch.dtype) -> torch.dtype:
     """What sums of this dtype are kept in."""
-    return torch.float32 if dtype in LOW_PRECISION else dtype
+    return torch.float32 if dtype in HALF else dtype
 
 
-def reduce_to(build: Builder, kind: str, body: Expr, space: Space, facts: Facts) -> TensorValue:
-    """`body` reduced over the space, in the dtype of `facts`; a copy if nothing is reduced."""
+def reduce_to(build: Builder, kind: str, body: Expr, space: Space, meta: TensorMeta) -> TensorValue:
+    """`body` reduced over the space, in the dtype of `meta`; a copy if nothing is reduced."""
     if not space.reduce_axes:
         if kind in ("argmax", "argmin"):
             body = build.const(0, torch.int64)
-        return build.pointwise(body, facts)
+        return build.pointwise(body, meta)
     made = torch.int64 if kind in ("argmax", "argmin") else body.dtype
-    shape = facts if made == facts.dtype else facts.having(made)
-    return build.rounded(build.reduction(kind, body, space.reduce_axes, shape), facts)
+    shape = meta if made == meta.dtype else meta.having(made)
+    return build.rounded(build.reduction(kind, body, space.reduce_axes, shape), meta)
 
 
 OF_SOMETHING = frozenset(
@@ -86,27 +86,25 @@ def reduction(
 ) -> TensorValue:
     """One reduction with the result that the node's fake tensor describes."""
     space = space_of(x, dims, keepdim)
-    facts = build.result
+    meta = build.result
     if build.node.target in OF_SOMETHING:
         build.need_elements(axis.size for axis in space.reduce_axes)
     body = build.load(x, space.at)
     if kind in ("any", "all"):
         body = build.convert(body, torch.bool)
     elif kind in ("sum", "prod"):
-        body = build.convert(body, accumulator(facts.dtype))
+        body = build.convert(body, accumulator(meta.dtype))
     elif body.dtype is torch.bool:
         kind = {"max": "any", "min": "all"}.get(kind, kind)
         body = build.convert(body, torch.uint8) if kind.startswith("arg") else body
     else:
         body = build.convert(body, accumulator(body.dtype))
-    return reduce_to(build, kind, body, space, facts)
+    return reduce_to(build, kind, body, space, meta)
 
 
 lowers(aten.sum.dim_IntList, aten.sum.default)(partial(reduction, "sum"))
-lowers(aten.amax.default)(partial(reduction, "max"))
-lowers(aten.amin.default)(partial(reduction, "min"))
-lowers(aten.max.default)(partial(reduction, "max"))
-lowers(aten.min.default)(partial(reduction, "min"))
+lowers(aten.amax.default, aten.max.default)(partial(reduction, "max"))
+lowers(aten.amin.default, aten.min.default)(partial(reduction, "min"))
 lowers(aten.prod.default, aten.prod.dim_int)(partial(reduction, "prod"))
 lowers(aten.any.default, aten.any.dim, aten.any.dims)(partial(reduction, "any"))
 lowers(aten.all.default, aten.all.dim, aten.all.dims)(partial(reduction, "all"))
@@ -119,6 +117,7 @@ def _extreme(
 ) -> tuple[TensorValue, TensorValue]:
     """The extreme values of a dimension, and where they are: two nests."""
     space = space_of(x, dim, keepdim)
+    build.need_elements(axis.size for axis in space.reduce_axes)
     values, places = build.tensors
     body = build.load(x, space.at)
     number = build.convert(body, torch.uint8 if body.dtype is torch.bool else accumulator(x.dtype))
@@ -141,10 +140,10 @@ def mean(
     return mean_over(build, x, space, build.result)
 
 
-def mean_over(build: Builder, x: TensorValue, space: Space, facts: Facts) -> TensorValue:
-    """The mean of `x` over a space, in the dtype of `facts`; sums are float32 at least."""
-    wide = accumulator(facts.dtype)
+def mean_over(build: Builder, x: TensorValue, space: Space, meta: TensorMeta) -> TensorValue:
+    """The mean of `x` over a space, in the dtype of `meta`; sums are float32 at least."""
+    wide = accumulator(meta.dtype)
     body = build.convert(build.load(x, space.at), wide)
-    total = reduce_to(build, "sum", body, space, facts.having(wide))
-    value = build.load(total, identity(facts.shape))
-    return build.pointwise(build.op("truediv", value, build.const(space.count, wide)), facts)
+    total = reduce_to(build, "sum", body, space, meta.having(wide))
+    value = build.load(total, identity(meta.shape))
+    return build.pointwise(build.op("truediv", value, build.const(space.count, wide)), meta)

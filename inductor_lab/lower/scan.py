@@ -18,7 +18,7 @@ import torch
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import is_int
 from inductor_lab.ir.ops import POSITIONS
-from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
@@ -26,31 +26,31 @@ from inductor_lab.lower.tensor import TensorValue, identity
 aten = torch.ops.aten
 
 
-def scan_to(build: Builder, kind: str, body: Expr, dim: int, facts: Facts) -> TensorValue:
+def scan_to(build: Builder, kind: str, body: Expr, dim: int, meta: TensorMeta) -> TensorValue:
     """`body` accumulated along `dim`; a copy where there is nothing to accumulate."""
-    rank, nothing = len(facts.shape), any(is_int(size, 0) for size in facts.shape)
-    if nothing or rank == 0 or is_int(facts.shape[dim % rank], 1):
+    rank, nothing = len(meta.shape), any(is_int(size, 0) for size in meta.shape)
+    if nothing or rank == 0 or is_int(meta.shape[dim % rank], 1):
         position = nothing or kind in POSITIONS
-        return build.pointwise(build.const(0, facts.dtype) if position else body, facts)
-    return build.scan(kind, body, dim % rank, facts)
+        return build.pointwise(build.const(0, meta.dtype) if position else body, meta)
+    return build.scan(kind, body, dim % rank, meta)
 
 
 def running_total(
     kind: str, build: Builder, x: TensorValue, dim: int, dtype: Any = None, **_: Any
 ) -> TensorValue:
     """A running sum or product; whole numbers and bool give int64 unless a dtype is asked for."""
-    facts = build.result
-    value = build.convert(build.load(x, identity(facts.shape)), facts.dtype)
-    if facts.dtype is torch.bool:
+    meta = build.result
+    value = build.convert(build.load(x, identity(meta.shape)), meta.dtype)
+    if meta.dtype is torch.bool:
         kind = {"sum": "any", "prod": "all"}[kind]
-    return scan_to(build, kind, build.convert(value, _wide(build, facts)), dim, facts)
+    return scan_to(build, kind, build.convert(value, _wide(build, meta)), dim, meta)
 
 
-def _wide(build: Builder, facts: Facts) -> torch.dtype:
+def _wide(build: Builder, meta: TensorMeta) -> torch.dtype:
     """The dtype in which eager keeps a running value."""
-    on_cpu = facts.device == "cpu" and build.options.target is None
-    doubles = on_cpu and facts.dtype is torch.float32
-    return torch.float64 if doubles else accumulator(facts.dtype)
+    on_cpu = meta.device == "cpu" and build.options.target is None
+    doubles = on_cpu and meta.dtype is torch.float32
+    return torch.float64 if doubles else accumulator(meta.dtype)
 
 
 lowers(aten.cumsum.default)(partial(running_total, "sum"))
@@ -63,9 +63,9 @@ def logcumsumexp(build: Builder, x: TensorValue, dim: int) -> TensorValue:
 
     Its gradient is exp of a difference of two such values, so what they lose counts many times.
     """
-    facts = build.result
-    value = build.convert(build.load(x, identity(facts.shape)), _wide(build, facts))
-    return scan_to(build, "logsumexp", value, dim, facts)
+    meta = build.result
+    value = build.convert(build.load(x, identity(meta.shape)), _wide(build, meta))
+    return scan_to(build, "logsumexp", value, dim, meta)
 
 
 def running_extreme(

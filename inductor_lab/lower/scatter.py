@@ -27,6 +27,7 @@ from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
 from inductor_lab.ir.ops import ATOMICS, neutral
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, size_of
+from inductor_lab.lower.fits import need_shape
 from inductor_lab.lower.places import Target, along, indexed, is_mask, slices, wrapped
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import LOWERINGS, lowers
@@ -37,10 +38,10 @@ aten = torch.ops.aten
 
 def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
     """A copy of `x` (zeros for None), of the result's shape, that a scatter may continue."""
-    facts = build.result.having(dtype)
+    meta = build.result.having(dtype)
     zero = build.const(0, dtype)
-    body = zero if x is None else build.load(x, identity(facts.shape))
-    return build.pointwise(body, facts)
+    body = zero if x is None else build.load(x, identity(meta.shape))
+    return build.pointwise(body, meta)
 
 
 def stored(build: Builder, x: TensorValue, target: Target, value: Expr) -> TensorValue:
@@ -230,8 +231,10 @@ def _reduced(
 ) -> TensorValue:
     """All values that go to one place, and what was there if `include_self`, become one."""
     target = find(build, x, dim, index)
-    kind, facts = KINDS[reduce], build.result
-    wide = accumulator(facts.dtype)
+    if find is slices:
+        need_shape(build, source, target.shape)
+    kind, meta = KINDS[reduce], build.result
+    wide = accumulator(meta.dtype)
     made = start(build, x, wide)
     if not include_self:
         nothing = build.const(neutral(kind, wide), wide)
@@ -239,11 +242,11 @@ def _reduced(
     value = build.load(source, target.at)
     made = build.scatter(made, target.shape, target.index, kind, value)
     if reduce != "mean":
-        return build.rounded(made, facts)
-    counts = build.pointwise(build.const(include_self, torch.int64), facts.having(torch.int64))
+        return build.rounded(made, meta)
+    counts = build.pointwise(build.const(include_self, torch.int64), meta.having(torch.int64))
     one = build.const(1, torch.int64)
     counts = build.scatter(counts, target.shape, target.index, "add", one)
-    at = identity(facts.shape)
+    at = identity(meta.shape)
     count = build.convert(build.op("maximum", build.load(counts, at), one), wide)
     name = "truediv" if wide.is_floating_point else "floordiv"
     return build.pointwise(build.op(name, build.load(made, at), count))
@@ -297,7 +300,7 @@ def embedding_dense_backward(
     value = build.convert(build.load(grad, at), wide)
     if by_frequency:
         value = build.op("truediv", value, _frequency(build, indices, rows, row, wide))
-    if padding >= 0:
+    if not isinstance(padding, int) or padding >= 0:
         test = build.op("eq", chosen, build.const(padding, chosen.dtype))
         value = build.op("where", test, build.const(0, wide), value)
     return added(build, None, Target(grad.shape, (row, at[-1])), value)
@@ -307,8 +310,8 @@ def _frequency(
     build: Builder, indices: TensorValue, rows: Size, row: Index, dtype: torch.dtype
 ) -> Expr:
     """How often the row that `row` stands for was chosen."""
-    facts = replace(build.result, shape=(rows,), stride=(1,), dtype=torch.int64)
-    counts = build.pointwise(build.const(0, torch.int64), facts)
+    meta = replace(build.result, shape=(rows,), stride=(1,), dtype=torch.int64)
+    counts = build.pointwise(build.const(0, torch.int64), meta)
     place = build.gathered(build.load(indices, identity(indices.shape)), rows)
     one = build.const(1, torch.int64)
     counts = build.scatter(counts, indices.shape, (place,), "add", one)

@@ -37,11 +37,11 @@ def searchsorted(
 ) -> TensorValue:
     """The first place in each row of `ordered` whose element is not below the value (not above it,
     if `right`); `sorter` holds the places of a row in order."""
-    facts = build.result
+    meta = build.result
     size = ordered.shape[-1]
     if is_int(size, 0):
-        return build.pointwise(build.const(0, facts.dtype))
-    own = identity(facts.shape)
+        return build.pointwise(build.const(0, meta.dtype))
+    own = identity(meta.shape)
     along = Axis("r0", size)
     row = (*own[: ordered.ndim - 1], Index.of(along))
     place = row
@@ -53,8 +53,8 @@ def searchsorted(
     test = build.op("gt" if right or side == "right" else "ge", element, value)
     if is_int(size, 1):
         return build.pointwise(build.op("logical_not", test))
-    found = build.reduction("bisect", test, (along,), facts.having(torch.int64))
-    return build.rounded(found, facts)
+    found = build.reduction("bisect", test, (along,), meta.having(torch.int64))
+    return build.rounded(found, meta)
 
 
 @lowers(aten.bucketize.Tensor, aten.bucketize.Scalar)

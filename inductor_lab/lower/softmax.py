@@ -37,7 +37,7 @@ from inductor_lab.lower.split import ENOUGH_PROGRAMS, in_triton
 from inductor_lab.options import Options
 
 LONG_ROW = 16384
-"""Shorter rows stay in the caches between two loops over them."""
+"""Shorter rows stay in the caches between two loops over them (chosen, not measured)."""
 
 PART, SHORTEST_PART = 4096, 1024
 """Elements that one block holds at most, and at least, so that a block is well filled."""
@@ -121,8 +121,7 @@ def _expanded(expr: Expr, makers: Makers) -> Expr:
     if isinstance(expr, Load):
         maker = makers.get(expr.buffer)
         if isinstance(maker, Pointwise):
-            at = dict(zip(maker.axes, expr.index, strict=True))
-            return _expanded(maker.body.substitute(at), makers)
+            return _expanded(maker.at(expr.index), makers)
     return map_expr(expr, lambda child: _expanded(child, makers), lambda index: index)
 
 

@@ -22,7 +22,8 @@ from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.torch_api import without_modes
 
 SHORTEST = 16
-"""Numbers of a table, or of a piece of quotients, below which a gather costs next to nothing."""
+"""Numbers of a table, or of a piece of quotients, below which a gather costs next to nothing
+(chosen, not measured)."""
 MOST_PIECES = 4
 MOST_EQUAL = 4
 """So many equal numbers in a row, at most, are a quotient; loops are not unrolled further."""

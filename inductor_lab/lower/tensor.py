@@ -1,4 +1,4 @@
-"""Tensors during lowering: a buffer and the way from logical indices to buffer indices.
+"""Tensors during lowering: a buffer and a map from logical indices to buffer indices.
 
 A view costs nothing because it is only another index map.  The map is data: one `Index` for each
 dimension of the buffer, over the axes `i0, i1, ...` of the view's own shape.  So

@@ -25,12 +25,13 @@ from inductor_lab.lower.extern import fallback
 from inductor_lab.lower.fits import begin_of_slice, place_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.rewrite.aliases import storage_of
 
 aten = torch.ops.aten
 
 
 def came_by(build: Builder, value: TensorValue) -> TensorValue:
-    """Remember that this view node is on the way from the buffer."""
+    """Remember that this view node is between the buffer and its users."""
     return replace(value, origins=value.origins | build.origins)
 
 
@@ -73,7 +74,7 @@ def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorVa
     """Dimensions of size 1 repeated, new ones in front (`dimensions` says where, for the prim)."""
     shape = build.result.shape
     for size, length in zip(x.shape[::-1], shape[::-1], strict=False):
-        if length in build.told and length != size:
+        if length in build.unbacked and length != size:
             said = f"{length} is below 0: a compiled expand keeps a size only where -1 is written"
             build.check(sympy.Ge(length, 0), said)
     if build.node.target is torch.ops.prims.broadcast_in_dim.default:
@@ -105,12 +106,7 @@ def select(build: Builder, x: TensorValue, dim: int, index: Any) -> TensorValue:
 
 @lowers(aten.slice.Tensor)
 def slice_dim(
-    build: Builder,
-    x: TensorValue,
-    dim: int = 0,
-    start: Any = None,
-    end: Any = None,
-    step: int = 1,
+    build: Builder, x: TensorValue, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> TensorValue:
     """Every `step`-th position of a dimension between start and end."""
     dim %= x.ndim
@@ -149,21 +145,19 @@ def as_strided(
 
     ATen copies it where the storage is an input's and reaches beyond the input itself.
     """
-    fake = fx_operand(build.node).meta["val"]
-    value, own = build.strided(x)
-    buffer = build.buffers[value.buffer]
-    start = own.offset
-    if offset is not None:
-        # the node counts from the start of the storage, a layout from the buffer's first element
-        before = add_sizes(size_of(fake.storage_offset()), mul_sizes(own.offset, -1))
-        start = add_sizes(size_of(offset), mul_sizes(before, -1))
-    target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), start)
-    found = tensor.restrided(value, buffer, target)
+    seen = fx_operand(build.node)
+    base, start = storage_of(seen), seen.meta["val"].storage_offset() if offset is None else offset
+    value, own = build.strided(build.values[base])
+    # the node counts from the start of the storage, a layout from the buffer's first element
+    before = add_sizes(size_of(base.meta["val"].storage_offset()), mul_sizes(own.offset, -1))
+    place = add_sizes(size_of(start), mul_sizes(before, -1))
+    target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), place)
+    for step in target.stride:
+        build.require(sympy.Ge(step, 0), "as_strided: strides below 0 are not supported")
+    found = tensor.restrided(value, build.buffers[value.buffer], target)
     if found is None:
-        args = (value, size, stride, offset)
-        made: TensorValue = fallback(
-            build, aten.as_strided.default, args, {}, reason="unknown storage"
-        )
+        args = (value, size, stride, offset if base is seen else size_of(start))
+        made: TensorValue = fallback(build, aten.as_strided.default, args, {}, "unknown storage")
         return made
     return came_by(build, found)
 
@@ -177,8 +171,8 @@ def as_strided(
 def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[TensorValue, ...]:
     """Consecutive slices of a dimension; each result's shape tells its length."""
     pieces, start = [], 0
-    for facts in build.tensors:
-        length = facts.shape[dim % x.ndim]
+    for meta in build.tensors:
+        length = meta.shape[dim % x.ndim]
         pieces.append(came_by(build, tensor.slice_dim(x, dim, start, 1, length)))
         start = add_sizes(start, length)
     return tuple(pieces)

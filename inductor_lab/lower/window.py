@@ -4,7 +4,7 @@
     Adaptive(10 → 4)                           result o reads 10*o//4 + r              for r < 4
                                                as far as it is below ceil(10*(o+1)/4)
 
-Both ways round are index arithmetic, so a pooling gathers what it reads, and its gradient gathers
+Both directions are index arithmetic, so a pooling gathers what it reads, and its gradient gathers
 from the results that read an element: nothing is scattered, and both vectorize.
 
 Inductor: `lowering.py`, `_max_pool_with_offsets`, `_adaptive_pooling_fn`, `avg_pool2d_backward`.
@@ -23,7 +23,7 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int
-from inductor_lab.lower.builder import Builder, Facts
+from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.places import compare, inside
 from inductor_lab.lower.reduce import Space, reduce_to
 from inductor_lab.lower.tensor import TensorValue
@@ -71,16 +71,16 @@ class Sliding:
 
     def counted(self, build: Builder, o: Index, padded: bool) -> Expr | int:
         """How many places of the window are in the input, with its padding if `padded`."""
-        around = self.padding if padded else 0
+        padding = self.padding if padded else 0
         last = self.place(o, Index.constant_of(self.kernel - 1))
-        shifted = inside(build, self.place(o, Index((), 0)) + around, add_sizes(self.size, around))
-        if not shifted and not inside(build, last, add_sizes(self.size, around)):
+        first, end = self.place(o, Index((), 0)), add_sizes(self.size, padding)
+        if not inside(build, first + padding, end) and not inside(build, last, end):
             return self.kernel
-        start = build.position(self.place(o, Index((), 0)))
-        end = build.op("add", start, build.const(self.kernel, start.dtype))
-        limit = build.const(add_sizes(self.size, around), start.dtype)
-        first = build.op("maximum", start, build.const(-around, start.dtype))
-        return build.op("sub", build.op("minimum", end, limit), first)
+        start = build.position(first)
+        stop = build.op("add", start, build.const(self.kernel, start.dtype))
+        limit = build.const(end, start.dtype)
+        begin = build.op("maximum", start, build.const(-padding, start.dtype))
+        return build.op("sub", build.op("minimum", stop, limit), begin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +179,17 @@ def fold(
     kind: str,
     box: Sequence[int],
     element: Callable[[Sequence[Index]], Expr],
-    facts: Facts,
+    meta: TensorMeta,
 ) -> TensorValue:
-    """The sum, max or min of `element` over a box of positions, for each element of `facts`.
+    """The sum, max or min of `element` over a box of positions, for each element of `meta`.
 
     A small box is written out: the nest is pointwise, and vector lanes run along its results.
     """
     if prod(box) <= UNROLLED:
         places = product(*(map(Index.constant_of, range(size)) for size in box))
         parts = [element(place) for place in places]
-        return build.pointwise(reduce(lambda a, b: build.op(COMBINED[kind], a, b), parts), facts)
+        return build.pointwise(reduce(lambda a, b: build.op(COMBINED[kind], a, b), parts), meta)
     axes = [Axis(f"r{n}", size) for n, size in enumerate(box)]
     visited = tuple(axis for axis in axes if not is_int(axis.size, 1))
     body = element([Index.of(axis) for axis in axes])
-    return reduce_to(build, kind, body, Space((), visited, facts.shape, prod(box)), facts)
+    return reduce_to(build, kind, body, Space((), visited, meta.shape, prod(box)), meta)

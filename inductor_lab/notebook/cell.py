@@ -61,10 +61,12 @@ def run_calling(
 
 def _value_of(shell: Any, tree: ast.Module, filename: str) -> Any:
     __tracebackhide__ = True
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(shell.compile(tree, filename, "exec"), shell.user_ns)
-    if last is None:
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(shell.compile(tree, filename, "exec"), shell.user_ns)
         return None
+    tree.body.pop()
+    exec(shell.compile(tree, filename, "exec"), shell.user_ns)
     return eval(shell.compile(ast.Expression(last.value), filename, "eval"), shell.user_ns)
 
 

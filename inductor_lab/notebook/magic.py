@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import atexit
 import importlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import torch
 from IPython.core.error import UsageError
@@ -53,6 +53,9 @@ LAST_BLAME = "_lab_blame"
 """And for the last `%%compile --blame`."""
 
 
+Magic = TypeVar("Magic", bound=Callable[..., Any])
+
+
 def register(shell: Any) -> None:
     """Add the magics to an IPython shell.
 
@@ -63,33 +66,49 @@ def register(shell: Any) -> None:
     atexit.register(torch.compiler.reset)
 
 
+def decorated(*decorators: Callable[[Any], Any]) -> Callable[[Magic], Magic]:
+    """Several of IPython's decorators in one that keeps the type; the first is the outermost."""
+
+    def decorate(function: Magic) -> Magic:
+        made: Any = function
+        for decorator in reversed(decorators):
+            made = decorator(made)
+        found: Magic = made
+        return found
+
+    return decorate
+
+
+ARGUMENTS = (
+    argument("-a", "--annotate", action="store_true",
+             help="show the source shaded by bytes moved, as %%%%cython -a does by Python calls"),
+    argument("-b", "--bench", action="store_true",
+             help="time it against others, in turns; the result is kept in _lab_bench"),
+    argument("--blame", action="store_true",
+             help="say which stage, value and line is the first that is wrong, if any; the calls "
+                  "themselves run uncompiled, and the last result is kept in _lab_blame"),
+    argument("--profile", action="store_true",
+             help="show where the time of a call goes: kernels, libraries, Python between them"),
+    argument("--against", default="eager,inductor",
+             help="with -b: whom to compare with; stock inductor takes ten seconds to compile"),
+    argument("--mode", choices=MODES, default="default", help="as torch.compile has it"),
+    argument("--dynamic", action="store_true", help="compile for sizes that may change"),
+    argument("--target", help='write code for a named GPU without one: "cuda:90", "hip:gfx942"'),
+    argument("--no-fusion", action="store_true", help="every loop nest is a kernel of its own"),
+    argument("-r", "--result", metavar="NAME",
+             help="keep the compilation in this variable too (it always is in _lab)"),
+    argument("arguments", nargs=argparse.REMAINDER,
+             help="names of what to compile, such as net or opt.step; or arguments for the last "
+                  "function that the cell defines, such as torch.randn(8), 3"),
+)
+"""Of `%%compile`."""
+
+
 @magics_class
 class LabMagics(Magics):
     """All magics of inductor_lab."""
 
-    @magic_arguments()
-    @argument("-a", "--annotate", action="store_true",
-              help="show the source shaded by bytes moved, as %%%%cython -a does by Python calls")
-    @argument("-b", "--bench", action="store_true",
-              help="time it against others, in turns; the result is kept in _lab_bench")
-    @argument("--blame", action="store_true",
-              help="say which stage, value and line is the first that is wrong, if any; the calls "
-                   "themselves run uncompiled, and the last result is kept in _lab_blame")
-    @argument("--profile", action="store_true",
-              help="show where the time of a call goes: kernels, libraries, Python between them")
-    @argument("--against", default="eager,inductor",
-              help="with -b: whom to compare with; stock inductor takes ten seconds to compile")
-    @argument("--mode", choices=MODES, default="default", help="as torch.compile has it")
-    @argument("--dynamic", action="store_true", help="compile for sizes that may change")
-    @argument("--target", help='write code for a named GPU without one: "cuda:90", "hip:gfx942"')
-    @argument("--no-fusion", action="store_true", help="every loop nest is a kernel of its own")
-    @argument("-r", "--result", metavar="NAME",
-              help="keep the compilation in this variable too (it always is in _lab)")
-    @argument("arguments", nargs=argparse.REMAINDER,
-              help="names of what to compile, such as net or opt.step; or arguments for the last "
-                   "function that the cell defines, such as torch.randn(8), 3")
-    @output_can_be_silenced
-    @cell_magic("compile")
+    @decorated(magic_arguments(), *ARGUMENTS, output_can_be_silenced, cell_magic("compile"))
     def compile(self, line: str, cell: str) -> Any:
         """Run the cell, compile what it calls, and show what the compiler did.
 
@@ -136,7 +155,7 @@ class LabMagics(Magics):
         blamed = Blamed(options)
         ran = run_calling(self.shell, cell, blamed, arguments)
         display(*blamed.found)
-        self.shell.user_ns[LAST_BLAME] = blamed.found[-1] if blamed.found else None
+        self._names[LAST_BLAME] = blamed.found[-1] if blamed.found else None
         return ran
 
     def _show(self, given: argparse.Namespace, compiled: tuple[Compilation, ...]) -> None:
@@ -144,13 +163,13 @@ class LabMagics(Magics):
         found = compiled[-1]
         if given.bench:
             found, limits = timed(found, MEASURED_SECONDS)
-        self.shell.user_ns[LAST] = found
-        self.shell.user_ns[ALL] = compiled = (*compiled[:-1], found)
+        self._names[LAST] = found
+        self._names[ALL] = compiled = (*compiled[:-1], found)
         if given.result:
-            self.shell.user_ns[given.result] = found
+            self._names[given.result] = found
         if given.bench:
             result = bench_of(found, limits, [name for name in given.against.split(",") if name])
-            self.shell.user_ns[LAST_BENCH] = result
+            self._names[LAST_BENCH] = result
             display(result)
         if given.profile:
             display(found.profile())
@@ -164,7 +183,7 @@ class LabMagics(Magics):
         """%lab_graph [NAME]: draw the graphs of a compilation (of the last one without a name)."""
         compilation = self._compilation(line)
         graphs = [part.graph for part in compilation.parts]
-        display(*(graphs or [compilation.capture]))
+        display(*graphs) if graphs else display(compilation.capture)
 
     @line_magic
     def lab_code(self, line: str) -> None:
@@ -177,7 +196,7 @@ class LabMagics(Magics):
         """%lab_reset: forget all that torch.compile has compiled, and the last compilation."""
         torch.compiler.reset()
         for name in (LAST, ALL):
-            self.shell.user_ns.pop(name, None)
+            self._names.pop(name, None)
         importlib.import_module("inductor_lab.display").close_explorers()
 
     @line_magic
@@ -185,9 +204,16 @@ class LabMagics(Magics):
         """%lab_doctor: what this machine has for inductor_lab, and what it lacks."""
         print(importlib.import_module("inductor_lab.doctor").report())
 
+    @property
+    def _names(self) -> dict[str, Any]:
+        """The notebook's variables."""
+        assert self.shell is not None, "magics are registered with a shell"
+        names: dict[str, Any] = self.shell.user_ns
+        return names
+
     def _compilation(self, name: str) -> Compilation:
         wanted = name.strip() or LAST
-        value = self.shell.user_ns.get(wanted)
+        value = self._names.get(wanted)
         if isinstance(value, Compilation):
             return value
         raise UsageError(f"{wanted} is no compilation: "

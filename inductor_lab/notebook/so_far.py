@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.observer import Observer
 
 OUTER = ("total", "graph")
@@ -43,7 +43,8 @@ class SoFar(Observer, Shown):
         return self
 
     def __repr__(self) -> str:
-        return f"SoFar({len(self.finished)} phases finished, {self.failed or 'none'} failed)"
+        finished = counted(len(self.finished), "phase")
+        return f"SoFar({finished} finished, {self.failed or 'none'} failed)"
 
     def __str__(self) -> str:
         lines = [f"ok      {phase}" for phase, _ in self.finished]

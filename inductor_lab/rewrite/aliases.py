@@ -31,11 +31,31 @@ def is_view(node: Node) -> bool:
     return schema.returns[0].alias_info is not None
 
 
-def base_of(node: Node) -> Node:
-    """The node whose memory this one looks into: itself, unless it is a view."""
+def _looks_into(node: Node) -> Iterator[Node]:
+    """The node, what it is a view of, what that is a view of, and so on."""
+    yield node
     while node.op == "call_function" and is_view(node) and isinstance(node.args[0], Node):
         node = node.args[0]
-    return node
+        yield node
+
+
+def base_of(node: Node) -> Node:
+    """The node whose memory this one looks into: itself, unless it is a view."""
+    *_, base = _looks_into(node)
+    return base
+
+
+def storage_of(node: Node) -> Node:
+    """The furthest node whose memory this one looks into, and as the same dtype: `as_strided`,
+    which asks only where storage begins, means the same for both."""
+    found, dtype = node, node.meta["val"].dtype
+    for base in _looks_into(node):
+        seen = base.meta.get("val")
+        if isinstance(seen, torch.Tensor):
+            if seen.dtype != dtype:
+                break
+            found = base
+    return found
 
 
 def escapes(base: Node) -> bool:
@@ -92,15 +112,12 @@ class Aliases:
             return False
         old_base, new_base = base_of(old), base_of(new)
         if old_base is new_base:
-            # autograd is told of each result whether it has a gradient, and knows it by its tensor
-            return not {old, new} <= set(given_back(self._output()))
+            # autograd keeps for each result tensor whether it has a gradient
+            return not {old, new} <= set(given_back(self.graph.output_node()))
         if {old_base, new_base} & self.written or old_base in self.raw:
             return False
         is_fresh = new_base.op == "call_function" and not escapes(new_base)
         return is_fresh or not escapes(old_base)
-
-    def _output(self) -> Node:
-        return self.graph.output_node()
 
 
 def _written_arguments(node: Node) -> Iterator[Node]:

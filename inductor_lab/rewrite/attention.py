@@ -39,25 +39,21 @@ aten = torch.ops.aten
 KNOWN = (torch.float32, torch.bfloat16, torch.float16)
 SMALLEST = 2**17
 """Scores of one head (512 x 256); for fewer, two products and a softmax of ours are as fast.  At
-512 x 512 the library takes 0.5 to 0.7 of their time, at 256 x 256 as much."""
+512 x 512 the library takes 0.5 to 0.7 of their time, at 256 x 256 as much (2026-11-21; the machine
+and the command were not noted)."""
 SWALLOWS = -(2.0**44)
 """A number so low that a score added to it leaves no trace: the sum is the number itself."""
 
 _VIEWS = (
-    aten.view.default,
-    aten._unsafe_view.default,
-    aten.reshape.default,
-    aten.clone.default,
-    aten.unsqueeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-)
+    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.clone.default,
+    aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims,
+)  # fmt: skip
 _CASTS = (aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 
 
 @dataclass
 class Scores:
-    """What was found on the way from the probabilities back to `q @ k.mT`."""
+    """What was found between the probabilities and `q @ k.mT`."""
 
     product: Node
     shape: tuple[Any, ...]

@@ -27,16 +27,10 @@ MAX_STORED = 2048
 """A constant that is not one repeated value is kept in the module only up to this size."""
 
 _CREATION = (
-    aten.full.default,
-    aten.arange.start_step,
-    aten.arange.default,
-    aten.arange.start,
-    aten.scalar_tensor.default,
-    aten.zeros.default,
-    aten.ones.default,
-    aten.eye.default,
+    aten.full.default, aten.arange.start_step, aten.arange.default, aten.arange.start,
+    aten.scalar_tensor.default, aten.zeros.default, aten.ones.default, aten.eye.default,
     torch.ops.prims.iota.default,
-)
+)  # fmt: skip
 
 
 def folded(module: GraphModule, aliases: Aliases) -> Iterator[tuple[Node, Node]]:

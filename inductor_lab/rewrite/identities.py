@@ -165,13 +165,9 @@ def abs_of_neg(node: Node, edit: Edit) -> Node | None:
 
 
 _IDEMPOTENT = (
-    aten.abs.default,
-    aten.relu.default,
-    aten.floor.default,
-    aten.ceil.default,
-    aten.trunc.default,
+    aten.abs.default, aten.relu.default, aten.floor.default, aten.ceil.default, aten.trunc.default,
     aten.round.default,
-)
+)  # fmt: skip
 
 
 @identity(*_IDEMPOTENT)
@@ -210,7 +206,7 @@ def where_same(node: Node, edit: Edit) -> Node | None:
     return a if a is b and isinstance(a, Node) else None
 
 
-# ---- powers: eager computes these exponents in just this way.  In NumPy code, the exponent is a
+# ---- powers: eager computes these exponents just so.  In NumPy code, the exponent is a
 # tensor; NumPy computes 1, 2, -1 and 0.5 so, and we round as it does
 
 
@@ -285,17 +281,10 @@ def pow_root(node: Node, edit: Edit) -> Node | None:
 # ---- views and copies ------------------------------------------------------------------------
 
 _VIEWS = (
-    aten.view.default,
-    aten.reshape.default,
-    aten.expand.default,
-    aten.permute.default,
-    aten.transpose.int,
-    aten.slice.Tensor,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.alias.default,
+    aten.view.default, aten.reshape.default, aten.expand.default, aten.permute.default,
+    aten.transpose.int, aten.slice.Tensor, aten.squeeze.dim, aten.squeeze.dims, aten.alias.default,
     aten.detach.default,
-)
+)  # fmt: skip
 
 
 @identity(*_VIEWS)

@@ -29,23 +29,25 @@ LARGEST = 1 << 24
 """Elements of a mask, and of what it is made of, at most: a few milliseconds of one core."""
 
 ATTENTION = torch.nn.functional.scaled_dot_product_attention
+_READERS = (ATTENTION, torch.nn.functional.embedding)
+"""What reads a mask, or the positions that it is made of, and gives no view of it."""
 MASK, CAUSAL = (3, "attn_mask"), (5, "is_causal")
 """Place and name of an argument."""
 
 _FACTORIES = (torch.arange, torch.ones, torch.zeros, torch.full)
 _FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     [
-        *(*_FACTORIES, torch.tril, torch.triu, torch.where),
+        *(*_FACTORIES, torch.tril, torch.triu, torch.where, torch.diff, torch.cumsum),
         *(torch.logical_and, torch.logical_or, torch.logical_not, torch.ones_like),
         *(operator.add, operator.sub, operator.mul, operator.getitem, operator.invert),
         *(operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
-        *(operator.and_, operator.or_, operator.floordiv),
+        *(operator.and_, operator.or_, operator.floordiv, operator.mod),
     ]
 )
 _METHODS = frozenset(
     "expand to bool float unsqueeze view reshape tril triu contiguous ge gt le lt eq ne repeat"
     " clone logical_and logical_or logical_not masked_fill transpose flatten expand_as"
-    " new_ones".split()
+    " new_ones cumsum".split()
 )
 """What a mask may be made by: nothing that is random or writes to memory."""
 
@@ -158,17 +160,23 @@ def _is_plain(node: Node) -> bool:
 
 
 def _only_read(made: list[Node]) -> bool:
-    """Does nobody write to these values, or to a view of them?"""
+    """Does nobody write to these values, or to a view of them?  What is computed in another dtype
+    is none."""
     seen, wanted = set(made), list(made)
-    while wanted:
-        for user in wanted.pop().users:
-            if user in seen or user.target is ATTENTION or user.op == "output":
+    for node in wanted:  # which grows
+        for user in node.users:
+            if user in seen or user.target in _READERS or user.op == "output":
                 continue
             if not _is_plain(user):
                 return False
             seen.add(user)
-            wanted.append(user)
+            if user.target == "view" or _dtype(user) == _dtype(node):
+                wanted.append(user)
     return True
+
+
+def _dtype(node: Node) -> Any:
+    return getattr(node.meta.get("example_value"), "dtype", None)
 
 
 def _computed(node: Node, values: dict[Node, Any]) -> Any:
@@ -186,11 +194,6 @@ def _here(argument: Any, values: dict[Node, Any]) -> Any:
     """An argument with the CPU for every device."""
     if isinstance(argument, Node):
         return values[argument]
-    if isinstance(argument, torch.device) or _names_device(argument):
+    if isinstance(argument, torch.device) or str(argument).partition(":")[0] in ("cpu", "cuda"):
         return torch.device("cpu")
     return argument
-
-
-def _names_device(argument: Any) -> bool:
-    return isinstance(argument, str) and argument.partition(":")[0] in ("cpu", "cuda")
-

@@ -34,6 +34,9 @@ def defines(*operators: Any) -> Callable[[Definition], Definition]:
     return register
 
 
+FLOAT32_MAX = torch.finfo(torch.float32).max
+
+
 # ---- distances -------------------------------------------------------------------------------
 
 MATMUL_ROWS = 25
@@ -44,7 +47,7 @@ MATMUL_ROWS = 25
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """The p-norm of the difference of each row of x1 and each of x2."""
     if x1.shape[-1] == 0:
-        batch: torch.Size = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+        batch: torch.Size = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
         return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
     many = x1.shape[-2] > MATMUL_ROWS or x2.shape[-2] > MATMUL_ROWS
     if p == 2 and (compute_mode == 1 or (not compute_mode and many)):
@@ -250,6 +253,24 @@ def log_sigmoid_forward(x: Tensor) -> tuple[Tensor, Tensor]:
     whole = x.contiguous() if x.device.type == "cpu" else x
     results: tuple[Tensor, Tensor] = known_decompositions()[aten.log_sigmoid_forward.default](whole)
     return results
+
+
+@defines(aten.round.decimals)
+def round_decimals(x: Tensor, *, decimals: int) -> Tensor:
+    """round(x * t) / t with t = 10^decimals, where t may be infinite; 16 bits are rounded once."""
+    if not x.is_floating_point():
+        known: Tensor = known_decompositions()[aten.round.decimals](x, decimals=decimals)
+        return known
+    places = abs(decimals)
+    fixed = isinstance(places, int)
+    power: Any = float(f"1e{places}") if fixed else 10.0**places
+    if fixed and power > FLOAT32_MAX and x.dtype != torch.float64:
+        power = math.inf
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    scale = wide.new_full((), power)
+    scaled = wide / scale if decimals < 0 else wide * scale
+    whole = scaled.round()
+    return (whole * scale if decimals < 0 else whole / scale).to(x.dtype)
 
 
 # ---- neighbours ------------------------------------------------------------------------------

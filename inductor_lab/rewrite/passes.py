@@ -1,11 +1,11 @@
 """FX → FX: the passes in order, each a function that edits a graph and returns what it did.
 
 ```
+collectives               all_reduce(x), all_reduce(y) → all_reduce_coalesced([x, y])
 constant_folding          full([4], 2) * 3           → full([4], 6)
 common_subexpressions     sin(x) + sin(x)            → s = sin(x); s + s
 identities                view(view(x, a), b) * 1    → view(x, b)
 attention                 softmax(q @ k.mT) @ v      → flash_attention(q, k, v)
-convolutions              conv(x, w) * s + b         → conv(x, w * s, b), channels last
 products                  mm(a, b)                   → mm(a, pad(b))[:, :n] (on a GPU)
 dead_code                 what nobody uses           → gone
 ```
@@ -30,13 +30,7 @@ from inductor_lab.errors import BadOption, working_on
 from inductor_lab.options import Options
 from inductor_lab.rewrite.aliases import Aliases
 from inductor_lab.rewrite.attention import fused_attention
-from inductor_lab.rewrite.convolutions import (
-    ChannelsLast,
-    convolutions_of,
-    folded_norm,
-    packed_convolution,
-    weights_to_keep,
-)
+from inductor_lab.rewrite.collectives import collectives
 from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.products import better_products
@@ -93,16 +87,14 @@ def _switched_off(options: Options) -> frozenset[str]:
     return frozenset(options.rewrites_off)
 
 
-def constant_folding(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
+def constant_folding(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Compute now what depends on no input."""
     aliases = Aliases(module.graph)
     with without_modes():
         pairs = list(folded(module, aliases))
     for node, new in pairs:
         if aliases.may_replace(node, new):
-            yield _replace("constant_folding", node, new, span_of)
+            yield replaced("constant_folding", node, new, span_of)
         else:
             module.graph.erase_node(new)
 
@@ -119,7 +111,7 @@ def common_subexpressions(
             continue
         survivor = first.setdefault(_key((node.target, node.args, node.kwargs)), node)
         if survivor is not node and aliases.may_replace(node, survivor):
-            yield _replace("common_subexpressions", node, survivor, span_of)
+            yield replaced("common_subexpressions", node, survivor, span_of)
 
 
 def _key(value: Any) -> Any:
@@ -133,9 +125,7 @@ def _key(value: Any) -> Any:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def identities(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
+def identities(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Apply the rules of `identities.py` to each node, operands first, until none fires.
 
     Graphs that write in place are left alone: there a value depends on when it is read.
@@ -150,7 +140,7 @@ def identities(
             if found is None:
                 break
             rule, new = found
-            yield _replace(rule, node, new, span_of)
+            yield replaced(rule, node, new, span_of)
             node = new
 
 
@@ -167,9 +157,7 @@ def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str
     return None
 
 
-def attention(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
+def attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Give attention that is written out to the library that does it without a matrix of scores."""
     aliases = Aliases(module.graph)
     products = module.graph.find_nodes(op="call_function", target=aten.bmm.default)
@@ -181,39 +169,16 @@ def attention(
         with working_on((node.name,)):
             new = fused_attention(node)
         if new is not None and aliases.may_replace(node, new):
-            yield _replace("attention", node, new, span_of)
+            yield replaced("attention", node, new, span_of)
         else:
             _erase_after(latest, node)
 
 
-def convolutions(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
-    """Lay images out with the channels last; fold what follows a convolution into its weights."""
-    if Aliases(module.graph).written or not convolutions_of(module):
-        return
-    yield from dead_code(module, off, span_of)
-    nodes = convolutions_of(module)
-    kept = weights_to_keep(nodes)
-    with working_on(tuple(node.name for node in nodes)):
-        if "channels_last" in off or not ChannelsLast(module, nodes, kept).apply():
-            return
-    for node in nodes:
-        yield Fired("channels_last", node.name, node.name, span_of(node))
-        found = None if "batch_norm" in off else folded_norm(node, kept)
-        if found is not None:
-            yield _replace("batch_norm", *found, span_of)
-        elif node.args[1] in kept:
-            yield _replace("packed_weight", node, packed_convolution(node), span_of)
-
-
-def products(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
+def products(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Give products of matrices the form that a GPU's library is fast at."""
     if not Aliases(module.graph).written:
         for rule, node, new in better_products(module.graph):
-            yield _replace(rule, node, new, span_of)
+            yield replaced(rule, node, new, span_of)
 
 
 def _erase_after(latest: Node, node: Node) -> None:
@@ -222,9 +187,7 @@ def _erase_after(latest: Node, node: Node) -> None:
         node.graph.erase_node(node.prev)
 
 
-def dead_code(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
+def dead_code(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Remove calls that nobody uses and that do nothing else."""
     for node in reversed(list(module.graph.nodes)):
         if node.op in ("call_function", "get_attr") and not node.users and not node.is_impure():
@@ -232,7 +195,7 @@ def dead_code(
             module.graph.erase_node(node)
 
 
-def _replace(rule: str, node: Node, new: Node, span_of: SpanOf) -> Fired:
+def replaced(rule: str, node: Node, new: Node, span_of: SpanOf) -> Fired:
     """Let `new` take over all uses of `node`; what `node` stood for goes to `new`, or to the users
     of `node` where `new` is an input.  `node` leaves the graph."""
     users = list(node.users)
@@ -259,13 +222,15 @@ def _not_asked(node: Node) -> None:
 PASSES: dict[str, Pass] = {
     run.__name__: run
     for run in (
-        constant_folding,
-        common_subexpressions,
-        identities,
-        attention,
-        convolutions,
-        products,
-        dead_code,
+        collectives, constant_folding, common_subexpressions, identities, attention,
+        products, dead_code,
     )
 }
-"""Every pass by name, in the order they run."""
+"""Every pass by name, in the order they run; `accelerate/convolutions.py` adds one."""
+
+
+def add_pass(run: Pass, before: str) -> None:
+    """Add a pass to the table, to run before another one."""
+    names = list(PASSES)
+    later = {name: PASSES.pop(name) for name in names[names.index(before) :]}
+    PASSES.update({run.__name__: run, **later})

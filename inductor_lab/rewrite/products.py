@@ -3,13 +3,15 @@
 ```
 mm(a[4096, 768], b[768, 50257])    →    mm(a, pad(b))[:, :50257]        rows of whole vectors
 addmm(bias, a, b)                  →    mm(a, b) + bias                 few rows of float32
+convolution(x, w, bias)            →    convolution(x, w) + bias
 ```
 
 Tensor cores read and write 16 bytes at a time.  Where the rows of a matrix in half precision are no
 multiple of that, the library falls back to a kernel of another age: the three products of a GPT-2
 with its 50,257 words took 7.9 ms of a training step on an H200, 1.2 with rows of 50,264 (torch
 2.11, 2026-11-23, `python -m benchmarks.gpu`).  For few rows of float32 with a bias it takes a
-kernel that is half as fast as the one without, and the sum is one with what follows.
+kernel that is half as fast as the one without, and the sum is one with what follows.  After a
+convolution it adds the bias in a kernel of its own.
 
 Inductor: `fx_passes/pad_mm.py` (which measures) and `unfuse_bias_add_to_pointwise` in
 `fx_passes/post_grad.py`.
@@ -19,11 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.fx import Node
 
+from inductor_lab.capture.operands import items_of, operand
 from inductor_lab.errors import working_on
 from inductor_lab.rewrite.adding import Adder
 
@@ -32,8 +34,9 @@ ALIGNED = 16
 """Bytes of a vector."""
 PAYS = 120
 """Floating-point operations of a product for each byte that is copied: the unaligned kernels do
-about 120 of them in the time in which the memory moves a byte there and back."""
+about 120 of them in the time in which the memory moves a byte there and back (the H200 above)."""
 FEW_ROWS = 1024
+"""Rows of a product in float32, up to which its bias is left out of it (chosen, not measured)."""
 
 
 def better_products(graph: torch.fx.Graph) -> Iterator[tuple[str, Node, Node]]:
@@ -47,28 +50,32 @@ def better_products(graph: torch.fx.Graph) -> Iterator[tuple[str, Node, Node]]:
 
 
 def products_of(graph: torch.fx.Graph) -> list[Node]:
-    """The products of two matrices of fixed sizes that a GPU computes."""
-    nodes = [n for op in (aten.mm.default, aten.addmm.default)
+    """The products and convolutions of fixed sizes that a GPU computes."""
+    nodes = [n for op in (aten.mm.default, aten.addmm.default, aten.convolution.default)
              for n in graph.find_nodes(op="call_function", target=op)]  # fmt: skip
     return [node for node in nodes if _is_known(node)]
 
 
 def _is_known(node: Node) -> bool:
-    values = [node.meta["val"], *(argument.meta["val"] for argument in node.args)]
+    values = [node.meta["val"], *(n.meta["val"] for n in node.all_input_nodes)]
+    if not all(isinstance(v, torch.Tensor) for v in values):  # a factor that is the user's number
+        return False
     same = all(v.device.type == "cuda" and v.dtype == values[0].dtype for v in values)
     known = all(isinstance(n, int) for v in values for n in (*v.shape, *v.stride()))
     return same and known and not node.kwargs
 
 
 def unfused_bias(node: Node) -> Node | None:
-    """`bias + a @ b` as a sum of its own."""
-    if node.target is not aten.addmm.default:
+    """`bias + a @ b`, or the bias of a convolution, as a sum of its own."""
+    value, add = node.meta["val"], Adder(node, [node])
+    if node.target is aten.convolution.default and node.args[2] is not None:
+        x, weight, bias, *rest = node.args
+        column = add(aten.view.default, bias, [-1] + [1] * (value.dim() - 2))
+        return add(aten.add.Tensor, add(node.target, x, weight, None, *rest), column)
+    few = value.dtype is torch.float32 and value.shape[0] <= FEW_ROWS
+    if not few or node.target is not aten.addmm.default or operand(node).meta["val"].dim() > 1:
         return None
     bias, a, b = node.args
-    value = node.meta["val"]
-    if value.dtype is not torch.float32 or value.shape[0] > FEW_ROWS or bias.meta["val"].dim() > 1:
-        return None
-    add = Adder(node, [node])
     return add(aten.add.Tensor, add(aten.mm.default, a, b), bias)
 
 
@@ -76,7 +83,7 @@ def padded_product(node: Node) -> Node | None:
     """The product of matrices with rows of whole vectors, without what these add."""
     if node.target is not aten.mm.default:
         return None
-    a, b = node.args
+    a, b = operand(node, 0), operand(node, 1)
     (m, k), n = a.meta["val"].shape, b.meta["val"].shape[1]
     vector = ALIGNED // node.meta["val"].dtype.itemsize
     in_rows = {n, k if _is_row_major(a) else m, n if _is_row_major(b) else k}
@@ -91,7 +98,7 @@ def padded_product(node: Node) -> Node | None:
         return None
     left, right = _padded(a, more[0], more[1]), _padded(b, more[1], more[2])
     add = Adder(node, [node])
-    whole: Any = add(aten.mm.default, left, right)
+    whole = add(aten.mm.default, left, right)
     for dim, (size, extra) in enumerate(((m, more[0]), (n, more[2]))):
         if extra:
             whole = add(aten.slice.Tensor, whole, dim, 0, size)
@@ -113,7 +120,7 @@ def _padded(node: Node, rows: int, columns: int) -> Node:
         return Adder(turned.next, [turned])(aten.permute.default, turned, [1, 0])
     pad = [0, columns, 0, rows]
     for user in node.users:
-        if user.target is aten.constant_pad_nd.default and list(user.args[1]) == pad:
+        if user.target is aten.constant_pad_nd.default and items_of(user) == pad:
             return user
     return Adder(node.next, [node])(aten.constant_pad_nd.default, node, pad, 0.0)
 

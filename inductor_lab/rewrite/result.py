@@ -9,20 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_lab.capture.graph import FxGraph, Span
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
     """One application of a rule: `node` went away (or changed), `became` stands in its place.
 
-    `became` is the name of a node, or "" where nothing was needed; `span` is the user's line.
+    `became` is the name of a node, or "" where nothing was needed; `span` is the user's line; `why`
+    is the reckoning behind it, where there was one.
     """
 
     rule: str
     node: str
     became: str
     span: Span | None = None
+    why: str = ""
 
     @property
     def span_text(self) -> str:
@@ -30,7 +32,8 @@ class Fired:
         return f"{self.span}  {self.span.code}".rstrip() if self.span else ""
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.node} -> {self.became or 'nothing'}"
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.rule}: {self.node} -> {self.became or 'nothing'}{why}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class Step(Shown):
         return bool(self.fired)
 
     def __repr__(self) -> str:
-        return f"Step({self.name}: {len(self.fired)} rules fired)"
+        return f"Step({self.name}: {counted(len(self.fired), 'rule')} fired)"
 
     def __str__(self) -> str:
         return "\n".join([self.name, *(f"  {fired}" for fired in self.fired)])
@@ -70,7 +73,8 @@ class Rewrites(Shown):
         return tuple(fired for step in self.steps for fired in step.fired)
 
     def __repr__(self) -> str:
-        return f"Rewrites({len(self.steps)} passes, {len(self.fired)} rules fired)"
+        fired = counted(len(self.fired), "rule")
+        return f"Rewrites({counted(len(self.steps), 'pass')}, {fired} fired)"
 
     def __str__(self) -> str:
         return "\n".join(str(step) for step in self.steps)

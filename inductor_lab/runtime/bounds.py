@@ -2,7 +2,7 @@
 
 Where a kernel would take a bare address it gets a pointer that knows its buffer's length
 (`lab_checked.h`); its text is the same but for that.  Triton's interpreter looks at the addresses
-themselves.  The first place that is outside is told, with the kernel, the buffer and the line.
+themselves.  The first access that is outside is reported, with the kernel, the buffer and the line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_checked(kernel: Kernel) -> bool:
     return any(parameter.checked for parameter in kernel.parameters)
 
 
-def reach(tensor: torch.Tensor) -> int:
+def extent(tensor: torch.Tensor) -> int:
     """Elements from the first one to the last one that belongs to the tensor."""
     if tensor.numel() == 0:
         return 0
@@ -61,7 +61,7 @@ def checked_function(
     def call(*arguments: Any) -> int:
         fault = Fault()
         given = [
-            Pointer(one.data_ptr(), 0, reach(one), ctypes.pointer(fault), number)
+            Pointer(one.data_ptr(), 0, extent(one), ctypes.pointer(fault), number)
             if isinstance(one, torch.Tensor)
             else one
             for number, one in enumerate(arguments)
@@ -77,7 +77,7 @@ def checked_function(
 def error(
     twins: Sequence[Kernel], number: int, index: int, length: int, traces: Mapping[str, str]
 ) -> OutOfBounds:
-    """What is told of an access; `number` is that of the parameter."""
+    """The report of an access; `number` is that of the parameter."""
     named = [(twin, str(twin.parameters[number].buffer)) for twin in twins]
     place = place_of(NO_ORIGINS.union(*(users(twin, name) for twin, name in named)), traces)
     names = ", ".join(dict.fromkeys(name for _, name in named))
@@ -104,7 +104,7 @@ def users(kernel: Kernel, buffer: str) -> Origins:
 def checked_addresses(builder: Any, kernel: Kernel, arguments: Sequence[Any]) -> Iterator[None]:
     """While an interpreted kernel runs, each address that is not masked is in a tensor of its."""
     spans = [
-        (one.data_ptr(), reach(one) * one.element_size(), number)
+        (one.data_ptr(), extent(one) * one.element_size(), number)
         for number, one in enumerate(arguments)
         if isinstance(one, torch.Tensor)
     ]

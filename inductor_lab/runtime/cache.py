@@ -133,7 +133,7 @@ class Cache:
         return final
 
     def _discard(self, entry: Path) -> None:
-        """Move an entry out of the way in one step, then delete it."""
+        """Rename an entry in one step, then delete it."""
         with self.workspace() as folder, contextlib.suppress(FileNotFoundError):
             entry.rename(folder / "damaged")
 

@@ -27,8 +27,7 @@ from inductor_lab.runtime.bounds import checked_function, is_checked
 from inductor_lab.runtime.failures import dividing, gathering
 from inductor_lab.runtime.host_file import host_file
 from inductor_lab.runtime.library import Library, library_builder, place_of
-from inductor_lab.runtime.peers import naming_ranks, tell_of
-from inductor_lab.runtime.pool import POOL
+from inductor_lab.runtime.peers import Collectives, tell_of
 from inductor_lab.runtime.recorded import seen_by_profiler
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.torch_api import mark_boxed
@@ -100,7 +99,6 @@ def build_executable(
     """
     traces = traces or {}
     program = schedule.program
-    POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
     namespace: dict[str, Any] = {**program.constants, **program.callees}
     for kernel in {kernel.name: kernel for kernel in kernels}.values():
         if kernel.language == "triton":
@@ -122,7 +120,7 @@ def build_executable(
     seen_by_profiler(namespace, kernels, traces)
     for space in NAMESPACES:
         if space in namespace:
-            namespace[space] = naming_ranks(namespace[space])
+            namespace[space] = Collectives(namespace[space])
     if cpp and ahead:
         _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
     written = tuple(program.inputs.index(write.input) for write in program.writes)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inductor_lab.ir.expr import Load, Origins, integer_divisors
-from inductor_lab.ir.index import Gathered, Index, Quotient, Remainder
+from inductor_lab.ir.index import gathered_in
 from inductor_lab.ir.program import Scatter
 from inductor_lab.schedule.result import Group
 
@@ -28,17 +28,8 @@ def gathering(group: Group) -> Iterator[tuple[str, Origins]]:
         if isinstance(nest, Scatter):
             nodes.append(Load(nest.buffer, nest.index, nest.body.dtype, nest.origins))
         for node in nodes:
-            if any(_has_gather(index) for index in node.indices()):
+            if any(any(gathered_in(index)) for index in node.indices()):
                 if isinstance(node, Load):
                     yield node.buffer, node.origins
                 else:
                     yield nest.buffer, nest.origins
-
-
-def _has_gather(index: Index) -> bool:
-    for atom, _ in index.terms:
-        if isinstance(atom, Gathered):
-            return True
-        if isinstance(atom, Quotient | Remainder) and _has_gather(atom.dividend):
-            return True
-    return False

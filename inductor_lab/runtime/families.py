@@ -45,20 +45,10 @@ _WIDE = platform.machine().lower() in ("x86_64", "amd64")
 # reordered, integers wrap.  What eager does not promise either (errno, traps) is given up for
 # vector code.
 _GNU = (
-    "-std=c++17",
-    "-O3",
-    "-funroll-loops",
-    "-march=native",
-    *(("-mprefer-vector-width=512",) if _WIDE else ()),
-    "-fPIC",
-    "-shared",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-ffp-contract=off",
-    "-fwrapv",
-    "-Wno-unknown-pragmas",
-    "-Wno-psabi",
-)
+    "-std=c++17", "-O3", "-funroll-loops", "-march=native",
+    *(("-mprefer-vector-width=512",) if _WIDE else ()), "-fPIC", "-shared", "-fno-math-errno",
+    "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-Wno-unknown-pragmas", "-Wno-psabi",
+)  # fmt: skip
 # GCC gives up on vectors where a load depends on a condition (a window's edge), so it is to copy
 # the loop for both answers, be it as long as nine loads and their maximum are.
 _UNSWITCH = ("--param", "max-unswitch-insns=300")

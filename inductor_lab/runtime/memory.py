@@ -1,4 +1,4 @@
-"""What a host program does with tensors, apart from calling kernels."""
+"""What a host program does with tensors and numbers, apart from calling kernels."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import BrokenPromise
+from inductor_lab.errors import BrokenPromise, IntegerTooLarge
 from inductor_lab.runtime.library import place_of
 from inductor_lab.torch_api import empty_strided_cpu, empty_strided_cuda, reinterpret
 
 __all__ = [
-    "empty_strided_cpu",
-    "empty_strided_cuda",
-    "laid_out",
-    "reinterpret",
-    "restrided",
+    "empty_strided_cpu", "empty_strided_cuda", "int64", "laid_out", "reinterpret", "restrided",
     "view_of",
-]
+]  # fmt: skip
 CPU = torch.device("cpu")
+
+
+def int64(value: int) -> int:
+    """The value, for a kernel, which would see its lowest 64 bits.  Raises IntegerTooLarge."""
+    if -(1 << 63) <= value < 1 << 63:
+        return value
+    raise IntegerTooLarge(value)
 
 
 def laid_out(

@@ -29,7 +29,7 @@ def loaded_runtimes() -> tuple[Path, ...]:
 
 @cache
 def torch_runtime() -> Path | None:
-    """The one that torch uses, or None if it cannot be told."""
+    """The one that torch uses, or None if it is unknown."""
     found = loaded_runtimes()
     return found[0] if found else None
 

@@ -23,6 +23,7 @@ from inductor_lab.errors import RankFailed
 FAILED, PROCESS = "inductor_lab/failed/{}", "inductor_lab/process/{}"
 """Keys of the store, by rank: why it could not go on; its host and process."""
 
+
 def is_one_of_many() -> bool:
     """Does this process belong to a process group of several?"""
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
@@ -35,13 +36,11 @@ def tell_of(problem: Exception) -> None:
             _store().set(FAILED.format(dist.get_rank()), str(problem))
 
 
-def naming_ranks(torchs: Any) -> Collectives:
-    """`torchs` operators, with errors that name ranks; the others are told who we are."""
+def introduce() -> None:
+    """Tell the other ranks who we are, before anything can go wrong."""
     if is_one_of_many():
         with suppress(RuntimeError):
-            own = f"{socket.gethostname()} {os.getpid()}"
-            _store().set(PROCESS.format(dist.get_rank()), own)
-    return Collectives(torchs)
+            _store().set(PROCESS.format(dist.get_rank()), f"{socket.gethostname()} {os.getpid()}")
 
 
 def _store() -> Any:
@@ -81,11 +80,9 @@ class Collectives:
 def _failed() -> Iterator[str]:
     """What is known of ranks that cannot go on, some words for each."""
     store = _store()
-    for rank in range(dist.get_world_size()):
+    for rank in sorted({*range(dist.get_world_size())} - {dist.get_rank()}):
         failed, process = FAILED.format(rank), PROCESS.format(rank)
         with suppress(RuntimeError):
-            if rank == dist.get_rank():
-                continue
             if store.check([failed]):
                 yield f"rank {rank} could not go on: {store.get(failed).decode()}"
             elif store.check([process]):

@@ -1,7 +1,8 @@
 """Nothing on disk grows for ever: beyond a limit, what was used longest ago goes.
 
-That holds for the folder of libraries, of all versions of ours together, and for our graphs among
-those that AOTAutograd keeps.  An entry is used when it is found, which its time tells.
+That holds for the folder of libraries, of all versions of ours together, for our graphs among those
+that AOTAutograd keeps, and for our kernels among those that Triton keeps, each with a mark of ours.
+An entry is used when it is found, which its time tells.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inductor_lab import torch_aot
+from inductor_lab.codegen.ladder import MARK
 
 LIMIT_VARIABLE = "INDUCTOR_LAB_CACHE_MB"
 LIMIT_MB = 2048
@@ -49,6 +51,7 @@ def kinds(root: Path, version: str) -> tuple[Kind, ...]:
         Kind("libraries and measurements", tuple(own)),
         Kind("the same, of other versions", tuple(set(libraries(root)) - own)),
         Kind("compiled graphs", graphs()),
+        Kind("kernels for GPUs", triton_kernels()),
         Kind("limits of this machine", tuple(_inside(root / "ceilings"))),
         Kind("sources that did not compile", tuple(_inside(root / "failed"))),
         Kind("unfinished", tuple(_inside(root / "tmp"))),
@@ -68,6 +71,13 @@ def graphs() -> tuple[Path, ...]:
     return tuple(path for path in found if path.name.startswith(torch_aot.KEY))
 
 
+def triton_kernels() -> tuple[Path, ...]:
+    """Our entries in the folder of Triton's compiler, which keeps everybody's."""
+    home = Path(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
+    entries = _inside(Path(os.environ.get("TRITON_CACHE_DIR") or home))
+    return tuple(entry for entry in entries if (entry / MARK).exists())
+
+
 def clear(root: Path, version: str) -> int:
     """Delete all that is there; the bytes."""
     found = kinds(root, version)
@@ -80,7 +90,7 @@ def clear(root: Path, version: str) -> int:
 
 def prune(root: Path, limit: int) -> None:
     """Delete what was used longest ago until no more than `limit` bytes are left."""
-    entries = oldest_first([*libraries(root), *graphs()])
+    entries = oldest_first([*libraries(root), *graphs(), *triton_kernels()])
     sizes = {path: size_of(path) for path in entries}
     left = sum(sizes.values())
     for path in entries:

@@ -33,7 +33,7 @@ def seen_by_profiler(
     namespace: dict[str, Any], kernels: Sequence[Kernel], traces: Mapping[str, str]
 ) -> None:
     """Make a host program's `call` record its kernels, in the order of their calls, while torch's
-    profiler runs; `namespace` is where the program finds them.  Not where torch has no way to."""
+    profiler runs; `namespace` is where the program finds them.  Not where torch cannot."""
     program = namespace["call"]
     sites: list[tuple[str, dict[str, str]]] = []
 

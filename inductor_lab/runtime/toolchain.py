@@ -78,7 +78,7 @@ class Toolchain:
 
     @property
     def identity(self) -> str:
-        """Everything that the bytes of a library depend on, beside its source text."""
+        """Everything that the bytes of a library depend on, except its source text."""
         parts = (*self.command, self.version, *self.flags, str(self.openmp), cpu_identity())
         return "\n".join(parts)
 
@@ -87,7 +87,7 @@ class Toolchain:
         output = [part.format(library) for part in self.family.output]
         command = [*self.command, *self.flags, str(source), *output]
         if self.openmp is not None:
-            # Our -fopenmp also asks for the compiler's own runtime; --as-needed drops it again,
+            # Our -fopenmp also asks for the compiler's own runtime; --as-needed drops it,
             # since everything it would give has already been found in torch's.
             as_needed = ["-Wl,--as-needed"] if sys.platform == "linux" else []
             command += [*as_needed, str(self.openmp)]
@@ -98,8 +98,8 @@ class Toolchain:
 
         Ctrl-C here ends the compiler too, and so does the end of Python (`end_compilers`).
         `library` may then be half written, so give a temporary name and rename (`cache.py` does).
-        The compiler's own temporary files lie beside the source.  Raises NoCompiler if the command
-        itself does not start.
+        The compiler's own temporary files lie in the source's folder.  Raises NoCompiler if the
+        command itself does not start.
         """
         command = self.command_for(source, library)
         temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(source.parent))

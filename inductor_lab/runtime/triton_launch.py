@@ -9,6 +9,7 @@ Inductor: `CachingAutotuner` and `async_compile.triton`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -19,15 +20,18 @@ import triton.language as tl
 from triton.runtime import driver
 
 from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.ladder import entry_of
+from inductor_lab.codegen.triton_blocks import INT32_REACH
 from inductor_lab.codegen.triton_module import compile_options, jit_function, source
+from inductor_lab.errors import CacheRefused
 from inductor_lab.ir.index import Size
 from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.prune import prune_sometimes, touched
 from inductor_lab.runtime.triton_interpret import Interpreted
 
 LARGEST_INTERPRETED = 1 << 15
 """Points of one interpreted program: NumPy is slow to start and fast to run."""
-
-INT32_REACH = 1 << 31
 
 
 def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..., None]:
@@ -85,6 +89,7 @@ class Launcher:
         self.numbers = [n for n, p in enumerate(kernel.parameters) if p.symbol is not None]
         self.pointers = [n for n, p in enumerate(kernel.parameters) if p.symbol is None]
         self.prepared: dict[tuple[Any, ...], Launch] = {}
+        self.kept: set[str] = set()
         self.ahead: dict[tuple[Any, ...], Ahead[Launch]] = {}
 
     def begin(self) -> None:
@@ -98,6 +103,7 @@ class Launcher:
                 written = source(self.kernel, self.function)
                 target = driver.active.get_current_target()
                 compiled = triton.compile(written, target=target, options=self.options)
+                _keep(compiled)
                 return _direct(compiled, *fixed)
 
         self.ahead[(device,)] = Ahead(make)
@@ -116,8 +122,18 @@ class Launcher:
         if 0 in grid:
             return
         compiled = self.function[grid](*arguments, **named, **self.options)
+        if compiled is not None and compiled.hash not in self.kept:
+            self.kept.add(compiled.hash)
+            _keep(compiled)
         if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
             self.prepared[key] = _direct(compiled, grid, named)
+
+
+def _keep(compiled: Any) -> None:
+    """What Triton has compiled, or found in its folder, counts with the cache's limit."""
+    touched(entry_of(compiled))
+    with contextlib.suppress(CacheRefused):
+        prune_sometimes(open_cache().root)
 
 
 def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any]) -> Launch:

@@ -20,7 +20,7 @@ MOST_LINKS = 40
 def distrust(folder: Path) -> str:
     """Why code from a folder must not become code of this process; "" if it may.
 
-    A missing folder is made, and with it what is missing on the way, all 0700 whatever the umask.
+    A missing folder is made, and with it the parents that are missing, all 0700 whatever the umask.
     One that is the user's but open to others' eyes is closed to them.
     """
     try:
@@ -71,7 +71,7 @@ def _make(folder: Path) -> None:
 
 
 def _way_to(folder: Path) -> Iterator[Path]:
-    """Every directory and link on the way to a folder, from the root on; links are followed."""
+    """Every directory and link of the path to a folder, from the root on; links are followed."""
     at, links = Path(folder.anchor), 0
     rest = list(folder.parts[1:])
     yield at

@@ -44,6 +44,7 @@ MAX_NESTING = 40
 """A row is written inside the row that uses it, unless that nests deeper than this."""
 
 MODULES = (
+    "accelerate.libraries",
     "autograd.result",
     "bench.machine",
     "bench.result",
@@ -65,7 +66,6 @@ MODULES = (
     "records",
     "rewrite.record",
     "rewrite.result",
-    "runtime.matmul",
     "schedule.result",
     "stock.result",
 )
@@ -75,7 +75,7 @@ MODULES = (
 MOVED = {
     f"compilation.{name}": f"records.{name}"
     for name in ("CompiledPart", "CompiledGraph", "Coverage", "ExternUse")
-}
+} | {"runtime.matmul.Choice": "accelerate.libraries.Choice"}
 """Types that files written before name by another module."""
 
 

@@ -93,7 +93,7 @@ def put_together(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -
 
 
 def _new_names(member: Member, common: Mapping[Axis, Axis]) -> dict[Axis, Axis]:
-    """Common axes take the other side's names; inner ones get out of their way."""
+    """Common axes take the other side's names; inner axes are renamed where they would clash."""
     outer = {axis.name for axis in common.values()}
     taken = outer | {axis.name for axis in member.loops}
     names = {axis: common[axis] for axis in member.loops if axis in common}

@@ -193,7 +193,7 @@ class Cluster:
         """At how many places an element of a member reads a producer, at the most."""
         return max((len(m.loads.get(facts.buffer, ())) for m in self.members), default=0)
 
-    def flops_again(self, facts: NestFacts) -> int:
+    def recomputed_flops(self, facts: NestFacts) -> int:
         """Arithmetic spent on a pointwise producer beyond evaluating each of its elements once.
 
         A load of a member at another place than the one where it is stored evaluates it anew.
@@ -202,8 +202,8 @@ class Cluster:
             return self.flops_of(facts) - facts.flops * facts.volume
         store = self.made[facts.buffer].store
         found = [m.loads.get(facts.buffer, {}) for m in self.members]
-        again = (a.evaluations for places in found for p, a in places.items() if p != store)
-        return facts.flops * sum(again)
+        evaluations = (a.evaluations for places in found for p, a in places.items() if p != store)
+        return facts.flops * sum(evaluations)
 
     @property
     def first(self) -> int:

@@ -79,7 +79,7 @@ def combo_device(candidate: Candidate) -> str | None:
 
 @legality
 def combo_pointwise(candidate: Candidate) -> str | None:
-    """Reductions, scans and scatters share the threads out in ways of their own."""
+    """Reductions, scans and scatters divide their work among threads by themselves."""
     others = (cluster for cluster in candidate.all if not is_pointwise(cluster))
     for member in (member for cluster in others for member in cluster.members):
         kind = type(member.facts.nest).__name__.lower()

@@ -10,7 +10,7 @@ Inductor: `scheduler.py`, `BaseSchedulerNode.get_read_write_buffers_sizes` and `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from inductor_lab.ir.flops import call_flops
 from inductor_lab.ir.index import hint
@@ -42,10 +42,6 @@ def extern_cost(call: ExternCall, buffers: Mapping[str, Buffer]) -> Cost:
     shapes = [_shape(arg.layout) if isinstance(arg, BufferView) else arg for arg in call.args]
     flops = call_flops(call.op, shapes, _shape(made[0].layout)) if made else 0
     return Cost(sum(read.values()), written, flops, 1, len(read) + len(made))
-
-
-def total(costs: Iterable[Cost]) -> Cost:
-    return sum(costs, Cost())
 
 
 def _shape(layout: Layout) -> tuple[int, ...]:

@@ -30,8 +30,6 @@ def demand(nest: Nest, producers: Mapping[str, Pointwise]) -> Demand:
             if producer is None:
                 found[key] = None
             else:
-                moved = dict(zip(producer.axes, load.index, strict=True))
-                body = producer.body.substitute(moved)
-                found[key] = body
+                found[key] = body = producer.at(load.index)
                 waiting.append(body)
     return found

@@ -1,4 +1,4 @@
-"""What the scheduler asks about one nest or one load again and again, worked out once.
+"""What the scheduler often asks about one nest or one load, computed once.
 
 Two numbers matter for a load: how many different elements it touches (that is memory traffic) and
 how many times the loop evaluates it (that is work, if the buffer is not loaded but recomputed).
@@ -12,16 +12,7 @@ from math import prod
 from typing import TypeAlias
 
 from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import (
-    ZERO,
-    Axis,
-    Gathered,
-    Index,
-    Quotient,
-    Remainder,
-    hint,
-    is_int,
-)
+from inductor_lab.ir.index import ZERO, Axis, Gathered, Index, Quotient, Remainder, hint, is_int
 from inductor_lab.ir.ops import OPS
 from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise, Reduction, Scatter
 
@@ -113,18 +104,18 @@ def access(place: Place, loops: tuple[Axis, ...], buffer: Buffer) -> Access:
 def touched(accesses: Sequence[Access], buffer: Buffer) -> int:
     """Elements of a buffer that several loads touch together; the same range counts once.
 
-    Different ranges are added up and never exceed the box around them or the storage.
+    Different ranges are added up and never exceed their bounding box or the storage.
     """
     if len(accesses) == 1:
         return accesses[0].elements
     boxes: dict[Box, int] = {}
     for one in accesses:
         boxes[one.box] = max(one.elements, boxes.get(one.box, 0))
-    around = [
+    enclosing = [
         (min(low for low, _ in ranges), max(high for _, high in ranges))
         for ranges in zip(*boxes, strict=True)
     ]
-    return min(sum(boxes.values()), _volume(around), storage_elements(buffer.layout))
+    return min(sum(boxes.values()), _volume(enclosing), storage_elements(buffer.layout))
 
 
 def storage_elements(layout: Layout) -> int:

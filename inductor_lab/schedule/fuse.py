@@ -2,7 +2,7 @@
 
 One walk over the program, from its last step to its first.  When a producer's turn comes,
 everybody who reads it has a cluster already, so the question is easy to put: does it vanish into
-its only reader (inlined), into each of its readers (copied), is it computed beside one of them
+its only reader (inlined), into each of its readers (copied), does it join the kernel of one of them
 (stored), or is it a kernel of its own?  Just before, the readers themselves may join, since they
 share an input (siblings).
 
@@ -16,19 +16,13 @@ to ten rounds; and `ir.py`, `StorageBox.realize`, which inlines while it lowers.
 from __future__ import annotations
 
 from inductor_lab.errors import BadOption
-from inductor_lab.ir.program import (
-    ExternCall,
-    LoopProgram,
-    Step,
-    read_by,
-    written_by,
-)
+from inductor_lab.ir.program import ExternCall, LoopProgram, Step, read_by, written_by
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule import combo
-from inductor_lab.schedule.cost import cluster_cost, extern_cost, total
+from inductor_lab.schedule.cost import cluster_cost, extern_cost
 from inductor_lab.schedule.groups import make_steps
 from inductor_lab.schedule.memory import plan_memory
-from inductor_lab.schedule.result import Decisions, Group, Schedule
+from inductor_lab.schedule.result import Cost, Decisions, Group, Schedule
 from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.schedule.walk import Walk
 
@@ -48,7 +42,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
     scheduled, combos = make_steps(walk.clusters.values(), calls, program, options)
     buffers = program.buffers
-    externs = total(extern_cost(call, buffers) for call in calls.values())
+    externs = sum((extern_cost(call, buffers) for call in calls.values()), Cost())
     nests = (cluster_cost(alone) for alone in walk.alone.values())
     groups = (step.cost for step in scheduled if isinstance(step, Group))
     return Schedule(
@@ -56,8 +50,8 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
         steps=scheduled,
         decisions=Decisions((*walk.decisions, *combos)),
         memory=plan_memory(program, scheduled, steps),
-        before=total(nests) + externs,
-        after=total(groups) + externs,
+        before=sum(nests, externs),
+        after=sum(groups, externs),
     )
 
 

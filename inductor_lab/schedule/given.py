@@ -47,7 +47,7 @@ def scheduled_by(grouping: Grouping, program: LoopProgram, options: FusionOption
     made = [{n.buffer for n in g.nests} | g.inlined.keys() for g in schedule.groups]
     for group in groups:
         if group not in made:
-            raise Refused(f"{_told(group)} cannot be one kernel", _why(schedule, group), _TODO)
+            raise Refused(f"{_listed(group)} cannot be one kernel", _why(schedule, group), _TODO)
     return schedule
 
 
@@ -61,9 +61,10 @@ def _named(given: Any, nests: list[str]) -> list[set[str]]:
     groups = [{group} if isinstance(group, str) else set(group) for group in given]
     for group in groups:
         if unknown := group - set(nests):
-            raise Refused(f"{_told(unknown)}: no such loop nest", todo=f"these: {', '.join(nests)}")
+            known = ", ".join(nests)
+            raise Refused(f"{_listed(unknown)}: no such loop nest", todo=f"these: {known}")
     if missing := set(nests).difference(*groups):
-        raise Refused(f"{_told(missing)} would never be computed: no group has it")
+        raise Refused(f"{_listed(missing)} would never be computed: no group has it")
     return [group for group in groups if group]
 
 
@@ -82,5 +83,5 @@ def _reasons(decision: Decision) -> list[str]:
     ]
 
 
-def _told(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names, key=lambda name: (len(name), name)))

@@ -85,9 +85,7 @@ def _with_bodies(body: Expr, producers: Mapping[str, Pointwise]) -> Expr:
 
     def rebuild(node: Expr) -> Expr:
         if isinstance(node, Load) and node.buffer in producers:
-            producer = producers[node.buffer]
-            moved = dict(zip(producer.axes, node.index, strict=True))
-            return rebuild(producer.body.substitute(moved))
+            return rebuild(producers[node.buffer].at(node.index))
         return map_expr(node, rebuild, lambda index: index.substitute({}, rebuild))
 
     return rebuild(body)

@@ -94,11 +94,11 @@ def in_step_with_scan(pair: Pair) -> str | None:
     if pair.merged is None:
         return None
     for member in pair.merged.members:
-        ways = set()
+        orders = set()
         for scan, place in scans_read(pair.merged, member):
-            way = in_step(scan, member, place, pair.merged.axes)
-            ways.add(way)
-            if way is None or len(ways) > 1:
+            order = in_step(scan, member, place, pair.merged.axes)
+            orders.add(order)
+            if order is None or len(orders) > 1:
                 loops, at = axes_text(real_axes(member.loops)), _places(place)
                 reads = f"reads the scan {scan.buffer} at [{at}]"
                 return f"{member.buffer} runs over {loops} and {reads}"

@@ -149,7 +149,7 @@ def made_by(step: ScheduleStep | Step) -> tuple[str, ...]:
 
 def needed_by(step: ScheduleStep | Step) -> frozenset[str]:
     """Buffers that a step reads from memory: each part of a combo for itself, for one may read
-    what another computes again."""
+    what another recomputes."""
     if not isinstance(step, Group):
         return read_by(step)
     if step.combined:
@@ -335,8 +335,8 @@ def runs_in_place(
         elements = {here.element(place) for places in reading.values() for place in places}
         same = elements <= {there.element(store)}
         later = list(nests)[list(nests).index(new) :]
-        again = any(reading.get(name) for name in later) and _guarded(writer, asked[new])
-        return same and not again
+        reloads = any(reading.get(name) for name in later) and _guarded(writer, asked[new])
+        return same and not reloads
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
         return not any(reading.values())
@@ -350,7 +350,7 @@ def runs_in_place(
 
 def _one_body(group: Group) -> bool:
     """Do all nests run in one loop body?  There, nest after nest loads and stores, and what was
-    loaded once is not loaded again, unless it was loaded under a mask."""
+    loaded once is not loaded a second time, unless it was loaded under a mask."""
     axes = set(group.axes)
     return all(isinstance(n, Pointwise) and set(real_axes(n.axes)) == axes for n in group.nests)
 

@@ -18,34 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from inductor_lab.ir.collective import RATES, Rates
 from inductor_lab.ir.program import Buffer, ExternCall, LoopProgram, read_by, written_by
 from inductor_lab.schedule.cost import cluster_cost, extern_cost
 from inductor_lab.schedule.memory import storage_bytes
 from inductor_lab.schedule.order import Order, Unit
 from inductor_lab.schedule.result import Cost
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Bytes and operations per second of one rank and of its link to the next, and the seconds that
-    a hop takes however short the message is."""
-
-    memory: float
-    arithmetic: float
-    link: float
-    latency: float
-
-    def work(self, cost: Cost) -> float:
-        """Seconds of a kernel or a library call, at the roof."""
-        return max(cost.bytes / self.memory, cost.flops / self.arithmetic)
-
-    def wire(self, sent: int, ranks: int) -> float:
-        """Seconds of a collective in which each rank sends so much; trees are log2(n) deep."""
-        return self.latency * max(ranks - 1, 1).bit_length() + sent / self.link
-
-
-RATES = {"cpu": Rates(10e9, 50e9, 1e9, 1e-4), "cuda": Rates(3e12, 2e14, 2e11, 2e-5)}
-"""By device: a laptop's core with gloo over its loopback, an H100 with NVLink."""
 
 PLANNED_RANKS = 2
 """Ranks that the order is planned for: a larger group's messages take up to twice as long."""
@@ -57,8 +35,8 @@ def bytes_on_wire(call: ExternCall, buffers: Mapping[str, Buffer], ranks: int) -
     Of n ranks, each sends 2 (n-1)/n of what is reduced, and (n-1)/n of what is gathered, scattered
     or exchanged.  (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.)
     """
-    names = {*written_by(call), *read_by(call)}
-    largest = max((storage_bytes(buffers[name]) for name in names), default=0)
+    sides = written_by(call), read_by(call)
+    largest = max(sum(storage_bytes(buffers[name]) for name in side) for side in sides)
     passes = 2 if "all_reduce" in call.op else 1
     return round(passes * (ranks - 1) / ranks * largest)
 
@@ -75,7 +53,7 @@ class Clock:
     arrivals: dict[str, float] = field(default_factory=dict)
 
     def work(self, cost: Cost) -> None:
-        self.now += self.rates.work(cost)
+        self.now += self.rates.work(cost.bytes, cost.flops)
 
     def begin(self, call: ExternCall) -> tuple[float, float]:
         """A collective begins: when it is on the wire, from and to."""
@@ -88,11 +66,9 @@ class Clock:
     def arrival(self, wait: ExternCall) -> float:
         return max((self.arrivals.get(name, 0.0) for name in read_by(wait)), default=0.0)
 
-    def wait(self, call: ExternCall) -> float:
-        """The time lost until what is waited for is there."""
-        lost = max(0.0, self.arrival(call) - self.now)
-        self.now += lost
-        return lost
+    def wait(self, call: ExternCall) -> None:
+        """Until what is waited for is there."""
+        self.now = max(self.now, self.arrival(call))
 
 
 class Overlapping(Order):
@@ -159,11 +135,10 @@ def order_of(units: Mapping[int, Unit], program: LoopProgram) -> Order:
     return (Overlapping if sends else Order)(units, program)
 
 
-def clock_for(program: LoopProgram, ranks: int, rates: Rates | None = None) -> Clock:
+def clock_for(program: LoopProgram, ranks: int) -> Clock:
     """A clock at zero, for the device that the program runs on."""
     devices = {buffer.device.split(":")[0] for buffer in program.buffers.values()}
-    chosen = rates or RATES["cuda" if "cuda" in devices else "cpu"]
-    return Clock(chosen, program.buffers, ranks)
+    return Clock(RATES["cuda" if "cuda" in devices else "cpu"], program.buffers, ranks)
 
 
 def _is(unit: Unit, reason: str) -> bool:

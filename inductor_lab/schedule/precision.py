@@ -6,7 +6,7 @@
 Only what exists as an expression alone is kept; what reaches memory is rounded.  By default nothing
 is: a value is rounded after every operation, as in eager.
 
-Inductor: `config.emulate_precision_casts`, whose default is the other way.
+Inductor: `config.emulate_precision_casts`, whose default is the opposite.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 
-class Reach:
+class Reachability:
     """`after[p]` and `before[p]`: steps that transitively depend on step p, and that p depends
     on."""
 
@@ -42,7 +42,7 @@ class Reach:
         return total
 
     def between(self, first: int, second: int) -> int:
-        """Steps outside of both sets on a way from one to the other.
+        """Steps outside of both sets on a path from one to the other.
 
         If there are any, the two sets cannot become one kernel.
         """

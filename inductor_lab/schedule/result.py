@@ -6,11 +6,12 @@ logged, here they are returned.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.errors import UnknownName
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.index import Axis
@@ -38,7 +39,7 @@ class Decision(Value):
     """Were two nests put into one group, and what did every rule say?
 
     A producer and its consumer are fused vertically, two that read the same data horizontally, and
-    two that have nothing in common are put beside each other as a combo.
+    two that have nothing in common become one kernel as a combo.
     `choice` is "rules", or "forced", "forbidden", "disabled" where `Options.fusion` decided.
     """
 
@@ -95,13 +96,7 @@ class Cost:
     passes: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.bytes_read + other.bytes_read,
-            self.bytes_written + other.bytes_written,
-            self.flops + other.flops,
-            self.kernels + other.kernels,
-            self.passes + other.passes,
-        )
+        return Cost(*map(operator.add, astuple(self), astuple(other)))
 
     @property
     def bytes(self) -> int:
@@ -144,8 +139,8 @@ class Group:
         return self.combined or (self,)
 
     def __repr__(self) -> str:
-        parts = f" in {len(self.combined)} parts" if self.combined else ""
-        nests = f"{len(self.nests)} nests, {len(self.inlined)} inlined{parts}"
+        parts = f" in {counted(len(self.combined), 'part')}" if self.combined else ""
+        nests = f"{counted(len(self.nests), 'nest')}, {len(self.inlined)} inlined{parts}"
         return f"Group({self.name}: {nests})"
 
 

@@ -33,7 +33,7 @@ class Pair:
     second     the group of the consumer
     common     outer axes of `first` → outer axes of `second` (not for inlined and copied)
     merged     what both would become; None if the axes do not allow it
-    between    a step outside of the two on a way from one to the other
+    between    a step outside of the two on a path from one to the other
     home       the buffer whose group stores the producer already, if there is one
     saved      bytes of memory traffic that the fusion saves
     """
@@ -110,8 +110,7 @@ def choice_on(
 
     def named(pairs: Iterable[tuple[str, ...]], either: bool) -> bool:
         return any(
-            (one in firsts and other in seconds)
-            or (either and one in seconds and other in firsts)
+            (one in firsts and other in seconds) or (either and one in seconds and other in firsts)
             for one, other in pairs
         )
 

@@ -52,5 +52,5 @@ def in_step(scan: Member, member: Member, place: Place, outer: tuple[Axis, ...])
     inner = [axis for axis in real_axes(member.loops) if axis not in outer]
     if isinstance(member.facts.nest, Reduction) or len(inner) != 1:
         return None
-    ways = [Index.of(inner[0])] if member.scanned else [Index.of(inner[0]), mirrored(inner[0])]
-    return along if along in ways and inner[0].size == scan.scanned.size else None
+    orders = [Index.of(inner[0])] if member.scanned else [Index.of(inner[0]), mirrored(inner[0])]
+    return along if along in orders and inner[0].size == scan.scanned.size else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inductor_lab.display import bytes_text
+from inductor_lab.display import bytes_text, counted
 from inductor_lab.ir.expr import NO_ORIGINS
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.ir.text import TextLine, axes_text, extern_lines, nest_lines
@@ -55,8 +55,8 @@ def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
     """One group: its name and outer axes, then its nests in program order with what becomes of
     each."""
     if group.combined:
-        count = len(group.combined)
-        head = f"{group.name}  # {count} parts, {cost_text(group.cost)}"
+        parts = counted(len(group.combined), "part")
+        head = f"{group.name}  # {parts}, {cost_text(group.cost)}"
         yield head, group.origins
         for part in group.combined:
             yield from ((f"  {text}", origins) for text, origins in group_lines(part, schedule))
@@ -93,10 +93,9 @@ def peak_text(plan: MemoryPlan) -> str:
 
 def cost_text(cost: Cost) -> str:
     """`1 kernel, 2 passes, 40.0 MB read, 40.0 MB written, 120,000,000 flops`."""
-    kernels = f"{cost.kernels} kernel" + "s" * (cost.kernels != 1)
-    passes = f"{cost.passes} pass" + "es" * (cost.passes != 1)
     moved = f"{bytes_text(cost.bytes_read)} read, {bytes_text(cost.bytes_written)} written"
-    return f"{kernels}, {passes}, {moved}, {cost.flops:,} flops"
+    done = f"{counted(cost.kernels, 'kernel')}, {counted(cost.passes, 'pass')}"
+    return f"{done}, {moved}, {cost.flops:,} flops"
 
 
 def decision_text(decision: Decision) -> str:

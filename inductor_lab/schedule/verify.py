@@ -5,14 +5,7 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 
 from __future__ import annotations
 
-from inductor_lab.ir.program import (
-    ExternCall,
-    Nest,
-    Pointwise,
-    Scan,
-    Scatter,
-    written_by,
-)
+from inductor_lab.ir.program import ExternCall, Nest, Pointwise, Scan, Scatter, written_by
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.memory import (
@@ -91,8 +84,8 @@ def _verify_order(schedule: Schedule) -> None:
     for step in schedule.steps:
         missing = needed_by(step) - ready
         assert not missing, f"{step!r} needs {sorted(missing)}, which nobody has stored yet"
-        again = ready.intersection(made_by(step))
-        assert not again, f"{sorted(again)} are stored twice"
+        twice = ready.intersection(made_by(step))
+        assert not twice, f"{sorted(twice)} are stored twice"
         ready.update(made_by(step))
     outputs = program.leaving
     assert outputs <= ready, f"outputs {sorted(outputs - ready)} are never stored"

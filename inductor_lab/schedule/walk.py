@@ -27,7 +27,7 @@ from inductor_lab.schedule.align import common_axes, put_together
 from inductor_lab.schedule.cluster import Cluster, demote, expand_loads, inline, single
 from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
 from inductor_lab.schedule.order import binders_of
-from inductor_lab.schedule.reach import Reach, positions
+from inductor_lab.schedule.reach import Reachability, positions
 from inductor_lab.schedule.result import Choice, Decision, Verdict
 from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement, choice_on, judged
 
@@ -78,7 +78,7 @@ class Walk:
             known = {binders[s] for s in symbols_of(step) if s in binders} if binders else set()
             sources.append({maker[name] for name in names if name in maker} | known - {position})
             maker.update(dict.fromkeys(written_by(step), position))
-        self.reach = Reach(sources)
+        self.reach = Reachability(sources)
         self.alone = {name: single(facts, self.buffers) for name, facts in self.facts.items()}
         self.clusters: dict[int, Cluster] = {}
         self.where: dict[str, list[int]] = {}
@@ -118,13 +118,13 @@ class Walk:
             judged = self.on_demand(alone, numbers[0], "inlined", alone.bytes)
             self.record(judged, numbers[0])
             if judged.fused:
-                return self.apply_on_demand(judged, numbers[0])
+                return self.apply(judged.pair, numbers[0])
             return self.add(alone)
         copies = self.copies(alone, numbers)
         if name not in self.kept and all(copy.fused for copy in copies.values()):
             for number, judged in copies.items():
                 self.record(judged, number)
-                self.apply_on_demand(judged, number)
+                self.apply(judged.pair, number)
             return None
         return self.store(alone, numbers, copies)
 
@@ -135,8 +135,8 @@ class Walk:
         return {n: self.on_demand(alone, n, "copied", share) for n in numbers}
 
     def store(self, alone: Cluster, numbers: Sequence[int], copies: Mapping[int, _Judged]) -> None:
-        """Compute it beside the reader where that saves most; the others copy it or load it."""
-        judged = {n: self.beside(alone, n) for n in numbers}
+        """Compute it in the kernel of the reader where that saves most; others copy or load it."""
+        judged = {n: self.in_one_kernel(alone, n) for n in numbers}
         home = max(
             (n for n in numbers if judged[n].fused),
             key=lambda n: (judged[n].choice == "forced", judged[n].pair.saved, -n),
@@ -151,7 +151,7 @@ class Walk:
             copy = self.on_demand(alone, number, "copied", 0) if number in copies else None
             if copy is not None and copy.fused:
                 self.record(copy, number)
-                self.apply_on_demand(copy, number)
+                self.apply(copy.pair, number)
                 continue
             answer = judged[number]
             if home is not None and answer.fused:
@@ -159,7 +159,7 @@ class Walk:
                 answer = self.judge(replace(answer.pair, home=at_home))
             self.record(_with_reasons(answer, copy), number)
         if home is not None:
-            self.apply_beside(alone, judged[home].pair, home)
+            self.apply(judged[home].pair, home)
 
     # ---- siblings ----
 
@@ -180,23 +180,22 @@ class Walk:
         if (first, second) in self.refused:
             return False
         names = self.reader(shared, number, other), self.reader(shared, other, number)
-        judged = self.judge_siblings(number, other, names, shared)
-        if not judged.fused or judged.pair.merged is None:
+        joined = self.join(number, other, names, shared)
+        if not joined:
             self.refused.add((first, second))
-            return False
-        self.merge(number, other, judged.pair.merged)
-        return True
+        return joined
 
-    def judge_siblings(
-        self, number: int, other: int, names: tuple[str, str], shared: str | None
-    ) -> _Judged:
+    def join(self, number: int, other: int, names: tuple[str, str], shared: str | None) -> bool:
+        """Judge whether two clusters are one kernel, and make them one if they are."""
         first, second = self.clusters[number], self.clusters[other]
         both = [b for b in first.loads if b in second.loads and b != shared]
         through = both if shared is None else [shared, *both]
         pair = self.together(first, second, names, "siblings", through, {number, other})
         judged = self.judge(pair)
         self.decisions.append(_decision(judged, *names))
-        return judged
+        if judged.fused and pair.merged is not None:
+            self.merge(number, other, pair.merged)
+        return judged.fused
 
     def merge(self, number: int, other: int, merged: Cluster) -> None:
         self.reach.join(_steps_of(self.clusters[number]), _steps_of(self.clusters[other]))
@@ -214,10 +213,7 @@ class Walk:
             places = [self.where.get(name, [])[:1] for name in names]
             if names in known or not all(places) or places[0] == places[1]:
                 continue
-            number, other = places[0][0], places[1][0]
-            judged = self.judge_siblings(number, other, names, None)
-            if judged.fused and judged.pair.merged is not None:
-                self.merge(number, other, judged.pair.merged)
+            self.join(places[0][0], places[1][0], names, None)
 
     # ---- candidates ----
 
@@ -233,7 +229,7 @@ class Walk:
             Pair(member.buffer, consumer, placement, alone, second, {}, merged, None, None, saved)
         )
 
-    def beside(self, alone: Cluster, number: int) -> _Judged:
+    def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Judge computing a producer in the same kernel as a cluster that reads it."""
         name, second = alone.members[0].buffer, self.clusters[number]
         names = name, self.edges(name, number)[0]
@@ -249,8 +245,8 @@ class Walk:
         inside: set[int],
     ) -> Pair:
         common = common_axes(first, second, shared)
-        way = self.reach.between(_steps_of(first), _steps_of(second))
-        between = next((self.describe(p) for p in positions(way)), None)
+        path = self.reach.between(_steps_of(first), _steps_of(second))
+        between = next((self.describe(p) for p in positions(path)), None)
         pair = Pair(*names, placement, first, second, common, None, between, None, 0)
         rules = (legality.scatter_alone, legality.same_iteration_space, legality.same_point)
         if any(rule(pair) for rule in rules):
@@ -307,20 +303,16 @@ class Walk:
         self.clusters[number] = alone
         self.where[alone.members[0].buffer] = [number]
 
-    def apply_on_demand(self, judged: _Judged, number: int) -> None:
-        assert judged.pair.merged is not None, "a producer can always be inlined"
-        self.clusters[number] = judged.pair.merged
-        self.where.setdefault(judged.pair.producer, []).append(number)
-
-    def apply_beside(self, alone: Cluster, pair: Pair, number: int) -> None:
+    def apply(self, pair: Pair, number: int) -> None:
         assert pair.merged is not None, "a fused pair has a cluster"
-        self.reach.join(_steps_of(alone), _steps_of(self.clusters[number]))
+        if not pair.evaluated_on_demand:
+            self.reach.join(_steps_of(pair.first), _steps_of(self.clusters[number]))
         self.clusters[number] = pair.merged
         self.where.setdefault(pair.producer, []).append(number)
 
 
 def _steps_of(cluster: Cluster) -> int:
-    """Positions of all nests of a cluster, as a set of `Reach`."""
+    """Positions of all nests of a cluster, as a set of `Reachability`."""
     mask = 0
     for member in cluster.members:
         mask |= 1 << member.facts.position

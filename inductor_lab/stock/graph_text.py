@@ -140,8 +140,10 @@ def place_in(comment: str) -> Span | None:
 
 
 def _text_of(annotation: ast.expr | None) -> str:
-    constant = isinstance(annotation, ast.Constant) and isinstance(annotation.value, str)
-    return annotation.value if constant else ""  # type: ignore[union-attr,return-value]
+    match annotation:
+        case ast.Constant(str() as text):
+            return text
+    return ""
 
 
 def _operator(value: ast.expr) -> str:

@@ -19,12 +19,11 @@ from inductor_lab import torch_api, torch_logs
 from inductor_lab.capture.events import Event
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.source import function_source
-from inductor_lab.observer import Observer, Stopwatch
+from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
 from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.stock.told import by_compile_id, size_hints
-from inductor_lab.trace import in_order
 
 _LOGGERS = {
     logger: (kind, torch_logs.heard(logger))

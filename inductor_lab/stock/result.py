@@ -17,11 +17,11 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
 from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import Code
-from inductor_lab.display import Shown, write_report
+from inductor_lab.display import Shown, counted, write_report
 from inductor_lab.observer import Phase
 from inductor_lab.saved import saving
+from inductor_lab.saved.trace import write_trace
 from inductor_lab.stock.times import measured
-from inductor_lab.trace import write_trace
 
 Language: TypeAlias = Literal["cpp", "triton", "extern"]
 
@@ -78,7 +78,7 @@ class StockKernel(Shown):
     seconds: float | None = None
 
     def __repr__(self) -> str:
-        return f"StockKernel({self.name}: {self.language}, {len(self.code.lines)} lines)"
+        return f"StockKernel({self.name}: {self.language}, {counted(len(self.code.lines), 'line')})"
 
     def __str__(self) -> str:
         return str(self.code)
@@ -124,7 +124,7 @@ class StockPart(Shown):
         return self.graph if self.after is None else self.after
 
     def __repr__(self) -> str:
-        return f"StockPart({self.name}: {len(self.kernels)} kernels)"
+        return f"StockPart({self.name}: {counted(len(self.kernels), 'kernel')})"
 
     def __str__(self) -> str:
         return self.text or str(self.host)
@@ -209,17 +209,18 @@ class StockCompilation(Shown):
         return linked / total if total else 1.0
 
     def __repr__(self) -> str:
-        graphs = _count(len(self.graphs), "graph")
+        graphs = counted(len(self.graphs), "graph")
         return f"StockCompilation({self.name}: {graphs}, {self._kernels_text()})"
 
     def __str__(self) -> str:
         total, linked = self.statements
         caches = ", ".join(dict.fromkeys(part.cache for part in self.parts if part.cache))
         answered = f"  (graph cache: {caches})" if caches else ""
+        breaks = counted(len(self.capture.breaks), "graph break")
         return "\n".join(
             [
                 f"{self.name}: stock torch.compile {self.torch_version}".rstrip(),
-                f"  graphs         {len(self.graphs)}, {len(self.capture.breaks)} graph breaks",
+                f"  graphs         {len(self.graphs)}, {breaks}",
                 f"  kernels        {self._kernels_text()}",
                 f"  compile time   {self.total_seconds:.2f} s{answered}",
                 f"  linked         {linked} of {total} kernel statements lead to the source",
@@ -229,8 +230,8 @@ class StockCompilation(Shown):
 
     def _kernels_text(self) -> str:
         extern = sum(kernel.language == "extern" for kernel in self.kernels)
-        own = _count(len(self.kernels) - extern, "kernel")
-        return f"{own}, {_count(extern, 'library function')}"
+        own = counted(len(self.kernels) - extern, "kernel")
+        return f"{own}, {counted(extern, 'library function')}"
 
     def measure(self, seconds: float = 1.0) -> StockCompilation:
         """The same with the time of each kernel: the call is made again for so many seconds, with
@@ -251,6 +252,3 @@ class StockCompilation(Shown):
         """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
         return write_report(self, Path(path))
 
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

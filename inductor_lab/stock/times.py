@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -49,11 +49,14 @@ def measured(compilation: StockCompilation, seconds: float) -> StockCompilation:
     return replace(
         compilation,
         graphs=tuple(
-            replace(graph, **{part.name: _timed(part, clocks[id(part)], rounds)
-                              for part in graph.parts})
+            replace(
+                graph,
+                forward=graph.forward and _timed(graph.forward, clocks, rounds),
+                backward=graph.backward and _timed(graph.backward, clocks, rounds),
+            )
             for graph in compilation.graphs
         ),
-    )  # fmt: skip
+    )
 
 
 def _rounds(
@@ -92,8 +95,10 @@ def _clocked(programs: Sequence[tuple[ModuleType, Ticks, StockPart]]) -> Iterato
     try:
         for module, ticks, part in programs:
             before = vars(module)
-            new = {k.name: _clock(before[k.name], ticks.setdefault(k.name, []))
-                   for k in part.kernels if k.language == "cpp" and k.name in before}  # fmt: skip
+            clocked = [k.name for k in part.kernels if k.language == "cpp" and k.name in before]
+            new: dict[str, Callable[..., Any] | _Libraries] = {
+                name: _clock(before[name], ticks.setdefault(name, [])) for name in clocked
+            }
             if LIBRARIES in before:
                 new[LIBRARIES] = _Libraries(before[LIBRARIES], ticks)
             kept.append((module, {name: before[name] for name in new}))
@@ -125,9 +130,9 @@ class _Libraries:
         return _clock(function, self._ticks.setdefault(f"{LIBRARIES}.{name}", []))
 
 
-def _timed(part: StockPart, ticks: Ticks, rounds: int) -> StockPart:
+def _timed(part: StockPart, clocks: Mapping[int, Ticks], rounds: int) -> StockPart:
     """Each kernel with the middle of the rounds, all its calls in a round together."""
-    kernels = []
+    kernels, ticks = [], clocks[id(part)]
     for kernel in part.kernels:
         heard = ticks.get(kernel.name, [])
         calls = len(heard) // rounds

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,13 +23,13 @@ from inductor_lab.capture.graph import Span
 from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, Recompile
 from inductor_lab.capture.source import SourceFile
 from inductor_lab.capture.span import outside_torch, shown_file
-from inductor_lab.display import Shown, write_trace_report
+from inductor_lab.display import Shown, counted, write_trace_report
 from inductor_lab.errors import UnknownName, UnreadableFile
+from inductor_lab.observer import in_order
 from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.log_file import LogFile, Progress
 from inductor_lab.stock.result import StockCompilation, StockGraph
 from inductor_lab.stock.told import by_compile_id, kind_of, size_hints
-from inductor_lab.trace import in_order
 
 T = TypeVar("T")
 
@@ -130,12 +130,14 @@ class TraceLog(Shown):
         )
 
     def __repr__(self) -> str:
-        breaks = sum(len(found.breaks) for found in self.compiled)
-        again = sum(bool(found.recompiles) for found in self.compiled)
-        return (
-            f"TraceLog({self.name}: {len(self)} compile ids, {breaks} graph breaks, "
-            f"{again} recompiles, {len(self.problems)} problems)"
-        )
+        found = {
+            "compile id": len(self),
+            "graph break": sum(len(found.breaks) for found in self.compiled),
+            "recompile": sum(bool(found.recompiles) for found in self.compiled),
+            "problem": len(self.problems),
+        }
+        told = ", ".join(counted(number, noun) for noun, number in found.items())
+        return f"TraceLog({self.name}: {told})"
 
     def __str__(self) -> str:
         damage = [f"damaged: {problem}" for problem in self.problems]
@@ -162,10 +164,17 @@ def read_trace(source: str | Path, progress: Progress | None = None) -> TraceLog
     sizes = [one.stat().st_size if one.is_file() else 0 for one in paths]
     logs = []
     for number, one in enumerate(paths):
-        before, tell = sum(sizes[:number]), progress or (lambda done, of: None)
-        logs.append(LogFile.read(one, lambda done, _, b=before, t=tell: t(b + done, sum(sizes))))
+        logs.append(LogFile.read(one, partial(_told_of_all, progress, sizes, number)))
     versions = (_version(log) for log in logs)
     return TraceLog(path.name, tuple(logs), next(filter(None, versions), ""))
+
+
+def _told_of_all(
+    progress: Progress | None, sizes: Sequence[int], number: int, done: int, _: int
+) -> None:
+    """How far one file is read, as a part of all of them."""
+    if progress is not None:
+        progress(sum(sizes[:number]) + done, sum(sizes))
 
 
 def _process_names(files: Sequence[LogFile]) -> list[str]:
@@ -255,9 +264,9 @@ def _where(log: LogFile, found: _Facts) -> Span | None:
     frames = [f for f in stack if isinstance(f, Mapping)] if isinstance(stack, list) else []
     if frames and isinstance(frames[-1].get("filename"), int):
         frame = frames[-1]
-        file, line = log.file_of(frame["filename"]), frame.get("line")
-        if file and isinstance(line, int):
-            return Span(shown_file(file), line, function=str(frame.get("name") or ""))
+        inner, line = log.file_of(frame["filename"]), frame.get("line")
+        if inner and isinstance(line, int):
+            return Span(shown_file(inner), line, function=str(frame.get("name") or ""))
     file, line = found.metrics.get("co_filename"), found.metrics.get("co_firstlineno")
     if isinstance(file, str) and isinstance(line, int):
         return Span(shown_file(file), line, function=str(found.metrics.get("co_name") or ""))

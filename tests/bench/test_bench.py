@@ -14,7 +14,8 @@ from torch._dynamo.utils import counters
 import inductor_lab as lab
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import APART, BenchResult
+from inductor_lab.bench.result import APART, BenchResult, roofline_table
+from inductor_lab.bench.roofline import StepTime
 from inductor_lab.errors import BadArguments, BadOption
 
 QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
@@ -74,7 +75,18 @@ def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
         pytest.skip("the machine is too busy, and the benchmark says so")
     assert [step.name.startswith("cpp_fused") for step in whole.steps] == [True, True]
     table = whole.tables[1]
-    assert "roof" in table.columns and len(table.rows) == 2
+    known = whole.limits is not None and not whole.limits.doubt
+    assert ("roof" in table.columns) == (">of the roof" in table.columns) == known
+    assert len(table.rows) == 2
+
+
+def test_roofs_that_nobody_knows_have_no_columns() -> None:
+    known = StepTime("cpp_fused_add_0", True, 2e-3, 0.1, 4_000_000, 1_000, 1e-3)
+    columns = roofline_table((known,)).columns
+    table = roofline_table((replace(known, roof=None),))
+    assert table.columns == columns[:-2] and columns[-2:] == (">of the roof", "roof")
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert "limits" not in table.title
 
 
 def test_kernels_and_calls_do_not_contradict_each_other(whole) -> None:
@@ -178,6 +190,8 @@ def test_bad_requests() -> None:
         lab.bench(wave, torch.ones(4), modes=["fastest"], **QUICK)
     with pytest.raises(BadArguments, match="nobody"):
         lab.bench(wave, torch.ones(4), against=[], **QUICK)
+    with pytest.raises(BadArguments, match="no gradient to measure"):
+        lab.bench(wave, torch.ones(4), against=["eager"], **{**QUICK, "backward": True})
 
 
 def test_arguments_that_a_function_changes_are_left_alone() -> None:

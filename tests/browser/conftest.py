@@ -50,6 +50,11 @@ class Opened:
     def count(self, selector: str) -> int:
         return self.page.locator(selector).count()
 
+    def search(self, text: str) -> None:
+        """Type into the search field, and wait until all panes were looked through."""
+        self.page.locator("input[type=search]").fill(text)
+        self.page.wait_for_selector(".lab-found-count:not([aria-busy])", state="attached")
+
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:

@@ -1,4 +1,5 @@
-"""axe-core finds no serious violation in any view of the explorer, light or dark, wide or narrow.
+"""axe-core finds no serious violation in any view of the explorer, light or dark, wide or narrow,
+English or Chinese.
 
 `axe-core/` is version 4.14.1 of the checker by Deque as published on npm, under MPL-2.0; it is
 a tool of the tests and no part of the package.
@@ -36,23 +37,36 @@ class Small(torch.nn.Module):
 
 
 @pytest.fixture(scope="module")
-def page_of_all(tmp_path_factory) -> Path:
+def pages_of_all(tmp_path_factory) -> dict[str, Path]:
+    """The same page in both languages."""
+    folder, pages = tmp_path_factory.mktemp("axe"), {}
     c = lab.inspect(Small(), torch.randn(8, 16)).measure(0.05)
-    return c.report(tmp_path_factory.mktemp("axe") / "all.html", assembly=True)
+    for language in ("zh", "en"):
+        lab.language(language)
+        pages[language] = c.report(folder / f"{language}.html", assembly=True)
+    return pages
+
+
+@pytest.fixture
+def page_of_all(pages_of_all: dict[str, Path]) -> Path:
+    return pages_of_all["en"]
 
 
 def violations(opened: Any) -> list[str]:
     return opened.page.evaluate(RUN)
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_no_view_has_a_serious_violation(page_of_all: Path, open_page, dark: bool) -> None:
-    opened = open_page(page_of_all, dark=dark)
+def test_no_view_has_a_serious_violation(
+    pages_of_all: dict[str, Path], open_page, dark: bool, language: str
+) -> None:
+    opened = open_page(pages_of_all[language], dark=dark)
     page = opened.page
     page.add_script_tag(content=gzip.decompress(AXE.read_bytes()).decode())
     found = {line: "first look" for line in violations(opened)}
-    page.evaluate("() => { document.querySelectorAll('.lab-pane [aria-label=close]').forEach("
-                  "(b) => b.click()); }")  # fmt: skip
+    close = "document.querySelectorAll('.lab-pane-head > button:last-of-type')"
+    page.evaluate(f"() => {{ {close}.forEach((b) => b.click()); }}")
     seen: set[str] = set()
     for number in range(page.locator(".lab-rail button").count()):
         page.locator(".lab-rail button").nth(number).click()

@@ -12,7 +12,8 @@ import inductor_lab as lab
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.page import script
 
-PAGE = "<!doctype html><meta charset='utf-8'><script type='module'>{}\nwindow.coloured = coloured;"
+PAGE = """<!doctype html><meta charset="utf-8"><script type="module">{}
+window.coloured = inductorLab.coloured;"""
 WORDS = """(given) => given.map(([line, language]) => {
   const { words, open } = coloured(line, language);
   return [words.map((word) => word[1]).join(""), Object.fromEntries(words.filter((w) => w[0])

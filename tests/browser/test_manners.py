@@ -108,14 +108,14 @@ def test_buttons_are_beside_the_graph(folder, open_page) -> None:
 
 def test_search_names_closed_panes(folder, open_page) -> None:
     opened = open_page(folder / "one.html")
-    opened.page.locator("input[type=search]").fill("LOAD_")
+    opened.search("LOAD_")
     places = opened.texts(".lab-elsewhere button")
     assert any(place.startswith("capture · bytecode: ") for place in places)
     opened.page.locator(".lab-elsewhere button", has_text="bytecode").click()
     assert opened.page.locator('.lab-pane[data-pane="bytecode"] .found').count() > 0
     assert not any(place.startswith("capture · bytecode") for place in
                    opened.texts(".lab-elsewhere button"))
-    opened.page.locator("input[type=search]").fill("")
+    opened.search("")
     assert opened.page.locator(".lab-elsewhere").is_hidden()
 
 
@@ -173,7 +173,7 @@ def test_a_dead_kernel_is_said_at_once(folder, open_page) -> None:
 
     code = connection_script().split("export default")[0]
     page = folder / "line.html"
-    page.write_text(f"<!doctype html><script>{code}\nwindow.Line = Line;</script>")
+    page.write_text(f"<!doctype html><script>{code}\nwindow.Line = inductorLab.Line;</script>")
     answers = open_page(page).page.evaluate(DEAD_KERNEL)
     assert len(answers) == 3 and all("run the cell again" in answer for answer in answers)
 

@@ -141,6 +141,7 @@ def searches(user: Newcomer) -> None:
     user.page.keyboard.press("/")
     user.page.keyboard.type("cos")
     explorer = user.explorer(SIN)
+    explorer.locator(".lab-found-count:not([aria-busy])").wait_for(state="attached")
     assert re.fullmatch(r"1 of \d+", explorer.locator(".lab-found-count").inner_text())
     user.page.keyboard.press("Enter")
     assert explorer.locator(".found").count() >= 2

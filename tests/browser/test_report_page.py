@@ -88,6 +88,7 @@ def test_the_keyboard_is_enough(open_page, report):
     assert opened.count(SOURCE) == 1
     page.keyboard.press("/")
     page.keyboard.type("lab_sin")
+    page.wait_for_selector(".lab-found-count:not([aria-busy])", state="attached")
     assert opened.count(f"{CODE} .lab-line.found") == 1
     page.keyboard.press("Escape")
     assert opened.count(".found") == 0
@@ -202,6 +203,27 @@ def test_without_a_script_source_and_code_can_be_read(open_page, report):
     opened = open_page(report, script=False)
     text = opened.texts("body")[0]
     assert "one = torch.sin(x) ** 2" in text and "cpp_fused" in text
+
+
+def test_a_large_count_does_not_break_the_name_beside_it(open_page, report):
+    page = open_page(report).page
+    button = page.locator('.lab-rail [data-pane="g0.forward.schedule"]')
+    button.locator(".lab-rail-count").evaluate("count => count.textContent = '279 ops → 51'")
+    one_line = page.locator('.lab-rail [data-pane="g0.forward.loops"]').bounding_box()
+    assert button.bounding_box()["height"] == one_line["height"]
+    assert button.evaluate("button => button.scrollWidth <= button.clientWidth")
+
+
+@pytest.mark.parametrize("width", (900, 1400))
+def test_a_bar_begins_where_its_name_has_ended(open_page, report, width):
+    page = open_page(report, width=width).page
+    page.locator('.lab-rail [data-pane="time"]').click()
+    page.locator('.lab-pane[data-pane="time"] .lab-tabs button', has_text="dynamo").click()
+    names = page.locator('.lab-pane[data-pane="time"] .lab-bar > :first-child')
+    assert "create_aot_dispatcher_function" in names.all_inner_texts()
+    wide = names.evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth + 1)"
+                              ".map(one => one.textContent)")
+    assert wide == []
 
 
 def test_a_narrow_window_stacks_the_panes(open_page, report):

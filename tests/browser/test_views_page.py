@@ -88,9 +88,12 @@ def test_the_budget_slider_shows_each_cut(open_page, report, trained):
         slider.fill(str(place))
         said = page.inner_text(".lab-budget-said")
         assert f"{cut.recomputed} op" in said and f"({cut.flops:,} flop)" in said
-        kept = page.locator(".lab-budget-body tbody tr:not(:has(.lab-sign.no))").count()
+        kept = page.locator(".lab-budget tbody tr:not(:has(.lab-sign.no))").count()
         assert kept == len(cut.saved)
     assert "as compiled" in said and opened.wrong == []
+    page.locator(".lab-budget-bars [data-step]").last.click()
+    assert slider.input_value() == "0" and page.locator(".lab-budget-bars .chosen").count() == 1
+    assert f"({cuts[-1].flops:,} flop)" in page.inner_text(".lab-budget-said")
 
 
 def test_memory_before_and_after_planning(open_page, report, trained):
@@ -129,7 +132,7 @@ def test_the_timeline_is_saved_as_a_trace(open_page, report, trained, tmp_path):
     show(opened.page, "time")
     assert opened.count(".lab-phase") == len(trained.phases)
     with opened.page.expect_download() as saved:
-        opened.page.click(".lab-save-trace")
+        opened.page.click('.lab-save >> text=save as Chrome trace')
     trace = json.loads(Path(saved.value.path()).read_text())
     ours = json.loads(trained.trace(tmp_path / "ours.json").read_text())
     assert set(trace) == set(ours)
@@ -169,12 +172,12 @@ def test_search_opens_the_frames_around_what_it_finds(open_page, tower):
     opened = open_page(tower)
     page = opened.page
     show(page, "g0.forward.graph")
-    page.fill(".lab-actions input", "erf")
+    opened.search("erf")
     assert opened.count(f"{GRAPH} .lab-node.found") >= 1
     assert "of" in page.inner_text(".lab-found-count")
     inside = f'{GRAPH} .lab-node[data-name="tanh_3"]'
     assert opened.count(inside) == 0
-    page.fill(".lab-actions input", "tanh_3")
+    opened.search("tanh_3")
     assert opened.count(f"{inside}.found") == 1
     found = page.inner_text(".lab-found-count")
     page.keyboard.press("Enter")

@@ -66,20 +66,39 @@ def test_softmax_is_one_kernel_of_eager_and_five_ops_of_ours() -> None:
     assert (c.eager.bytes_read, c.eager.bytes_written) == (25_600, 25_600)
 
 
-def test_what_autograd_keeps_is_asked_of_autograd() -> None:
+def trig(x, w):
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2 + w[0]
+
+
+@pytest.mark.parametrize("function", [trig, norm, attention, conditions])
+def test_what_autograd_keeps_is_asked_of_autograd(function) -> None:
+    """Measured with eager's own hooks: each storage once, those of inputs apart."""
+    inputs = [torch.randn(size, 16, requires_grad=True) for size in (8, 16)]
+    graph = lab.inspect(function, *inputs).graphs[0]
+    held: dict[int, torch.UntypedStorage] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        held[storage.data_ptr()] = storage
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = function(*inputs)
+    assert result.grad_fn is not None and graph.eager is not None and graph.partition is not None
+    given = {tensor.data_ptr() for tensor in inputs}
+    kept = sum(storage.nbytes() for storage in held.values())
+    beside_inputs = sum(s.nbytes() for place, s in held.items() if place not in given)
+    assert 0 < beside_inputs < kept
+    assert (graph.eager.kept, graph.eager.kept_beside_inputs) == (kept, beside_inputs)
+    assert graph.partition.bytes_if_all_saved == beside_inputs
+    assert f"eager keeps {beside_inputs:,}" in str(graph.partition)
+
+
+def test_eager_keeps_12_000_bytes_of_sin_and_cos_squared() -> None:
     x = torch.randn(1000, requires_grad=True)
     graph = lab.inspect(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, x).graphs[0]
-    kept: dict[int, int] = {}
-
-    def pack(t: torch.Tensor) -> torch.Tensor:
-        kept[t.data_ptr()] = t.untyped_storage().nbytes()
-        return t
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        result = torch.sin(x) ** 2 + torch.cos(x) ** 2
-    assert graph.eager is not None and result.grad_fn is not None
-    assert graph.eager.kept == sum(kept.values()) == 12_000
-    assert graph.partition is not None and graph.partition.bytes_if_all_saved == 8_000
+    assert graph.eager is not None and graph.partition is not None
+    assert (graph.eager.kept, graph.partition.bytes_if_all_saved) == (12_000, 8_000)
 
 
 def test_gradients_count_too() -> None:

@@ -1,4 +1,4 @@
-"""Every C++ text of a few hundred programs, to compare before and after a change of the compiler:
+"""Every C++ and Triton text of a few hundred programs, before and after a change of the compiler:
 
     python -m tests.codegen.corpus build/before       (before the change)
     python -m tests.codegen.corpus build/after        (after it)
@@ -8,8 +8,9 @@ A change that only moves code leaves no difference.  The programs go as far as t
 that is kept beside the folder (`build/schedules.pickle`), so that the second run takes seconds.  A
 change of what comes before code generation needs a new one: `--fresh`.
 
-Nothing is compiled or run as C++.  Every kernel is written three times: as it is; as if any work
+Nothing is compiled or run.  Every kernel is written in C++ three times: as it is; as if any work
 were worth a second thread and any matrix a transposed tile; and with results that go past caches.
+Then once in Triton, with what a launch needs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import pickle
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -32,6 +32,7 @@ import inductor_lab as lab
 from inductor_lab import pipeline
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.generate import generate_kernels
+from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 from tests.fresh import compile_always
@@ -154,15 +155,25 @@ def written(program: Recorded) -> str:
             for number, (group, buffers) in enumerate(program.groups):
                 lines.append(f"// {variant} {number}")
                 results = group.stored if variant == "streams" else ()
-                lines.append(_kernel(group, buffers, results))
+                lines.append(_cpp(group, buffers, results))
+    for number, (group, buffers) in enumerate(program.groups):
+        lines += [f"# triton {number}", _triton(group, buffers)]
     return "\n".join(lines)
 
 
-def _kernel(group: Group, buffers: Mapping[str, Buffer], results: Collection[str]) -> str:
+def _cpp(group: Group, buffers: Mapping[str, Buffer], results: Collection[str]) -> str:
     try:
         return str(cpp_kernel(group, buffers, f"cpp_{group.name}", results=results))
-    except Exception:
-        return traceback.format_exc(limit=-3)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _triton(group: Group, buffers: Mapping[str, Buffer]) -> str:
+    try:
+        kernel = triton_kernel(group, buffers, f"triton_{group.name}")
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return f"{kernel}{kernel.launch}"
 
 
 def _code_generator() -> list[Any]:
@@ -182,7 +193,7 @@ def main() -> None:
     found: list[Recorded] = pickle.loads(kept.read_bytes())
     for program in found:
         name = program.name.replace(" ", "_").replace("/", "-")
-        (given.folder / f"{name}.cpp").write_text(written(program), encoding="utf-8")
+        (given.folder / f"{name}.txt").write_text(written(program), encoding="utf-8")
     print(f"{sum(len(p.groups) for p in found)} kernels of {len(found)} programs")
 
 

@@ -13,7 +13,7 @@ import inductor_lab as lab
 from inductor_lab.codegen.cpu import passes
 from inductor_lab.errors import OutOfBounds
 from inductor_lab.lower import fits
-from inductor_lab.runtime.bounds import reach
+from inductor_lab.runtime.bounds import extent
 from tests.semantics.compare import assert_same, wave
 
 LAST = torch.tensor([3, 8, 0])
@@ -39,7 +39,7 @@ INTERPRETED = ("pointwise", "rows", "columns", "tiles", "gathered", "running sum
 
 def less(tensor: torch.Tensor) -> torch.Tensor:
     """The same memory without its last element."""
-    return tensor.as_strided((reach(tensor) - 1,), (1,))
+    return tensor.as_strided((extent(tensor) - 1,), (1,))
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
@@ -65,7 +65,7 @@ def test_the_last_element_of_each_buffer_is_missed(name: str, language: str) -> 
         for number, one in enumerate(args):
             if isinstance(one, torch.Tensor):
                 short = (*args[:number], less(one), *args[number + 1 :])
-                reached = f"{kernel.name} reaches element [0-9]+ of .*which has {reach(one) - 1}"
+                reached = f"{kernel.name} reaches element [0-9]+ of .*which has {extent(one) - 1}"
                 with pytest.raises(OutOfBounds, match=reached):
                     run(*short)
 

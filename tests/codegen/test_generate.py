@@ -53,3 +53,16 @@ def test_constants_sizes_and_dtypes_tell_kernels_apart() -> None:
 
     part = lab.inspect(f, torch.randn(100), torch.randn(101)).graphs[0].forward
     assert len({kernel.name for kernel in part.kernels}) == len(part.kernels)
+
+
+def test_a_text_in_triton_is_another_kernel_for_other_dtypes() -> None:
+    """It says nothing of what its pointers point to; a launch that is kept, only of one kind."""
+
+    def f(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
+        return [x.flip(0), y.flip(0), z.flip(0)]
+
+    given = torch.randn(100), torch.arange(100), torch.randn(100)
+    options = {"language": "triton", "fusion": False}
+    part = lab.inspect(f, *given, options=options).graphs[0].forward
+    first, second, third = (kernel.name for kernel in part.kernels)
+    assert first == third != second

@@ -8,9 +8,13 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
+import inductor_lab as lab
 from inductor_lab import course
-from inductor_lab.course import exercise
+from inductor_lab.course import exercise, order
 from inductor_lab.course.labs.capture import OPERATIONS
 from inductor_lab.course.language import VARIABLE
 from inductor_lab.errors import BadArguments
@@ -60,6 +64,15 @@ def changes(instructions, arguments):
     raise SystemExit(1)
 
 
+def crashing_kernel(instructions, arguments):
+    with lab.faults.unaligned_load():
+        return lab.inspect(lambda x: torch.sin(x) + 1, torch.randn(4097)[1:]).result
+
+
+def forgets(instructions, arguments):
+    return of_a_cell_that_was_not_run(arguments)  # noqa: F821
+
+
 def nothing(instructions, arguments):
     pass
 
@@ -71,6 +84,8 @@ def prints(instructions, arguments):
 
 @pytest.mark.parametrize("solution, said", [
     (endless, "still running after 6 s: does it end?\nin line"), (crashes, "SIGSEGV"),
+    (crashing_kernel, "SIGSEGV"), (crashing_kernel, "torch.randn(4097)[1:]).result"),
+    (forgets, "run the cells above"),
     (crashes, "ctypes.string_at(0)"), (leaves, "exit status 3"), (raises, "KeyError: 'nothing'"),
     (raises, 'return arguments["nothing"]'), (changes, "SystemExit"), (nothing, "no `return`?"),
     (3, "'int' object is not callable"), (None, "not callable"),
@@ -82,6 +97,24 @@ def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
     verdict = course.check("1.1", solution)
     assert verdict.points == 0 and said in verdict.message, str(verdict)
     assert OPERATIONS
+
+
+def test_cells_in_the_wrong_order_are_told() -> None:
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    order.watch()
+    order.watch()
+    with capture_output() as captured:
+        shell.run_cell("from inductor_lab import course\ncourse.check('1.1', machine_of_mine)")
+        shell.run_cell("1 / 0")
+    assert captured.stdout.count("`machine_of_mine` is not defined: run the cells above") == 1
+    InteractiveShell.clear_instance()
+
+
+def test_a_missing_compiler_is_told_in_the_words_of_doctor(monkeypatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    verdict = course.check("1.1", crashing_kernel)
+    assert verdict.points == 0 and "CXX=no-such-compiler" in verdict.message, str(verdict)
 
 
 def test_what_was_printed_is_shown_and_escaped() -> None:
@@ -117,6 +150,16 @@ def test_a_guess_is_compared_with_the_truth() -> None:
     hidden = course.predict("kernels", None, 2)
     assert not hidden.right and "set guess first" in str(hidden)
     assert "<details>" in hidden._repr_html_()
+
+
+@pytest.mark.parametrize("guess, truth, right", [
+    ("2", 2, True), (2.0, 2, True), (2.7, 2, False), ("two", 2, False), ([2], 2, False),
+    (False, True, False), ("False", True, False), ("true", True, True), (1, True, False),
+    (True, 1, False), ("inf", "inf", True), (0, 0.0, True), (None, 0, False), (3, "3", False),
+])  # fmt: skip
+def test_a_guess_of_any_type_is_compared(guess: object, truth: object, right: bool) -> None:
+    revealed = course.predict("any", guess, truth)
+    assert revealed.right is right and str(revealed)
 
 
 def test_both_languages_are_spoken() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
@@ -15,11 +17,16 @@ from inductor_lab.course.build import build, notebooks, sources
 from inductor_lab.course.language import LANGUAGES
 from inductor_lab.course.scores import VARIABLE
 from inductor_lab.course.source import Source, read_source
+from inductor_lab.course.times import LIMIT, CellTime, run, spent
 from inductor_lab.errors import UnreadableFile
+from tests.widgets.reading import without_words
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 SOURCES = sources(FOLDER)
+TUTORIALS = [source for source in SOURCES if source.kind == "tutorial"]
+THREADS = torch.get_num_threads()
 MADE = ("tutorials", "labs", "instructor")
+CHINESE = re.compile("[\u2e80-\uffef]")
 
 
 def test_generated_notebooks_are_in_step_with_their_sources() -> None:
@@ -43,16 +50,12 @@ def test_languages_differ_in_text_alone(source: Source) -> None:
             assert one.count("```") == other.count("```") and one.count("## ") == other.count("## ")
 
 
-@pytest.mark.parametrize(
-    "source", [s for s in SOURCES if s.kind == "tutorial"], ids=lambda s: s.stem
-)
-def test_a_tutorial_asks_before_it_tells(source: Source) -> None:
-    code = "\n".join(block.text for block in source.blocks if block.kind == "python")
-    assert code.count("course.predict(") == code.count("guess = None") >= 2
-    assert "assert" in code, "facts are checked where they are told"
-    text = "\n".join(block.text for block in source.blocks if block.kind == "en")
-    for part in ("## What the real one does", "## Summary", "\n1. ", "\n2. ", "\n3. "):
-        assert part in text, part
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
+def test_no_line_of_code_scrolls(source: Source) -> None:
+    """88 letters fit where JupyterLab is 900 px wide; a Chinese one takes more room."""
+    lines = [line for block in source.blocks if block.kind in ("python", "stub", "solution")
+             for line in block.text.splitlines()]  # fmt: skip
+    assert [line for line in lines if len(line) + 0.65 * len(CHINESE.findall(line)) > 88] == []
 
 
 @pytest.fixture(scope="module")
@@ -63,23 +66,37 @@ def shell():
     InteractiveShell.clear_instance()
 
 
-def run_all(shell: InteractiveShell, source: Source, *, solved: bool) -> None:
-    """All code cells of the English notebook in one namespace of its own."""
+def run_all(shell: InteractiveShell, source: Source, *, solved: bool) -> list[CellTime]:
+    """All code cells of the English notebook in one namespace of its own; how long each took."""
+    found = []
     shell.reset()
+    torch.set_num_threads(THREADS)
     shell.run_cell("import torch\nimport inductor_lab as lab\nfrom inductor_lab import course")
     for kind, text in source.cells("en", solved=solved):
         if kind == "code":
+            before = spent()
             with capture_output() as captured:
                 result = shell.run_cell(text, store_history=True)
+            took = (now - then for now, then in zip(spent(), before, strict=True))
+            found.append(CellTime(len(found) + 1, text, *took))
             assert result.success, f"{text}\n{captured.stdout[-2000:]}"
+            assert untold(captured.outputs) == [], text
+    return found
 
 
-@pytest.mark.parametrize(
-    "source", [s for s in SOURCES if s.kind == "tutorial"], ids=lambda s: s.stem
-)
+def untold(outputs: list[Any]) -> list[str]:
+    """The pictures among a cell's outputs that a screen reader can say nothing about."""
+    bundles = [output.data for output in outputs]
+    bare = [kind for data in bundles for kind in data
+            if kind.startswith("image/") and "text/html" not in data]  # fmt: skip
+    return bare + [head for data in bundles for head in without_words(data.get("text/html", ""))]
+
+
+@pytest.mark.parametrize("source", TUTORIALS, ids=lambda s: s.stem)
 def test_a_tutorial_runs(shell, source: Source, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "course.json"))
-    run_all(shell, source, solved=True)
+    slow = [str(cell) for cell in run_all(shell, source, solved=True) if cell.seconds > LIMIT]
+    assert slow == []
 
 
 @pytest.mark.parametrize("source", [s for s in SOURCES if s.kind == "lab"], ids=lambda s: s.stem)
@@ -109,6 +126,31 @@ def test_the_command_tells_and_builds(tmp_path: Path, monkeypatch, capsys) -> No
     with pytest.raises(SystemExit):
         main(["course", "--help"])
     assert "nbgrader" in capsys.readouterr().out
+
+
+def test_the_times_of_cells_are_told(tmp_path: Path, capfd) -> None:
+    (tmp_path / "source").mkdir()
+    path = tmp_path / "source" / "02_x.md"
+    busy = "guess = None\n\nstart = time.process_time()\nwhile time.process_time() < start + 0.3: 0"
+    cells = ("import time", busy, "time.sleep(0.3)")
+    text = SOURCE.replace("lab", "tutorial").partition("```python stub")[0]
+    blocks = [f"```python\n{cell}\n```\n" for cell in cells]
+    path.write_text("".join([text, *blocks]), encoding="utf-8")
+    _, _, second, third = tuple(run(read_source(path)))
+    assert (second.number, second.line) == (3, "start = time.process_time()")
+    assert second.wall >= 0.3 and second.seconds > 0.2 and third.wall >= 0.3
+    assert third.seconds < 0.2, "a cell that waits is not a cell that works"
+    assert main(["course", "times", "02", "--folder", str(tmp_path)]) == 0
+    told = capfd.readouterr().out
+    assert "02_x, 4 cells" in told and "4 cells, 0 over 20 s" in told
+    path.write_text(text + "```python\n1 / 0\n```\n", encoding="utf-8")
+    assert main(["course", "times", "--folder", str(tmp_path)]) == 2
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+def test_a_cell_answers_for_its_own_work() -> None:
+    assert "over 20 s" not in str(CellTime(1, "busy machine", 60.0, 5.0))
+    assert "over 20 s" in str(CellTime(1, "slow cell", 31.0, 30.0))
 
 
 SOURCE = """---
@@ -148,12 +190,31 @@ def test_a_source_that_is_wrong_is_told_with_its_line(change, said: str, tmp_pat
     assert said in str(refused.value)
 
 
+def test_bold_chinese_is_bold() -> None:
+    """Markdown takes `**` between a full-width bracket and a character for two asterisks."""
+    lines = [(source.stem, line) for source in SOURCES for block in source.blocks
+             if block.kind == "zh" for line in block.text.splitlines()]  # fmt: skip
+    for stem, line in lines:
+        pieces = line.split("**")  # every other one is bold
+        for bold, after in zip(pieces[1::2], pieces[2::2], strict=False):
+            apart = bold[-1] not in "）。：，" or not re.match("[\u4e00-\u9fff]", after)
+            assert apart, f"{stem}: {bold}"
+
+
+def test_chinese_paragraphs_are_one_line() -> None:
+    """The end of a line is drawn as a space, which Chinese does not have between sentences."""
+    split = re.compile(r"[\u3001\u3002\u4e00-\u9fff\uff00-\uffef][*_`]*\n(?![-#|>\d\s]|$)")
+    found = [(source.stem, hit[0]) for source in SOURCES for block in source.blocks
+             if block.kind == "zh" for hit in split.finditer(block.text)]  # fmt: skip
+    assert found == []
+
+
 def test_chinese_terms_have_the_english_beside_them_once() -> None:
     text = (FOLDER.parent / "docs" / "course.md").read_text(encoding="utf-8")
     terms = re.findall(r"^\| ([a-z -]+) \| ([\u4e00-\u9fff]+) \|$", text, re.MULTILINE)
     assert len(terms) >= 7
     for english, chinese in terms:
         tutorials = ["\n".join(b.text for b in s.blocks if b.kind == "zh")
-                     for s in SOURCES if s.kind == "tutorial"]  # fmt: skip
+                     for s in TUTORIALS]  # fmt: skip
         beside = re.compile(rf"{chinese}[^（]{{0,4}}（{english}）")
         assert any(beside.search(tutorial) for tutorial in tutorials), f"{chinese}（{english}）"

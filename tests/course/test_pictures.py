@@ -11,7 +11,11 @@ from inductor_lab import course
 from inductor_lab.backend import inspect
 from inductor_lab.course import cuda, memory
 from inductor_lab.course.checking import Verdict
+from inductor_lab.course.labs import beside
+from inductor_lab.course.scores import VARIABLE
 from inductor_lab.errors import CompileFailed, MissingPackage
+from tests.course import wrong_fast, wrong_ranks, wrong_whole
+from tests.course.wrong import WRONG
 
 triton = pytest.importorskip("triton")
 import triton.language as tl  # noqa: E402
@@ -19,6 +23,13 @@ import triton.language as tl  # noqa: E402
 from inductor_lab.course.gpu import Outside, run_kernel  # noqa: E402
 
 HOSTILE = "<script>x</script>"
+
+
+@pytest.fixture
+def board(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "course.json"))
+    yield
+    course.speak("en")
 
 
 def test_a_picture_escapes_and_tells() -> None:
@@ -55,6 +66,62 @@ def test_a_verdict_has_its_picture_in_words_and_drawn() -> None:
 def test_a_check_draws_the_case_that_failed() -> None:
     verdict = course.check("6.2", lambda rows, columns, tile: [(0, 0)])
     assert verdict.points == 0 and verdict.picture is not None and "i=0" in str(verdict.picture)
+
+
+@pytest.mark.parametrize("name", course.EXERCISES)
+def test_what_went_wrong_is_drawn_for_a_typical_wrong_answer(name: str, board) -> None:
+    drawn = []
+    for language in ("en", "zh"):
+        course.speak(language)
+        found = (course.check(n, wrong).picture for n, wrong, _ in WRONG if n == name)
+        drawn.append(next((picture for picture in found if picture is not None), None))
+    assert all(drawn), "no wrong answer has a picture"
+    english, chinese = drawn
+    assert not re.search("[\u4e00-\u9fff]", english.told)
+    assert re.search("[\u4e00-\u9fff]", chinese.told), "a picture that is English"
+    for picture in drawn:
+        assert 'role="img"' in picture.html and "<desc>" in picture.html
+        assert len(picture.told.splitlines()) > 1, "a picture of nothing"
+
+
+def test_a_prediction_is_not_read_off_its_picture() -> None:
+    told = str(beside.still_possible(5, False, 8, 1)).splitlines()[1:]
+    assert told == ["  you say 5: 1 2 3 4 ×5 ×6 ×7 ×8"]
+    assert str(beside.still_possible(1, True, 4)).endswith("you say 1: ×0 ×1 2 3 4")
+    assert str(beside.still_possible(2, None, 3, 1)).endswith("you say 2: 1 ×2 3")
+    assert str(beside.still_possible(900, False, 3, 1)).endswith("×900")
+    told = str(beside.foretold(6, 12_345, [("before fusion", 24_000)]))
+    assert "12,345" not in told and "moves more than you say" in told and "24,000 B" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "solution", "rows"),
+    [
+        ("8.5", wrong_fast.AlwaysFresh, ["+4 −4 ×+4", "block 1: 4 · ·", "block 2: · · ×4"]),
+        ("9.3", wrong_fast.twice_at_most, ["call: 4 x 20 5 x 20 5 x 21", "graph: 0 1 2"]),
+        ("10.2", wrong_whole.one_by_one, ["stage: 0 1 2", "run: 1 2 ×3", "you say: None"]),
+        ("13.1", wrong_ranks.always_own, ["rank 0: ×0 ×1", "rank 1: ×0 ×1"]),
+        ("13.4", wrong_ranks.sends_first, ["×s1 s0"]),
+    ],
+)
+def test_what_a_lane_shows(name, solution, rows, board) -> None:
+    told = [line.strip() for line in str(course.check(name, solution).picture).splitlines()]
+    assert [row for row in rows if row not in told] == []
+
+
+def test_the_picture_crosses_the_value_that_is_wrong() -> None:
+    told = str(beside.matrices("rows", [[1, 2], [3, 4]], [[1, 2], [3, 5]])).splitlines()
+    assert told == ["rows", "  right 0: 1 2", "  you 0: 1 2", "  right 1: 3 4", "  you 1: 3 ×5"]
+    nan = float("nan")
+    assert str(beside.lines("l", [1.0, nan, 3], [1.0, nan])).endswith("you: 1 nan ×–")
+    told = str(beside.amounts("b", "right", [("read, ", 4, 1_000)]))
+    assert told.splitlines()[1:] == ["  read, right  4 B", "  read, you    1,000 B"]
+
+
+def test_chinese_names_have_room() -> None:
+    wide, narrow = (course.cells("", [(name, [("1", "box")])]).html for name in ("正确", "ab"))
+    width = re.compile(r'viewBox="0 0 ([\d.]+)')
+    assert float(width.search(wide)[1]) - float(width.search(narrow)[1]) > 8
 
 
 def reads_too_far(x, out, count, BLOCK: tl.constexpr):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import inductor_lab as lab
 from inductor_lab.course.labs.debugging import _PROGRAMS, Bug, bugs
+from inductor_lab.course.labs.drawn import HOW_MANY, drawn
 from inductor_lab.debug.faults import CATALOGUE
 
 EVERY = [
@@ -27,3 +29,13 @@ def test_a_name_draws_the_same_bugs_again_and_names_differ() -> None:
     drawn = {tuple(bug.fault for bug in bugs(name)) for name in map(str, range(30))}
     assert len(drawn) > 10 and bugs("Ada") == bugs("Ada")
     assert all(bug.fault not in str(bug) and bug.fault not in repr(bug) for bug in EVERY)
+
+
+def test_a_name_draws_the_same_programs_again_and_each_line_counts() -> None:
+    assert drawn("Ada") == drawn("Ada") != drawn("Bob") and len(drawn("Ada")) == HOW_MANY
+    x, w = torch.randn(64, 64), torch.randn(64, 64)
+    for program in (each for name in ("Ada", "Bob", "Eve", "林") for each in drawn(name)):
+        assert program.function()(x, w).shape == (64, 64), str(program)
+        *lines, result = str(program).splitlines()[1:]
+        for line, after in zip(lines, [*lines[1:], result], strict=True):
+            assert line.split()[0] in after, str(program)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 import struct
 
 import torch
 
 from inductor_lab.course.labs.debugging import bugs, paged, scored, walked
+from inductor_lab.course.labs.measuring import LOOPS
+from inductor_lab.course.labs.timing import BENCHMARKS, TROUBLES
 
 # ---- lab 10 ------------------------------------------------------------------------------------
 
@@ -94,6 +97,129 @@ LAB_10 = [
     ("10.6", another_bug, "the faulty code gives"),
 ]
 
+# ---- lab 11 ------------------------------------------------------------------------------------
+
+
+def mean(samples):
+    return sum(samples) / len(samples)
+
+
+def unsorted_middle(samples):
+    return samples[len(samples) // 2]
+
+
+def sorts_in_place(samples):
+    samples.sort()
+    return samples[len(samples) // 2]
+
+
+def one_call(call, clock):
+    start = clock()
+    call()
+    return clock() - start
+
+
+def cold_mean(call, clock):
+    start = clock()
+    for _ in range(100):
+        call()
+    return (clock() - start) / 100
+
+
+def warm_mean(call, clock):
+    call(), call(), call()
+    return cold_mean(call, clock)
+
+
+def ten_thousand(call, clock):
+    call(), call(), call()
+    start = clock()
+    for _ in range(10_000):
+        call()
+    return (clock() - start) / 10_000
+
+
+def one_after_the_other_timed(first, second, clock):
+    return cold_mean(first, clock) / cold_mean(second, clock)
+
+
+def two_minima(first, second, clock):
+    return min(one_call(first, clock) for _ in range(800)) / min(
+        one_call(second, clock) for _ in range(800)
+    )
+
+
+def sums_in_turns(first, second, clock):
+    pairs = [(one_call(first, clock), one_call(second, clock)) for _ in range(100)]
+    return sum(a for a, _ in pairs) / sum(b for _, b in pairs)
+
+
+def from_least_to_most(ratios):
+    return min(ratios), max(ratios)
+
+
+def quartiles(ratios):
+    return tuple(statistics.quantiles(ratios, n=4)[::2])
+
+
+def around_the_mean(ratios):
+    middle = statistics.fmean(ratios)
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    return middle - 1.96 * error, middle + 1.96 * error
+
+
+def none_is_harmed():
+    return {benchmark.__name__: [] for benchmark in BENCHMARKS}
+
+
+def all_are_harmed():
+    return {benchmark.__name__: list(TROUBLES) for benchmark in BENCHMARKS}
+
+
+def the_first_alone():
+    return {loop.name: [0] for loop in LOOPS}
+
+
+def each_new_size():
+    return {"equal": [0], "sizes": [0, 2, 3]}
+
+
+def wrapped_again():
+    return {"equal": [0], "sizes": [0, 2], "dtypes": [0, 1], "gradients": [0, 1],
+            "again": [0, 1, 2]}  # fmt: skip
+
+
+def when_even(compile, before, after):
+    return -(-compile // (before - after)) if before > after else None
+
+
+def always_pays(compile, before, after):
+    return compile // abs(before - after or 1) + 1
+
+
+LAB_11 = [
+    ("11.1", mean, "is not the middle"),
+    ("11.1", unsorted_middle, "is not the middle"),
+    ("11.1", sorts_in_place, "it changed the samples"),
+    ("11.2", one_call, "calls made: 1"),
+    ("11.2", cold_mean, "you say 0.03"),
+    ("11.2", warm_mean, "calls made: 103"),
+    ("11.2", ten_thousand, "it took too long: 60 s of calls"),
+    ("11.3", one_after_the_other_timed, "calls made: 200"),
+    ("11.3", two_minima, "calls made: 1,600"),
+    ("11.3", sums_in_turns, "calls made: 200"),
+    ("11.4", from_least_to_most, "times as wide as need be"),
+    ("11.4", quartiles, "1.4 times as wide as need be"),
+    ("11.4", around_the_mean, "of 400 experiments, 95 % are asked for"),
+    ("11.5", none_is_harmed, "there is more that harms it"),
+    ("11.5", all_are_harmed, "does it no harm"),
+    ("11.6", the_first_alone, "a call that compiles is not in your list"),
+    ("11.6", each_new_size, "call 3 runs code that is there already"),
+    ("11.6", wrapped_again, "call 1 runs code that is there already"),
+    ("11.7", when_even, "you say"),
+    ("11.7", always_pays, "it is None, you say"),
+]
+
 # ---- lab 12 ------------------------------------------------------------------------------------
 
 
@@ -141,6 +267,22 @@ def any_mean(node, edit):
     return edit.add(aten.squeeze.dim, row, 0)
 
 
+def one_for_each_statement():
+    return "Ada", [5, 6, 7]
+
+
+def numbers_alone():
+    return [4, 2, 4]
+
+
+def of_somebody_else():
+    return "Bob", [4, 2, 4]
+
+
+def without_a_name():
+    return "", [4, 2, 4]
+
+
 LAB_12 = [
     ("12.1", one_for_each_line, "wave: fewer than 3"),
     ("12.1", sums_in_one, "two_sums: more than 1"),
@@ -152,7 +294,11 @@ LAB_12 = [
     ("12.4", breaks_forgotten, "broken: more than 1"),
     ("12.5", no_rule, "it does not pay"),
     ("12.5", any_mean, "it raised ValueError"),
+    ("12.6", one_for_each_statement, "5 is not the number of kernels; before fusion there are 7"),
+    ("12.6", numbers_alone, "it should return tuple"),
+    ("12.6", of_somebody_else, "4 is not the number of kernels"),
+    ("12.6", without_a_name, "a name is wanted"),
 ]
 
-LABS_10_TO_12 = [*LAB_10, *LAB_12]
+LABS_10_TO_12 = [*LAB_10, *LAB_11, *LAB_12]
 assert [bug.fault for bug in bugs("Ada")] == ["wrong_rule", "wrong_neg", "reused_too_early"]

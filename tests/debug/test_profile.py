@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -120,6 +121,24 @@ def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
     assert found.plot("timeline").startswith("<svg")
     html = found._repr_html_()
     assert "without clocks" in html and "torch.softmax" in html and "<script" not in html
+
+
+def test_clocks_that_cost_less_than_nothing_are_noise(known_limits, compilation):
+    found = replace(compilation.profile(steps=1), clock_cost=0.02)
+    assert "(+2.0% with them)" in str(found) and "clocks cost +2.0 %" in found._repr_html_()
+    noisy = replace(found, clock_cost=-0.3)
+    for text in (str(noisy), noisy._repr_html_()):
+        assert "30" not in text.partition("without clocks")[2].partition(")")[0]
+        assert "noise" in text
+
+
+def test_roofs_that_nobody_knows_have_no_column(known_limits, compilation):
+    found = compilation.profile(steps=1)
+    unknown = replace(found, rows=tuple(replace(row, roof=None) for row in found.rows))
+    assert "of roof" in str(found) and "of roof" not in str(unknown)
+    page = unknown._repr_html_()
+    assert "of the roof" in found._repr_html_() and "of the roof" not in page
+    assert page.count("<th ") == 9 and page.count("<td") == 9 * (len(found.rows) + 1)
 
 
 def test_what_is_loaded_has_no_time(compilation, tmp_path):

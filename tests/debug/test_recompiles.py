@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.debug.reasons import in_words
+from inductor_lab.debug.recompiles import Recompiles
 
 
 def shifted(x: torch.Tensor, scale: float) -> torch.Tensor:
@@ -52,3 +55,117 @@ def test_other_threads_and_backends_are_seen_and_hits_are_not() -> None:
     with lab.recompiles() as nothing:
         stock(torch.ones(3))
     assert nothing.compiled == () and str(nothing) == repr(nothing)
+
+
+def printing(x: torch.Tensor, n: int) -> torch.Tensor:
+    y = x + n
+    print("", end="")  # a graph break
+    return y.sin()
+
+
+def served(seen: Recompiles) -> list[tuple[str, ...]]:
+    return [call.served for call in seen.calls]
+
+
+def test_each_call_says_which_code_it_ran_and_for_which_it_was_compiled() -> None:
+    torch.compiler.reset()
+    fast = lab.compile(shifted)
+    with lab.recompiles() as seen:
+        for size in (4, 4, 5, 6, 4, 2, 5):
+            assert torch.equal(fast(torch.ones(size), 1.0), shifted(torch.ones(size), 1.0))
+    names = [call.served for call in seen.calls]
+    first, dynamic, small = (each.compile_id for each in seen.compiled)
+    assert names == [(first,), (first,), (dynamic,), (dynamic,), (dynamic,), (small,), (dynamic,)]
+    assert [call.number for call in seen.calls if call.compiled] == [1, 3, 6]
+    assert seen.calls[2].compiled == (dynamic,)
+    times = [call.when for call in seen.calls]
+    assert times == sorted(times) and 0 <= times[0] and times[-1] <= seen.seconds
+    assert str(seen).splitlines()[-5:] == [
+        "7 calls", f"1 to 2: {first}", f"3 to 5: {dynamic}", f"6: {small}", f"7: {dynamic}",
+    ]  # fmt: skip
+    fast(torch.ones(4), 1.0)
+    assert len(seen.calls) == 7, "the block is over"
+
+
+def test_what_follows_a_graph_break_belongs_to_the_same_call() -> None:
+    torch.compiler.reset()
+    fast = torch.compile(printing, backend="eager")
+    with lab.recompiles() as seen:
+        for size in (4, 4, 5):
+            fast(torch.ones(size), 1)
+    ids = [each.compile_id for each in seen.compiled]
+    assert len(ids) == 4 and seen.compiled[1].function.startswith("torch_dynamo_resume_in_printing")
+    assert served(seen) == [(ids[0], ids[1])] * 2 + [(ids[2], ids[3])]
+
+
+def test_threads_have_calls_of_their_own() -> None:
+    torch.compiler.reset()
+    fast = torch.compile(printing, backend="eager")
+    with lab.recompiles() as seen:
+        fast(torch.ones(4), 1)
+        threads = [threading.Thread(target=fast, args=(torch.ones(4), 1)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    (both,) = set(served(seen))
+    assert len(both) == 2 and len(seen.calls) == 5
+
+
+def test_a_version_too_many_is_not_said_to_be_compiled() -> None:
+    torch.compiler.reset()
+    fast = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
+    with torch._dynamo.config.patch(recompile_limit=2), lab.recompiles() as seen:
+        for size in (2, 3, 4, 2, 3):
+            fast(torch.ones(size))
+    *made, refused = seen.compiled
+    assert [each.refused for each in seen.compiled] == [False, False, True]
+    assert refused.function == "<lambda>" and refused.again and "not compiled" in str(refused)
+    assert repr(seen).startswith("2 compiled in ") and repr(seen).endswith("; 1 again")
+    assert served(seen) == [(made[0].compile_id,), (made[1].compile_id,)] * 2
+
+
+def test_others_see_the_code_that_torch_wrote() -> None:
+    with lab.recompiles():
+        inside = lab.inspect(shifted, torch.ones(4), 1.0)
+    alone = lab.inspect(shifted, torch.ones(4), 1.0)
+    codes = [len(c.capture.bytecode[0].rewritten.splitlines()) for c in (inside, alone)]
+    assert codes[0] == codes[1]
+
+
+def test_without_torchs_rewriting_the_rest_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.compiler.reset()
+    monkeypatch.setattr("inductor_lab.debug.served.CAN_NOTE", False)
+    with lab.recompiles() as seen:
+        torch.compile(shifted, backend="eager")(torch.ones(4), 1.0)
+    assert len(seen.compiled) == 1 and seen.calls == ()
+
+
+def test_later_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.compiler.reset()
+    monkeypatch.setattr("inductor_lab.debug.served.MOST_RUNS", 3)
+    fast = torch.compile(shifted, backend="eager")
+    with lab.recompiles() as seen:
+        for _ in range(5):
+            fast(torch.ones(4), 1.0)
+    assert len(seen.calls) == 3 and seen.more_calls == 2 and "5 calls" in str(seen)
+
+
+CHANGES = {
+    "x has size 5 in dimension 0, and the code is for 4": lambda x: (torch.ones(5), 1.0),
+    "x is of dtype Double, and the code is for Float": lambda x: (x.double(), 1.0),
+    "x has 2 dimensions, and the code is for 1": lambda x: (torch.ones(4, 4), 1.0),
+    "x needs a gradient, and the code is for one that does not":
+        lambda x: (x.requires_grad_(), 1.0),
+    "does not hold: scale == 1.0": lambda x: (x, 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_the_guard_that_failed_in_words(words: str) -> None:
+    torch.compiler.reset()
+    fast = torch.compile(shifted, backend="eager")
+    with lab.recompiles() as seen:
+        fast(torch.ones(4), 1.0)
+        fast(*CHANGES[words](torch.ones(4)))
+    assert [in_words(reason) for reason in seen.compiled[1].reasons] == [words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -169,5 +170,7 @@ def test_pages_hold_no_markup_of_the_users(compilation: Compilation) -> None:
 def test_a_fault_is_drawn() -> None:
     function, arguments, *_ = lab.faults.CATALOGUE["wrong_neg"].example()
     with lab.faults.wrong_neg():
-        page = html(lab.blame(function, *arguments))
+        blamed = lab.blame(function, *arguments)
+    page = html(blamed)
     assert 'class="lab-bad"' in page and "a = torch.neg(x1)" in page
+    assert page.count(escape(blamed.summary)) == 1

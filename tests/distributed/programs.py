@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,6 +28,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import inductor_lab as lab
 from inductor_lab.ir.program import ExternCall
+from inductor_lab.runtime.peers import Collectives
+from inductor_lab.runtime.toolchain import Toolchain
 
 WORDS, WIDTH, STEPS = 50, 32, 20
 
@@ -45,7 +48,7 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(WORDS, WIDTH)
-        self.blocks = nn.ModuleList([Block() for _ in range(3)])
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
         self.head = nn.Linear(WIDTH, WORDS)
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
@@ -123,6 +126,7 @@ SAME_DATA = (tensor_parallel, sequence_parallel)
 def losses(way: Callable[..., nn.Module], options: dict[str, Any] | None, steps: int) -> Any:
     """The loss of each training step; `options` of the compiler, None for eager."""
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     torch._dynamo.config.optimize_ddp = True
     torch.manual_seed(0)
     net = Net()
@@ -143,6 +147,8 @@ def losses(way: Callable[..., nn.Module], options: dict[str, Any] | None, steps:
         optimizer.step()
         optimizer.zero_grad()
         found.append(loss.item())
+    made = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert (made > 0) is (options is not None), "the net is compiled, and in eager mode it is not"
     return found
 
 
@@ -153,10 +159,24 @@ def every_way(names: tuple[str, ...], times: int) -> dict[str, Any]:
     return {name: [losses(ways[name], options, STEPS) for options in runs] for name in names}
 
 
-def with_options(options: list[dict[str, Any]]) -> Any:
-    """Each rank compiles with its own options, a cache of its own, or one that is filled."""
-    mine = options[dist.get_rank()]
-    return losses(tensor_parallel, None, 3), losses(tensor_parallel, mine, 3)
+CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+
+
+def each_its_own(options: list[dict[str, Any]], caches: list[str]) -> Any:
+    """Losses, the collectives that were begun, and what AOTAutograd found on disk.
+
+    Each rank compiles with its own options, and with a cache that is empty or filled."""
+    os.environ.update(dict.fromkeys(CACHES, caches[dist.get_rank()]))
+    begun, call = list[str](), Collectives.__call__
+
+    def noted(collective: Collectives, *args: Any, **kwargs: Any) -> Any:
+        begun.append(str(collective))
+        return call(collective, *args, **kwargs)
+
+    Collectives.__call__ = noted
+    found = losses(sequence_parallel, options[dist.get_rank()], 3)
+    counted = torch._dynamo.utils.counters["aot_autograd"]
+    return found, [name for name in begun if "wait" not in name], dict(counted)
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
@@ -166,23 +186,48 @@ def total(x: torch.Tensor) -> torch.Tensor:
 
 
 def compiled_together(broken: int, how: str) -> Any:
-    """Rank `broken` fails: it cannot compile, or is killed between two calls."""
+    """Rank `broken` fails: it cannot compile, or it is killed in its first compile (in
+    lowering, or while the C++ compiler writes), or between two calls."""
     x, mine = torch.ones(64, 64), dist.get_rank() == broken
-    fast = torch.compile(total, backend="inductor_lab")
-    if how == "compile":
+    # kernels that the others do not have, or another rank may have built them
+    options = {"fusion": {"enabled": False}} if mine else None
+    fast = torch.compile(total, backend="inductor_lab", options=options)
+    if how == "between calls":
+        fast(x)
         if mine:
-            with lab.override(lowering={torch.ops.aten.relu.default: _cannot}):
-                fast(x)
-        return fast(x)
-    fast(x)
-    if mine:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(1.0)  # the other one is gone for sure
-    return fast(x)
+            _killed()
+        time.sleep(1.0)  # the other one is gone for sure
+    elif mine and how == "in the C++ compiler":
+        Toolchain.compile = _killed_while_writing
+    elif mine and how in LOWERINGS:
+        with lab.override(lowering={torch.ops.aten.relu.default: LOWERINGS[how]}):
+            fast(x)
+    return fast(x)[1].tolist()
 
 
 def _cannot(*given: Any) -> Any:
     raise ValueError("the seeded fault")
+
+
+def _killed(*given: Any) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _killed_while_writing(toolchain: Toolchain, source: Path, library: Path) -> Any:
+    library.write_bytes(b"half of a library")
+    _killed()
+
+
+LOWERINGS = {"cannot compile": _cannot, "in lowering": _killed}
+
+
+def mesh_of(size: int) -> Any:
+    """A mesh that is not of the group's size; then the group is used for what it is."""
+    try:
+        init_device_mesh("cpu", (size,))
+    except RuntimeError as problem:
+        summed = torch.compile(total, backend="inductor_lab")(torch.ones(2, 2))[1]
+        return str(problem), summed.tolist()
 
 
 def schedule() -> Any:
@@ -206,4 +251,48 @@ def save_step(folder: str) -> int:
     torch.manual_seed(0)
     rank = dist.get_rank()
     lab.inspect(step, words).save(f"{folder}/rank{rank}.lab.json")
+    lab.inspect(gathered, torch.ones(4)).save(f"{folder}/gathered{rank}.lab.json")
     return rank
+
+
+def gathered(x: torch.Tensor) -> torch.Tensor:
+    return funcol.all_gather_tensor(x * 2, 0, dist.group.WORLD) + 1
+
+
+def gradients(x: torch.Tensor, weights: list[torch.Tensor]) -> Any:
+    """Means over all ranks, which nobody waits for, and a sum that is needed."""
+    means, y = [], x
+    for w in weights:
+        y = torch.tanh(y @ w)
+        means.append(funcol.all_reduce(y.sum(0), "sum", dist.group.WORLD) / dist.get_world_size())
+    needed = funcol.all_reduce(y, "sum", dist.group.WORLD)
+    return means, funcol.all_reduce(needed.relu().sum(1), "sum", dist.group.WORLD)
+
+
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    """Collectives that write into a tensor of the program, an input, and an empty buffer."""
+    y, whole = x * 2, x.new_empty(dist.get_world_size() * x.shape[0], x.shape[1])
+    dist.all_reduce(y)
+    dist.all_reduce(x)
+    dist.all_gather_into_tensor(whole, y)
+    return whole + x.repeat(dist.get_world_size(), 1)
+
+
+def small_messages() -> Any:
+    """Do joined messages and collectives in place give what eager does, and what was sent?"""
+    torch.manual_seed(dist.get_rank())
+    x, weights = torch.randn(16, 8), [torch.randn(8, 8) for _ in range(4)]
+    c = lab.inspect(gradients, x, weights)
+    sent = [s.op for s in c.graphs[0].forward.schedule.steps if isinstance(s, ExternCall)]
+    torch.testing.assert_close(c.result, gradients(x, weights))
+    given, mine = x.clone(), x.clone()
+    fast = torch.compile(in_place, backend="inductor_lab")
+    torch.testing.assert_close(fast(mine), in_place(given))
+    torch.testing.assert_close(mine, given)
+    fired = c.graphs[0].forward.rewrites.steps[0].fired
+    return [op.split(".")[1] for op in sent if "all_" in op], [str(one) for one in fired]
+
+
+def with_checks(steps: int) -> Any:
+    """FSDP2 frees storages of parameters between uses: is every read of a kernel in bounds?"""
+    return losses(fsdp, None, steps), losses(fsdp, {"check_bounds": True}, steps)

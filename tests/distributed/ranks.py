@@ -10,27 +10,31 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.distributed.programs import CACHES
 from tests.processes import Clock, Lost, messages, server
 
-PRELOAD = "tests.distributed.programs"
+PRELOAD = "tests.distributed.warm"
 LIMIT = timedelta(seconds=60)
 
 
-def results_of(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+def results_of(
+    size: int, work: Callable[..., Any], *arguments: Any, cache: Path | None = None
+) -> list[Any]:
     """What `work(*arguments)` returns on each rank; the error's text, or a Lost, where it fails.
 
-    Its processes share a cache of their own, which is empty at first.
+    Its processes share a cache of their own, which is empty at first, or the one given.
     """
     context = server(PRELOAD)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(size) as threads:
-        ranks = [(folder, rank, size, work, arguments) for rank in range(size)]
+        places = folder, str(cache or folder)
+        ranks = [(places, rank, size, work, arguments) for rank in range(size)]
         heard = threads.map(lambda rank: list(messages(context, _rank, rank, 150, Clock())), ranks)
         return [said[0] for said in heard]
 
 
 def _rank(
     send: Callable[[Any], None],
-    folder: str,
+    places: tuple[str, str],
     rank: int,
     size: int,
     work: Callable[..., Any],
@@ -38,7 +42,8 @@ def _rank(
 ) -> None:
     import torch.distributed as dist
 
-    os.environ["INDUCTOR_LAB_CACHE_DIR"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    folder, cache = places
+    os.environ.update(dict.fromkeys(CACHES, cache))
     store = dist.FileStore(str(Path(folder, "store")), size)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=LIMIT)
     try:

@@ -1,21 +1,118 @@
-"""A rank that fails does not leave the others without a word."""
+"""A rank that fails does not leave the others without a word, nor anything in the cache."""
 
 from __future__ import annotations
 
-from tests.distributed.programs import compiled_together
-from tests.distributed.ranks import results_of
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from tests.distributed.programs import CACHES, compiled_together, mesh_of, total
+from tests.distributed.ranks import of_all, results_of
 from tests.processes import Lost
+
+SOON = 60.0
+"""Seconds, on a busy machine; the process group's own limit is as long."""
+EXPECTS_TWO = """
+import torch, torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard
+
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2,))
+
+@torch.compile(backend="inductor_lab")
+def f(x):
+    return DTensor.from_local(x, mesh, [Shard(0)]).redistribute(mesh, [Replicate()]).to_local() + 1
+
+assert f(torch.ones(2)).shape == (4,), f"rank {dist.get_rank()} has no place in a mesh of two"
+dist.barrier()
+"""
+IS_KILLED = """
+import signal, torch.distributed as dist
+from tests.distributed.programs import compiled_together
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as one that saves what it has before it ends
+dist.init_process_group("gloo")
+compiled_together(0, "in the C++ compiler")
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def in_tmp(cache: Path) -> list[str]:
+    """What lies where entries are built, and what torch has not renamed yet."""
+    left = [*cache.glob("inductor_lab/tmp/*"), *cache.glob("aotautograd/**/*.tmp")]
+    return sorted(path.name for path in left)
 
 
 def test_a_rank_that_cannot_compile_is_named_to_the_others() -> None:
-    other, failed = results_of(2, compiled_together, 1, "compile")
+    other, failed = results_of(2, compiled_together, 1, "cannot compile")
     assert "the seeded fault" in failed
     assert other.startswith("RankFailed: rank 0 was in a collective, and rank 1 could not go on")
     assert "the seeded fault" in other
 
 
-def test_a_rank_that_is_killed_is_named_to_the_others() -> None:
-    other, failed = results_of(2, compiled_together, 1, "kill")
+@pytest.mark.parametrize("how", ["between calls", "in lowering", "in the C++ compiler"])
+def test_a_rank_that_is_killed_is_named_to_the_others(how: str, tmp_path: Path) -> None:
+    start = time.monotonic()
+    other, failed = results_of(2, compiled_together, 1, how, cache=tmp_path)
     assert isinstance(failed, Lost) and "SIGKILL" in failed.why
     assert other.startswith("RankFailed: rank 0 was in a collective, and rank 1, process ")
     assert "has ended" in other
+    assert time.monotonic() - start < SOON
+    if how == "in the C++ compiler":  # the next one needs the kernel that was not finished
+        of_all(results_of(1, compiled_together, 0, "not at all", cache=tmp_path))
+    assert in_tmp(tmp_path) == [], "what it was at is deleted by who comes next"
+
+
+def test_without_a_process_group_it_is_as_in_eager_mode() -> None:
+    assert not dist.is_initialized()
+    with pytest.raises(ValueError) as eager:
+        total(torch.ones(2, 2))
+    with pytest.raises(ValueError) as compiled:
+        torch.compile(total, backend="inductor_lab")(torch.ones(2, 2))
+    assert str(compiled.value).startswith(str(eager.value))
+
+
+def test_a_mesh_of_another_size_is_told_and_the_group_goes_on() -> None:
+    for said, summed in of_all(results_of(2, mesh_of, 4)):
+        assert "world size 2" in said and "4 ranks" in said
+        assert summed == [[5.0, 5.0], [5.0, 5.0]]
+
+
+def test_torchrun_with_more_processes_than_the_program_expects(tmp_path: Path) -> None:
+    said = under_torchrun(3, EXPECTS_TWO, tmp_path)
+    assert "rank 2 has no place in a mesh of two" in said
+    assert "local_rank: 2" in said.partition("Root Cause")[2]
+    assert in_tmp(tmp_path) == []
+
+
+def test_a_rank_that_is_killed_under_torchrun_is_named_by_the_one_that_is_left(
+    tmp_path: Path,
+) -> None:
+    """The first rank, and while it writes a library: torchrun itself holds the store."""
+    said = under_torchrun(2, IS_KILLED, tmp_path)
+    assert "RankFailed: rank 1 was in a collective, and rank 0, process " in said
+    assert "Signal 9 (SIGKILL)" in said.partition("Root Cause")[2]
+    of_all(results_of(1, compiled_together, 0, "not at all", cache=tmp_path))
+    assert in_tmp(tmp_path) == []
+
+
+def under_torchrun(processes: int, program: str, folder: Path) -> str:
+    """What the ranks and torchrun print on standard error; the program fails within the limit."""
+    written = folder / "program.py"
+    written.write_text(program)
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    launch = (sys.executable, "-m", "torch.distributed.run", "--standalone")
+    done = subprocess.run(
+        [*launch, f"--nproc-per-node={processes}", str(written)],
+        env={**os.environ, **dict.fromkeys(CACHES, str(folder)), **own},
+        capture_output=True, text=True, timeout=4 * SOON,
+    )  # fmt: skip
+    assert done.returncode != 0
+    return done.stderr

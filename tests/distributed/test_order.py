@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from tests.distributed.programs import schedule
+from tests.distributed.programs import schedule, small_messages
 from tests.distributed.ranks import of_all, results_of
 
 
 def test_work_that_does_not_need_the_sum_runs_before_it_is_waited_for() -> None:
     first, second = of_all(results_of(2, schedule))
     assert first == second, "all ranks have the same order"
-    names, sent, reuse = first
-    print(names, sent, reuse)
+    names, sent, _ = first
     begun = next(at for at, name in enumerate(names) if "all_reduce" in name)
     waited = next(at for at, name in enumerate(names) if "wait_tensor" in name)
     product = next(at for at, name in enumerate(names) if "mm" in name)
     assert begun < product < waited
     assert [last for _, last in sent] == [waited], "it is read until then"
+
+
+def test_small_messages_join_on_all_ranks_and_values_are_eagers() -> None:
+    (sent, fired), other = of_all(results_of(2, small_messages))
+    assert (sent, fired) == other
+    assert sent == ["all_reduce", "all_reduce_coalesced"], "the one that is needed goes alone"
+    assert "5 messages, 192 B together" in fired[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.distributed.programs import SHARED_OUT, every_way, with_options
+from tests.distributed.programs import SHARED_OUT, each_its_own, every_way, with_checks
 from tests.distributed.ranks import of_all, results_of
 
 WAYS = tuple(way.__name__ for way in SHARED_OUT)
@@ -20,7 +21,7 @@ def on_two() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def on_four() -> list[Any]:
-    return of_all(results_of(4, every_way, FOUR, 1))
+    return of_all(results_of(4, every_way, FOUR, 2))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -41,8 +42,34 @@ def check(way: str, ranks: list[Any]) -> None:
         assert all(one == compiled for one in again), "another run gives the same bits"
 
 
-def test_ranks_that_compile_otherwise_begin_the_same_collectives_in_the_same_order() -> None:
+def same_order(ranks: list[Any]) -> None:
+    (losses, begun, _), *others = ranks
+    assert len(begun) > 10
+    for other, begun_there, _ in others:
+        assert begun_there == begun, "the same collectives in the same order"
+        assert other == pytest.approx(losses, rel=1e-6), "all see one batch"
+
+
+def test_one_rank_finds_its_graphs_on_disk_and_the_other_compiles(tmp_path: Path) -> None:
+    """Also: a graph with DTensors that another process has compiled is found."""
+    full, empty = str(tmp_path / "full"), str(tmp_path / "empty")
+    first = of_all(results_of(2, each_its_own, [{}] * 2, [full] * 2))
+    again = of_all(results_of(2, each_its_own, [{}] * 2, [full, empty]))
+    assert [counted.get("autograd_cache_saved") for *_, counted in first] == [1, 1]
+    assert [counted.get("autograd_cache_hit") for *_, counted in again] == [1, None]
+    same_order(first)
+    same_order(again)
+    assert [losses for losses, *_ in again] == [losses for losses, *_ in first], "the same bits"
+
+
+def test_ranks_that_compile_otherwise_begin_the_same_collectives_in_the_same_order(
+    tmp_path: Path,
+) -> None:
     options: list[dict[str, Any]] = [{}, {"passes_off": "all"}, {"fusion": {"enabled": False}},
                                      {"matmul": "aten", "cache": False}]  # fmt: skip
-    for eager, compiled in of_all(results_of(4, with_options, options)):
+    same_order(of_all(results_of(4, each_its_own, options, [str(tmp_path)] * 4)))
+
+
+def test_freed_storages_of_parameters_are_not_read() -> None:
+    for eager, compiled in of_all(results_of(2, with_checks, 3)):
         assert compiled == pytest.approx(eager, rel=1e-4)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from inductor_lab.codegen.cpu import passes
-from inductor_lab.widgets import model
-from inductor_lab.widgets.plots import PICTURES
+from inductor_lab.widgets import views
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,10 +31,7 @@ def test_the_page_runs_as_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "OF_LOOPS", passes.OF_LOOPS)
-    monkeypatch.setattr(model, "part_panes", model.part_panes)
-    for pictures in PICTURES.values():
-        assert isinstance(pictures, dict)
-        monkeypatch.setitem(pictures, "traffic", None)
+    monkeypatch.setitem(views.PART_VIEWS, "schedule", {})
     path = tmp_path / "extending.py"
     path.write_text(code_of_page(), encoding="utf-8")
     spec = importlib.util.spec_from_file_location("extending", path)

@@ -424,3 +424,13 @@ def test_a_place_made_of_a_place_is_checked_where_it_counts() -> None:
     torch._dynamo.mark_dynamic(x, 2)
     compiled = lab.compile(function, options={"language": "triton"})
     assert_close(compiled(x), function(x))
+
+
+@pytest.mark.parametrize("function", [lambda x, n: x[n:].max(-1), lambda x, n: x[n:].min(0)[1] + 1])
+def test_an_extreme_of_nothing_is_refused(function: Callable[..., Any]) -> None:
+    fast = lab.compile(function)
+    for n in (2, 3, 0, 4):
+        assert_close(fast(floats(5), n), function(floats(5), n))
+    for run in (function, fast):
+        with pytest.raises(IndexError, match="non-zero size"):
+            run(floats(5), 7)

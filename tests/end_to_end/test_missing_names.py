@@ -68,7 +68,7 @@ def import_anew() -> Any:
     for loaded in [m for m in sys.modules if m.split(".")[0] == "inductor_lab"]:
         del sys.modules[loaded]
     lab = importlib.import_module("inductor_lab")
-    for name in ("backend", "doctor", "runtime.pool", "compilation"):
+    for name in ("backend", "doctor", "accelerate.pool", "compilation"):
         importlib.import_module(f"inductor_lab.{name}")
     return lab
 

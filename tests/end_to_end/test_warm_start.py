@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
+from inductor_lab.accelerate import warm
+from inductor_lab.accelerate.warm import warm_key
 from inductor_lab.options import Options
-from inductor_lab.runtime import warm
-from inductor_lab.runtime.warm import warm_key
 
 PROGRAM = Path(__file__).with_name("warm_program.py")
 FOUND = (
@@ -107,7 +107,7 @@ def test_errors_tell_the_line_of_today(reports: tuple[Report, Report]) -> None:
 
 
 def test_a_call_is_as_direct_as_after_a_compile(reports: tuple[Report, Report]) -> None:
-    assert [r["direct"]["values"] for r in reports] == [["inductor_lab.torch_bare"]] * 2
+    assert [r["direct"]["values"] for r in reports] == [["inductor_lab.accelerate.bare"]] * 2
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(

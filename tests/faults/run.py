@@ -21,6 +21,7 @@ from tests.faults import (
     compilers,
     folders,
     interrupts,
+    long_runs,
     many_processes,
     saved_files,
     surroundings,
@@ -42,6 +43,7 @@ FAMILIES: dict[str, Family] = {
     "compilers": compilers.tries,
     "surroundings": surroundings.tries,
     "weights": weights.tries,
+    "long runs": long_runs.tries,
 }
 
 

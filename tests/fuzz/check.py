@@ -210,7 +210,11 @@ def with_other_numbers(program: Program, gradients: bool, triton: bool = False) 
 
 
 class Noise(TorchFunctionMode):
-    """Changes what is not exact by about a rounding of float32, as other orders of sums would."""
+    """Changes what is not exact by about a rounding (of float32), as other orders of sums would."""
+
+    def __init__(self, rounding: float = 1e-7, room: float = ROUNDING[torch.float32]) -> None:
+        super().__init__()
+        self.rounding, self.room = rounding, room
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -220,9 +224,9 @@ class Noise(TorchFunctionMode):
         return self.changed(result)
 
     def changed(self, result: torch.Tensor) -> torch.Tensor:
-        rounding = 1e-7 * torch.arange(1, result.numel() + 1).mul(17).sin().reshape(result.shape)
+        signs = torch.arange(1, result.numel() + 1).mul(17).sin().reshape(result.shape)
         exact = result * GRID == (result * GRID).round()
-        return torch.where(exact, result, result * (1 + rounding))
+        return torch.where(exact, result, result * (1 + self.rounding * signs))
 
 
 class Nothing(Noise):
@@ -247,24 +251,28 @@ class Something(Noise):
 def jumps(call: Call, gradients: bool) -> bool:
     """Are results others if values change by a rounding?  So is the gradient of a maximum of what
     is equal but for that, and the number of elements that are not zero."""
-    return any(changes(call, gradients, noise) for noise in (Noise(), Nothing(), Something()))
+    if call.raises:
+        return False
+    coarse = coarsest(call.program)
+    noises = [Noise(), Nothing(), Something()]
+    if coarse > ROUNDING[torch.float32]:
+        noises += Noise(coarse / 5, coarse), Noise(-coarse / 5, coarse)
+    return any(changes(call, gradients, noise) for noise in noises)
 
 
 def changes(call: Call, gradients: bool, noise: Noise) -> bool:
-    if call.raises:
-        return False
     with noise:
         found = outcome(call.program, True, gradients)
     pairs = zip(found, call.ideal, strict=True)
-    return any(differ(a, b) for a, b in pairs if isinstance(b, torch.Tensor))
+    return any(differ(a, b, noise.room) for a, b in pairs if isinstance(b, torch.Tensor))
 
 
-def differ(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """By more than half of the room that `same` leaves to a result of float32?"""
+def differ(a: torch.Tensor, b: torch.Tensor, room: float) -> bool:
+    """By more than half of the room that `same` leaves to a result of that rounding?"""
     if a.shape != b.shape or not (b.is_floating_point() and b.numel()):
         return not torch.equal(a, b)
-    room = float(1 + b.nan_to_num().abs().max()) * ROUNDING[torch.float32] / 2
-    return not torch.allclose(a, b, 0, room, equal_nan=True)
+    allowed = float(1 + b.nan_to_num().abs().max()) * room / 2
+    return not torch.allclose(a, b, 0, allowed, equal_nan=True)
 
 
 def is_comparable(call: Call, gradients: bool) -> bool:

@@ -63,6 +63,7 @@ def kind(function: Kind) -> Kind:
 INTS = (
     """{n} {n} {n} {n} -{n} {n}+1 {n}-2 {n}*2 {n}//2 {n}//-3 {n}%3 {n}%-2 {n}&3 {n}|4 {n}^1
     {n}<<1 {n}>>1 abs({n}) min({n},3) max({n},1) ~{n} -(-{n}//2) {n}**2 divmod({n},3)[1]
+    {n}*{n}*{m} 2**abs({n})
     min({n},{m}) max({m},{n},0) {n}+{m} {n}-{m} {n}*{m} {n}//(abs({m})+1) int({n}>1) {n}%4
     abs({n})%3 int({f}) round({f}) math.floor({f}) math.ceil({f}) bool({n})+1
     {n}+({m}==2)

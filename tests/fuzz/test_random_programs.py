@@ -180,3 +180,20 @@ def test_a_wrong_result_is_found() -> None:
     right = torch.tensor(2.0, dtype=torch.float64)
     with pytest.raises(Wrong, match="result 0"):
         compare("test", Call(program, [right], [right]), [right + 1e-6])
+
+
+def test_parts_of_a_combo_with_one_text_may_have_other_arguments() -> None:
+    """Of `x1.sum(0)` and `x2.sum(-1)`, both of nothing, one knows a length that neither asks."""
+    lines = ["v0 = x0.abs()", "v1 = x1 + 1", "v2 = x1.diff(dim=-2)", "v3 = x2.square()"]
+    lines += ["v4 = x1.sum(0)", "v5 = x2.sum(-1)", "v6 = x1 * 2"]
+    inputs = (Input("float16", (5,), 0, "", False), Input("float32", (0, 3), 1, "", False))
+    turned = Input("float32", (0, 3), 1, "x.mT", False)
+    program = Program(tuple(lines), tuple(f"v{n}" for n in range(7)), (*inputs, turned))
+    check(program, language="triton", target="cuda:90", dynamic=True)
+
+
+def test_what_is_cut_after_a_product_of_halves_jumps() -> None:
+    """float16 has 109.94 for 109.97, and rounded to its nearest that is 110."""
+    lines = ("v2 = x0.prod(-2)", "v3 = v2.to(torch.int32)")
+    program = Program(lines, ("v3",), (Input("float16", (7, 9), 3, "x.mT"),))
+    assert jumps(known(program, False), False)

@@ -268,3 +268,24 @@ def test_prepared_launches_serve_pointers_streams_and_sizes() -> None:
         with torch.cuda.stream(stream):
             torch.testing.assert_close(compiled(x), x * 2 + 1)
         torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("groups", [1, 64])
+def test_images_with_their_channels_last(dtype: torch.dtype, groups: int) -> None:
+    """A net of convolutions: the layout changes once, results are laid out as eager's are."""
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 64, 7, 2, 3), torch.nn.BatchNorm2d(64), torch.nn.ReLU(),
+        torch.nn.MaxPool2d(3, 2, 1),
+        torch.nn.Conv2d(64, 64, 3, padding=1, groups=groups, bias=False), torch.nn.BatchNorm2d(64),
+        torch.nn.SiLU(), torch.nn.Conv2d(64, 32, 1), torch.nn.AvgPool2d(2),
+    ).to("cuda", dtype).eval()  # fmt: skip
+    x = torch.randn(8, 3, 128, 128, device="cuda", dtype=dtype)
+    with torch.no_grad():
+        c = lab.inspect(net, x)
+        expected, exact = net(x), net.double()(x.double())
+    rules = [fired.rule for fired in c.graphs[0].forward.rewrites.fired]
+    assert rules.count("channels_last") == 3 and rules.count("unfused_bias") == 2
+    assert c.result.stride() == expected.stride()
+    room = 3 * (expected - exact).abs().max() + 1e-4 * exact.abs().max()
+    assert (c.result - exact).abs().max() <= room

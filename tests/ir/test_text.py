@@ -124,7 +124,7 @@ def example():
 
 
 EXPECTED = """\
-LoopProgram(forward: 2 loop nests, 1 extern calls)
+LoopProgram(forward: 2 loop nests, 1 extern call)
 input x1[1, 8] : u8 cpu
 input s0 : int
 input x2[8390, 8] : u8 cpu

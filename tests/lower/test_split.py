@@ -146,3 +146,14 @@ def test_a_batch_norm_reads_its_input_twice_on_a_gpu() -> None:
     ]
     assert len(part.kernels) == 3 and len(reading) == 2
     assert str(reading[0]).count("tl.load") == 1 and "for " not in str(reading[0])
+
+
+def test_columns_are_neighbours_whatever_small_vectors_are_read_beside_them() -> None:
+    """The gradients of a layer norm's weights: mean and deviation are one number for each row."""
+    x, w = torch.randn(512, 256, requires_grad=True), torch.randn(256, requires_grad=True)
+    c = lab.inspect(
+        lambda x, w: torch.nn.functional.layer_norm(x, (256,), w), x, w,
+        options={"target": "cuda:90"},
+    )  # fmt: skip
+    columns = [k for k in c.graphs[0].backward.kernels if k.launch["xnumel"] != 512]
+    assert columns and all(k.launch["constants"]["XBLOCK"] >= 16 for k in columns)

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points, requires
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import difference
 
@@ -49,6 +50,28 @@ def test_constraints_pin_what_we_depend_on() -> None:
         wanted += extra
     names = {name_in(requirement) for requirement in wanted} - {"inductor_lab"}
     assert names - pinned == set()
+
+
+def test_hooks_before_a_commit_run_what_is_pinned() -> None:
+    """Local hooks are targets of the Makefile, whose tools constraints.txt pins; a hook of another
+    repository would have to be of the version that is pinned."""
+    pins = re.findall(r"^([\w.-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    pinned = {name.lower(): version for name, version in pins}
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    entries = []
+    for repo in hooks["repos"]:
+        if repo["repo"] == "local":
+            entries += [hook["entry"] for hook in repo["hooks"]]
+        else:
+            (tool,) = (name for name in ("ruff", "mypy") if name in repo["repo"])
+            assert repo["rev"].removeprefix("v") == pinned[tool]
+    assert "make lint" in entries and all(entry.startswith("make ") for entry in entries)
+    makefile = (ROOT / "Makefile").read_text()
+    for entry in entries:
+        recipe = re.search(rf"^{entry.split()[1]}:.*\n((?:\t.+\n)+)", makefile, re.MULTILINE)
+        assert recipe is not None, f"the Makefile has no target for {entry!r}"
+        tools = re.findall(r"\$\(BIN\)/(\w+)", recipe[1])
+        assert tools and set(tools) <= pinned.keys()
 
 
 def test_the_backend_needs_four_libraries() -> None:

@@ -29,6 +29,25 @@ def causal(x: torch.Tensor) -> torch.Tensor:
     return (places[None, :] <= places[:, None])[None, None].expand(x.shape[0], 1, -1, -1)
 
 
+def packed(x: torch.Tensor, longest: int = ROWS) -> torch.Tensor:
+    """As transformers makes it for a decoder: sequences one after the other would begin where the
+    positions do; these are read by an embedding, and as angles, too."""
+    places = torch.arange(x.shape[-2], device=x.device)[None] % longest
+    angles = places[:, None].float().transpose(1, 2) @ x[0, 0, :1]
+    x = x + F.embedding(places, x[0, 0]) + angles.cos()
+    places = places.expand(x.shape[0], -1)
+    changes = torch.diff(places, prepend=places[:, :1] - 1, dim=-1) != 1
+    sequence, steps = changes.cumsum(-1), torch.arange(x.shape[-2], device=x.device)
+    batch = torch.arange(x.shape[0], device=x.device)[:, None, None, None]
+    row, column = steps[None, None, :, None], steps[None, None, None, :]
+    same = sequence[batch, row] == sequence[batch, column]
+    return column.new_ones((), dtype=torch.bool) & same & (column <= row)
+
+
+def two_packed(x: torch.Tensor) -> torch.Tensor:
+    return packed(x, ROWS // 2)
+
+
 def added(x: torch.Tensor) -> torch.Tensor:
     nothing = torch.zeros(x.shape[-2], x.shape[-2], device=x.device)
     return torch.where(bidirectional(x), nothing, -torch.inf)
@@ -77,6 +96,12 @@ def test_a_mask_that_allows_all_is_none(device: str) -> None:
     assert changed(causal, device) == (None, True)
 
 
+def test_one_packed_sequence_is_causal_and_two_are_not() -> None:
+    assert changed(packed) == (None, True)
+    mask, is_causal = changed(two_packed)
+    assert mask is not None and is_causal is False
+
+
 def test_what_is_added_may_be_nothing() -> None:
     assert changed(added) == (None, False)
 
@@ -105,7 +130,7 @@ def test_a_mask_that_is_written_to_stays() -> None:
     torch.testing.assert_close(lab.compile(attend(half))(x), attend(half)(x))
 
 
-@pytest.mark.parametrize("mask", [bidirectional, causal, added, window])
+@pytest.mark.parametrize("mask", [bidirectional, causal, added, window, packed, two_packed])
 def test_numbers_and_gradients_stay(mask: Mask) -> None:
     x = torch.randn(N, H, ROWS, D, requires_grad=True)
     y = x.detach().clone().requires_grad_()

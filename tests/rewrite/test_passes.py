@@ -168,7 +168,8 @@ def test_steps_are_graphs_that_run():
     assert [step.name for step in result.steps] == list(PASSES)
     expected = example(x)
     for step in result.steps:
-        assert step.changed is (step.name not in ("attention", "convolutions", "products"))
+        unchanged = ("collectives", "attention", "convolutions", "products")
+        assert step.changed is (step.name not in unchanged)
         for graph in (step.before, step.after):
             for found, value in zip(graph.run(x), expected, strict=True):
                 assert torch.equal(found, value)
@@ -193,6 +194,7 @@ def test_text():
     assert (
         str(run(example, x))
         == """\
+collectives
 constant_folding
   constant_folding: mul_1 -> full_1
 common_subexpressions
@@ -208,7 +210,7 @@ dead_code
   dead_code: full -> nothing
   dead_code: view -> nothing"""
     )
-    assert repr(run(example, x)) == "Rewrites(7 passes, 7 rules fired)"
+    assert repr(run(example, x)) == "Rewrites(8 passes, 7 rules fired)"
 
 
 def test_every_node_says_what_it_stands_for():

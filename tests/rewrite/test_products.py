@@ -98,3 +98,13 @@ def test_the_cpu_has_its_own_ways() -> None:
     with FakeTensorMode() as mode:
         module = make_fx(lambda x, w: x @ w.t())(mode.from_tensor(x), mode.from_tensor(w))
     assert not list(passes.products(module, frozenset(), lambda node: None))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_bias_of_a_convolution_is_left_to_what_follows(dims: int, transposed: bool) -> None:
+    convolve = getattr(torch.nn.functional, f"conv{'_transpose' * transposed}{dims}d")
+    x, w, bias = torch.randn(2, 3, *[6] * dims), torch.randn(3, 3, *[3] * dims), torch.randn(3)
+    found = same(lambda x, w, b: convolve(x, w, b).relu(), x, w, bias, rtol=1e-5, atol=1e-5)
+    assert found["aten.add.Tensor"] == found["aten.convolution.default"] == 1
+    assert not same(lambda x, w: convolve(x, w), x, w)["aten.add.Tensor"]

@@ -13,13 +13,23 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
+import inductor_lab as lab
 from inductor_lab import cli
 from inductor_lab.codegen.kernel import Code, Line
 from inductor_lab.errors import CacheRefused
 from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache, own_version
 from inductor_lab.runtime.library import build_library
-from inductor_lab.runtime.prune import kinds, prune
+from inductor_lab.runtime.prune import (
+    kinds,
+    libraries,
+    oldest_first,
+    prune,
+    size_of,
+    touched,
+    triton_kernels,
+)
 from tests.scripts import script
 
 
@@ -242,6 +252,34 @@ def test_what_was_used_longest_ago_goes_beyond_a_limit(
     assert {k.name: len(k.paths) for k in kinds(cache.root, own_version()) if k.paths} == {
         "libraries and measurements": 3
     }
+
+
+def test_our_kernels_in_the_folder_of_triton_count(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Real ones, of Triton's own compiler; what somebody else compiled stays."""
+    pytest.importorskip("triton")
+    folder = tmp_path / "triton"
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(cache.root.parent))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(folder))
+    (folder / "THEIRS").mkdir(parents=True)
+    (folder / "THEIRS" / "kernel.cubin").write_text("z" * 10_000)
+    for n in range(3):
+        c = lab.inspect(lambda x, n=n: x.sin() * n + n, torch.randn(9))
+        (kernel,) = c.graphs[0].forward.kernels
+        assert kernel.ladder("cuda:90")["cubin"]
+    entries = oldest_first(triton_kernels())
+    assert len(entries) == 3
+    for age, entry in enumerate(entries):
+        os.utime(entry, (time.time() - 90_000 - age,) * 2)
+    touched(entries[2])  # is used
+    assert cli.main(["cache"]) == 0
+    assert re.search(r"kernels for GPUs +3 +\d", capsys.readouterr().out)
+    prune(cache.root, sum(map(size_of, libraries(cache.root))) + size_of(entries[2]) + 20)
+    assert set(triton_kernels()) <= {entries[2]}
+    assert cli.main(["cache", "--clear"]) == 0
+    assert not triton_kernels() and (folder / "THEIRS" / "kernel.cubin").exists()
 
 
 def test_the_limit_is_kept_by_those_who_build(

@@ -1,15 +1,16 @@
-"""Memory levels off; `python -m tests.runtime.growth` is the longer form."""
+"""Memory levels off; `make faults FAULTS="--only 'long runs'"` has the longer form."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-RECOMPILES = 10
+RECOMPILES = int(os.environ.get("GROWTH_RECOMPILES", "10"))
 MEGABYTE = 2**20
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,10 +73,11 @@ class StandIn:
     """Triton's side of a launch, without a GPU: `jit[grid](...)` compiles, `compiled.run(...)`
     runs what was compiled."""
 
-    function, packed_metadata = "function", "packed"
+    function, packed_metadata, hash = "function", "packed", "hash"
 
-    def __init__(self) -> None:
+    def __init__(self, entry: Path) -> None:
         self.said: list[tuple[Any, ...]] = []
+        self.metadata_group = {"kernel.json": str(entry / "kernel.json")}
 
     def __getitem__(self, grid: tuple[int, ...]) -> Any:
         def through_triton(*arguments: Any, **named: Any) -> StandIn:
@@ -89,20 +91,20 @@ class StandIn:
         self.said.append(("prepared", (x, y, z), more[6:], stream))
 
 
-def launcher(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, StandIn]:
+def launcher(kernel: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Any, StandIn]:
     active = SimpleNamespace(get_current_device=lambda: 0, get_current_stream=lambda device: 7)
     monkeypatch.setattr(triton_launch, "driver", SimpleNamespace(active=active))
     made = triton_launch.Launcher(kernel)
-    made.function = StandIn()
+    made.function = StandIn(tmp_path)
     return made, made.function
 
 
 def test_a_launch_is_prepared_once_and_serves_aligned_pointers(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     x = torch.randn(1000)
     (kernel,) = kernels_of(torch.neg, x)
-    launch, stand_in = launcher(kernel, monkeypatch)
+    launch, stand_in = launcher(kernel, monkeypatch, tmp_path)
     room = torch.empty(1004)
     aligned, odd = room[:1000], room[1:1001]
     launch(x, odd)
@@ -116,9 +118,11 @@ def test_a_launch_is_prepared_once_and_serves_aligned_pointers(
     assert stand_in.said[2] == ("prepared", (-(-1000 // block), 1, 1), (aligned, block), 7)
 
 
-def test_a_launch_with_numbers_is_prepared_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_with_numbers_is_prepared_for_each(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
-    launch, stand_in = launcher(kernel, monkeypatch)
+    launch, stand_in = launcher(kernel, monkeypatch, tmp_path)
     x, y = torch.randn(2000), torch.empty(2000)
     for size in (1000, 1500, 1000, 1500, 0):
         launch(x, y, size)

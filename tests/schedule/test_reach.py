@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 
-from inductor_lab.schedule.reach import Reach, positions
+from inductor_lab.schedule.reach import Reachability, positions
 
 
 def reached(edges: Collection[tuple[int, int]], start: int) -> set[int]:
@@ -24,7 +24,7 @@ def test_steps_that_are_joined_are_one() -> None:
     for _ in range(60):
         count = draw.randint(2, 14)
         sources = [{p for p in range(at) if draw.random() < 0.25} for at in range(count)]
-        reach = Reach(sources)
+        reach = Reachability(sources)
         edges = {(source, at) for at in range(count) for source in sources[at]}
         sets = [1 << at for at in range(count)]
         for _ in range(count):

@@ -65,9 +65,43 @@ FOUND = """
     a[n - 3:n + 3:2] * 1.5
     n * a[n] + n
     a[n][n % 4] * 2
+    a.round(decimals=n)
+    a.round(decimals=n * 20)
+    torch.addmm(a[:4], a[:4], a[:4], beta=n)
+    a.as_strided((2, 2), (n, 1)) + 1
 """
 
 OTHERS = """
+    torch.linspace(0, 1, n)
+    torch.eye(n) + 1
+    torch.diag_embed(a, n)
+    a.rot90(n) + 1
+    F.one_hot(torch.tensor([0, 1]), n)
+    a.cumsum(n)
+    a.mean(n, keepdim=True)
+    a.transpose(0, n) + 1
+    torch.stack([a, a], n)
+    F.max_pool1d(a, n)
+    F.avg_pool1d(a, 2, n)
+    F.conv1d(a[None], torch.ones(2, 6, 2), stride=n)
+    F.conv1d(a[None], torch.ones(2, 6, 2), padding=n)
+    F.interpolate(a[None], size=n)
+    a.var(0, correction=n)
+    sum((a * i for i in range(n)), a)
+    a + (1, 2, 3)[n]
+    F.softplus(a, beta=n)
+    F.normalize(a, p=n)
+    F.cross_entropy(a, torch.tensor([0, 1, 2, 3, 0, 1]), ignore_index=n)
+    torch.hann_window(n)
+    torch.tril_indices(n, 3)
+    torch.vander(a[:, 0], n)
+    torch.histc(a, max(n, 1), -1, 1)
+    F.adaptive_avg_pool1d(a, n)
+    a.diff(n, dim=0)
+    a.argmax(n)
+    a.softmax(n)
+    torch.ones(2, n) @ torch.ones(n, 3)
+    torch.linalg.matrix_power(a[:4] * 0.1, n)
     a[:n] + 1
     a[:-n] + 1
     a[n:n + 2] * 3
@@ -280,7 +314,20 @@ STATEMENTS = {
 }  # fmt: skip
 """Writes to `a`, or to a copy `b` of it, and what is returned then."""
 
+LARGE = """
+    a + 2 ** (n % 80)
+    a * (n * n * n)
+    torch.full((3,), n * n)
+    torch.arange(3) * (n * n)
+    a + (n << 7)
+    a * -n
+    a + n // 3 + n % 1000
+    a + (n - 1) * 5
+"""
+"""What may have more than 64 bits; from 63 to 64 eager still knows, and we refuse."""
+
 INT_VALUES = (3, -2, 5, 0, 1, -1, 7, -7, 2, 12)
+LARGE_VALUES = (3, 1 << 22, 1 << 40, -(1 << 33), 5, (1 << 62) + 75)
 FLOAT_VALUES = (1.5, -2.25, 0.1, 0.0, 123.456, -0.5, 2.675, 1e10)
 
 
@@ -335,6 +382,7 @@ def main() -> int:
     way = parser.parse_args().way
     logging.disable(logging.CRITICAL)
     texts = [(text, INT_VALUES) for text in (*lines(FOUND), *lines(OTHERS), *STATEMENTS)]
+    texts += [(text, LARGE_VALUES) for text in lines(LARGE)]
     texts += [(text, FLOAT_VALUES) for text in lines(FLOATS)]
     failures = 0
     for name, options in WAYS.items() if way is None else [(way, WAYS[way])]:

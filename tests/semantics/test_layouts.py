@@ -299,3 +299,26 @@ def test_views_begin_where_a_number_says(name: str) -> None:
         tensors = (found, expected) if isinstance(found, tuple) else ((found,), (expected,))
         places = [[(x.stride(), x.storage_offset()) for x in given] for given in tensors]
         assert places[0] == places[1]
+
+
+AROUND_VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "a slice of all rows": lambda x: (x * 2).contiguous().view(-1)[3:].as_strided((2,), (1,), 1),
+    "every other": lambda x: (x * 2).contiguous().view(-1)[1::2].as_strided((5,), (2,), 1),
+    "no place given": lambda x: (x * 2).contiguous().view(-1)[5:].as_strided((5,), (2,)),
+    "odd rows of an input": lambda x: x.view(-1)[3:].view(3, -1)[1:].as_strided((5,), (2,), 2) + 1,
+    "a part of several": lambda x: (x * 2).split(2, 1)[1].as_strided((3, 2), (1, 2), 2),
+    "other elements": lambda x: (x * 2).view(torch.int32).view(-1)[3:].as_strided((4,), (3,), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AROUND_VIEWS)
+@pytest.mark.parametrize("gaps", [False, True])
+def test_as_strided_asks_the_storage_not_the_view(name: str, gaps: bool) -> None:
+    function = AROUND_VIEWS[name]
+    x = torch.arange(288.0).view(2, 8, 3, 6)
+    if gaps and "input" not in name:
+        x = x[..., ::2]
+    torch.compiler.reset()
+    found = torch.compile(function, backend="inductor_lab")(x)
+    torch.testing.assert_close(found, function(x), rtol=0, atol=0)
+    assert found.stride() == function(x).stride()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import torch.nn.functional as F
 
+from tests.semantics.compare import assert_same, wave
 from tests.semantics.numbers import (
     FLOAT_VALUES,
     FLOATS,
     FOUND,
     INT_VALUES,
+    LARGE,
+    LARGE_VALUES,
     OTHERS,
     STATEMENTS,
     check,
@@ -34,6 +39,33 @@ def test_floats(text: str) -> None:
 @pytest.mark.parametrize("text", lines(FOUND)[::6])
 def test_ints_in_triton(text: str) -> None:
     check(text, INT_VALUES[:5], language="triton")
+
+
+@pytest.mark.parametrize("text", lines(LARGE))
+def test_integers_of_more_than_64_bits_are_refused(text: str) -> None:
+    check(text, LARGE_VALUES)
+
+
+def test_rows_of_a_padding_index_get_no_gradient() -> None:
+    def looked_up(table: torch.Tensor, n: int) -> torch.Tensor:
+        return F.embedding(torch.tensor([0, 1, 2, 1]), table, padding_idx=n)
+
+    compiled = torch.compile(looked_up, backend="inductor_lab")
+    for n in (1, 2, 0, -5, -1):
+        found = []
+        for run in (looked_up, compiled):
+            table = wave(6, 4).requires_grad_()
+            run(table, n).sum().backward()
+            found.append(table.grad)
+        assert_same(*found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_decimals_are_rounded_to_every_bit(dtype: torch.dtype) -> None:
+    x = torch.cat([wave(500) * scale for scale in (1e-3, 1.0, 1e2, 1e4)]).to(dtype)
+    compiled = torch.compile(lambda x, n: x.round(decimals=n), backend="inductor_lab")
+    for n in (2, -1, 3, -3, 1, 6):
+        torch.testing.assert_close(compiled(x, n), x.round(decimals=n), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import torch_aot, torch_logs
+from inductor_lab import torch_logs
+from inductor_lab.accelerate.first_call import FirstCall
 
 
 def _interrupted(call: Callable[[], Any], code: Any, at: int, other: Callable[[], Any]) -> bool:
@@ -46,13 +47,13 @@ def test_a_second_thread_at_any_point_of_the_first_training_call(
 ) -> None:
     """Which bytecode of the first call is interrupted is tried one by one."""
     made: list[Any] = []
-    real = torch_aot._Around.call
+    real = FirstCall.call
 
     def kept(around: Any, wrapped: Any) -> Any:
         made.append(around)
         return real(around, wrapped)
 
-    monkeypatch.setattr(torch_aot._Around, "call", kept)
+    monkeypatch.setattr(FirstCall, "call", kept)
     x = torch.randn(8, requires_grad=True)
     torch._dynamo.reset()
     lab.compile(lambda x: x.sin() * 2)(x)

@@ -245,3 +245,39 @@ def test_what_a_check_says_is_checked(function: Callable[..., Any]) -> None:
             function(x, t)
         with pytest.raises(RuntimeError):
             compiled(x, t)
+
+
+@dynamo_config.patch(capture_scalar_outputs=True)
+def test_the_backward_knows_sizes_computed_from_a_number_by_its_own_symbol() -> None:
+    """torch traces outputs twice, and the gradient's size has the first trace's symbol."""
+
+    def function(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        n = t.item()
+        torch._check(n >= 0)
+        return torch.zeros(n % 3 + 2)[:, None] * x.sin() + x[: n % 3].sum()
+
+    compiled = lab.compile(function, fullgraph=True)
+    for n in (4, 5, 7, 3):
+        gradients = []
+        for run in (compiled, function):
+            x = torch.arange(5.0, requires_grad=True)
+            run(x, torch.tensor(n)).cos().sum().backward()
+            gradients.append(x.grad)
+        assert_same(*gradients)
+
+
+@dynamo_config.patch(capture_scalar_outputs=True)
+@pytest.mark.parametrize("length", [1, 5])
+def test_a_slice_of_an_input_from_a_number_is_returned_as_it_is(length: int) -> None:
+    """Of one element torch has a place in its storage that nothing in the graph tells."""
+
+    def function(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return x[..., at.item() :]
+
+    torch.compiler.reset()
+    compiled = lab.compile(function, fullgraph=True)
+    x = torch.arange(float(length))
+    for n in (1, 3, -2, 0, 9):
+        found, expected = (run(x, torch.tensor(n)) for run in (compiled, function))
+        assert_same(found, expected)
+        assert found.numel() == 0 or found.data_ptr() == expected.data_ptr()

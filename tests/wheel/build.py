@@ -15,13 +15,16 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("inductor_lab", "widgets", "notebooks", "tests", "docs", "benchmarks", "deploy", ".ci")
+PARTS = ("inductor_lab", "widgets", "notebooks", "javascript", "tests", "docs", "benchmarks",
+         "deploy", ".ci")  # fmt: skip
 SDIST = "import sys, setuptools.build_meta as b; print(b.build_sdist(sys.argv[1]))"
 
 
 def copied(folder: Path) -> Path:
     """What belongs to the project, without caches and builds, below `folder`."""
-    spared = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.egg-info")
+    spared = shutil.ignore_patterns(
+        "__pycache__", ".ipynb_checkpoints", "*.egg-info", "node_modules"
+    )
     for name in PARTS:
         shutil.copytree(ROOT / name, folder / name, ignore=spared)
     for path in ROOT.iterdir():

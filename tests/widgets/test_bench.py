@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -26,6 +27,7 @@ from inductor_lab.widgets.bench import html, tree
 from inductor_lab.widgets.bench_live import running
 from inductor_lab.widgets.markup import element, written
 from inductor_lab.widgets.scales import Scale, log_scale
+from tests.widgets.reading import columns, rows, without_words
 
 EVIL = '<img src=x onerror="alert(1)">'
 HERE = Machine("a processor", 2, "2.13.0")
@@ -80,6 +82,7 @@ def test_pictures_are_svg_files(shown) -> None:
     picture = ElementTree.fromstring(shown.plot())
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
     assert shown.plot()._repr_svg_() == shown.plot()
+    assert without_words(shown.plot()) == []
     width, height = float(picture.get("width")), float(picture.get("height"))
     for text in picture.iter("{http://www.w3.org/2000/svg}text"):
         assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height
@@ -156,6 +159,14 @@ def test_the_roofline_is_a_picture_of_its_own() -> None:
         every()[1].plot("roofline")
 
 
+def test_roofs_in_doubt_are_not_drawn() -> None:
+    sure = result()
+    unsure = replace(sure, limits=replace(sure.limits, doubt="this machine is too noisy"))
+    assert "memory 50 GB/s" in html(sure) and "memory 50 GB/s" not in html(unsure)
+    with pytest.raises(UnknownName, match="no picture called 'roofline'"):
+        unsure.plot("roofline")
+
+
 def test_reports_fetch_nothing(tmp_path) -> None:
     text = result().report(tmp_path / "bench.html").read_text()
     assert "default-src 'none'" in text
@@ -179,13 +190,19 @@ def test_scales() -> None:
 
 
 def test_measured_compilations_show_their_times(inference, known_limits) -> None:
-    from inductor_lab.widgets.model import document
+    from inductor_lab.widgets.model import document, linked_document
+    from inductor_lab.widgets.parts import groups_view
 
     before, after = document(inference), document(inference.measure(0))
     kernels = after["panes"]["g0.forward.schedule"]["views"][2]
-    assert kernels["columns"][-3:] == [">time", ">GB/s", ">of the roof"]
-    assert all(len(row["cells"]) == len(kernels["columns"]) for row in kernels["rows"])
-    assert ">time" not in before["panes"]["g0.forward.schedule"]["views"][2]["columns"]
+    assert columns(kernels)[-3:] == [">time", ">GB/s", ">of the roof"]
+    assert all(len(row["cells"]) == len(columns(kernels)) for row in rows(kernels))
+    assert ">time" not in columns(before["panes"]["g0.forward.schedule"]["views"][2])
     assert [v["name"] for v in after["panes"]["time"]["views"]][-1] == "kernels"
+    (part,) = inference.measure(0).parts
+    unknown = replace(part, times=tuple(replace(took, roof=None) for took in part.times))
+    kernels = groups_view(unknown, "g0.forward", linked_document(inference)[1])
+    assert columns(kernels)[-2:] == [">time", ">GB/s"]
+    assert all(len(row["cells"]) == len(columns(kernels)) for row in rows(kernels))
     assert any(fact["label"] == "in kernels" for fact in after["facts"])
     assert "of the" in str(after["panes"]["g0.forward.graph"]["views"][0])

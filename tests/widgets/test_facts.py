@@ -11,8 +11,10 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.plain import plain_document
+from tests.widgets.reading import rows
 
 QUICK = ("trig", "uint8", "add_mul", "numpy")
 
@@ -61,16 +63,16 @@ def assert_kernels(c: Any, doc: Any, said: str) -> None:
     for scope, part in parts(c).items():
         unfused, fused = numbers(doc["panes"][f"{scope}.schedule"]["count"])
         assert repr(part.schedule).startswith(f"Schedule(one kernel per op {unfused} -> {fused} ")
-        note = table(doc, f"{scope}.schedule", "kernels")["note"]
+        note = text_of(table(doc, f"{scope}.schedule", "kernels")["tree"])
         assert f"one kernel per op: {unfused} kernels" in note and f"fused: {fused} and" in note
-        assert len(table(doc, f"{scope}.schedule", "kernels")["rows"]) == fused + 2
+        assert len(rows(table(doc, f"{scope}.schedule", "kernels"))) == fused + 2
 
 
 def assert_memory(c: Any, doc: Any, said: str) -> None:
     """Some part has the peak that the header has; its pane and its text say so."""
     wanted = said.replace("→", "->")
     panes = [doc["panes"][f"{scope}.memory"]["views"] for scope in parts(c)]
-    notes = [view["note"] for views in panes for view in views if "note" in view]
+    notes = [text_of(p) for views in panes for view in views for p in inside(view["tree"], "p")]
     before, after = wanted.split(" -> ")
     assert any(before in note for note in notes) and any(after in note for note in notes)
     assert any(before in str(part.schedule) for part in parts(c).values())
@@ -78,7 +80,7 @@ def assert_memory(c: Any, doc: Any, said: str) -> None:
 
 def assert_capture(c: Any, doc: Any, text: str) -> None:
     guards = int(doc["panes"]["guards"]["count"])
-    assert len(table(doc, "guards", "all")["rows"]) == guards
+    assert len(rows(table(doc, "guards", "all"))) == guards
     assert re.search(r"guards +(\d+)", text).group(1) == str(guards)
     assert f" of {guards} are about the user's code" in str(c.capture)
     assert re.search(rf"{guards} guards", repr(c.capture))
@@ -93,11 +95,11 @@ def assert_flops(c: Any, doc: Any, text: str) -> None:
     """Of each kernel, of each part, and of all; what is computed again counts as the kernels do."""
     told = 0
     for scope, part in parts(c).items():
-        shown = table(doc, f"{scope}.schedule", "kernels")["rows"]
-        rows = {row["cells"][0]: row["cells"][3] for row in shown}
-        assert f"{rows['fused']} flops" in str(part.schedule)
+        shown = rows(table(doc, f"{scope}.schedule", "kernels"))
+        flops = {row["cells"][0]: row["cells"][3] for row in shown}
+        assert f"{flops['fused']} flops" in str(part.schedule)
         assert part.schedule.after.flops >= sum(g.cost.flops for g in part.schedule.groups)
-        told += int(rows["fused"].replace(",", ""))
+        told += int(flops["fused"].replace(",", ""))
     assert f"{told:,} flop" in text
 
 

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
-from inductor_lab.codegen.ladder_text import ladder_code
-from inductor_lab.runtime.assembly import assembly
+from inductor_lab.debug.assembly import assembly
+from inductor_lab.debug.ladder_text import ladder_code
 from inductor_lab.widgets.ladder import low_level_panes
+from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.report import report_html
 
@@ -71,5 +72,5 @@ def test_panes_stand_in_the_report_if_asked_for(training):
 def test_what_is_missing_is_said(inference, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     views = low_level_panes(inference, "cuda:1", True, linked_document(inference)[1])
-    assert "no objdump" in views["g0.forward.assembly"]["views"][0]["text"]
-    assert "cuda:1" in views["g0.forward.ladder"]["views"][0]["text"]
+    assert "no objdump" in text_of(views["g0.forward.assembly"]["views"][0]["tree"])
+    assert "cuda:1" in text_of(views["g0.forward.ladder"]["views"][0]["tree"])

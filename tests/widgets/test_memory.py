@@ -4,8 +4,12 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.widgets.memory import budget_view, live_bytes, memory_views
+from inductor_lab.display import bytes_text
+from inductor_lab.widgets.budget import budget_svg, budget_view
+from inductor_lab.widgets.markup import at_step, inside, text_of
+from inductor_lab.widgets.memory import live_bytes, memory_views
 from inductor_lab.widgets.model import linked_document
+from tests.widgets.reading import parts, rows
 
 
 def layered(x, w):
@@ -42,22 +46,45 @@ def test_a_cuts_budget_compiles_that_cut(trained):
 def test_the_slider_starts_at_what_was_compiled(trained):
     partition, links = trained.graphs[0].partition, linked_document(trained)[1]
     view = budget_view(partition, "g0.joint", links)
-    now = {view["values"][i][0] for i in view["cuts"][view["at"]]["saved"]}
+    values = rows({"tree": at_step(view["tree"], view["at"])})
     saved = {links.label("node", "g0.joint", value.name) for value in partition.saved}
-    assert view["at"] == 0 and now == saved
-    assert all(things for _, _, _, things in view["values"])
+    assert view["at"] == 0 and {row["cells"][0] for row in values} == saved
+    assert all(row["things"] and row["cells"][2] == "kept" for row in values)
+
+
+def test_each_step_of_the_slider_shows_its_cut(trained):
+    partition, links = trained.graphs[0].partition, linked_document(trained)[1]
+    view = budget_view(partition, "g0.joint", links)
+    assert view["budgets"] == [cut.memory_budget for cut in partition.cuts]
+    for step, cut in enumerate(partition.cuts):
+        tree = at_step(view["tree"], step)
+        kept = [row["cells"][0] for row in rows({"tree": tree}) 
+                if row["cells"][2] != "run again instead"]
+        assert sorted(kept) == sorted(links.label("node", "g0.joint", name) for name in cut.saved)
+        said = text_of(list(inside(tree, "p"))[1])
+        assert bytes_text(cut.cut_bytes) in said and f"({cut.flops:,} flop)" in said
+        assert ("as compiled" in said) == (step == view["at"])
+
+
+def test_the_picture_that_stands_alone_is_the_drawing_of_the_compiled_step(trained):
+    partition = trained.graphs[0].partition
+    shown = budget_svg(partition)
+    assert shown.count('class="bar"') + shown.count('class="other"') == len(partition.cuts)
+    assert shown.count('class="chosen"') == 1 and "data-step" not in shown
 
 
 def test_lanes_after_planning_share_storage_and_lower_the_peak(trained):
     links = linked_document(trained)[1]
     schedule = trained.graphs[0].backward.schedule
     after, before = memory_views(schedule, "g0.backward", links)
-    assert max(before["live"]) == schedule.memory.peak_before
-    assert max(after["live"]) <= max(before["live"])
-    assert len(before["lanes"]) == len(schedule.memory.lifetimes)
-    assert len(after["lanes"]) == len(before["lanes"]) - len(schedule.memory.reuse)
-    bars = [bar["name"] for lane in after["lanes"] for bar in lane["bars"]]
-    assert sorted(bars) == sorted(life.buffer for life in schedule.memory.lifetimes)
+    peak = bytes_text(schedule.memory.peak_before)
+    assert f"peak {peak}" in text_of(before["tree"])
+    places = [[bar[3][1]["y"] for bar in parts(view, "lab-lane")] for view in (before, after)]
+    assert len(set(places[0])) == len(schedule.memory.lifetimes)
+    assert len(set(places[1])) == len(set(places[0])) - len(schedule.memory.reuse)
+    for view in (before, after):
+        bars = [bar[1]["data-buffer"] for bar in parts(view, "lab-lane")]
+        assert sorted(bars) == sorted(life.buffer for life in schedule.memory.lifetimes)
 
 
 def test_live_bytes_count_shared_storage_once():

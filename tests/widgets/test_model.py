@@ -6,7 +6,14 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.capture.source import SourceFile
+from inductor_lab.capture.span import Span
+from inductor_lab.widgets import views
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.model import document
+from inductor_lab.widgets.user_side import source_view
+from tests.widgets.reading import rows
 
 
 def lines_of(doc, pane):
@@ -79,7 +86,7 @@ def test_the_two_lines_of_the_function_go_different_ways(doc):
 def test_graph_breaks_are_told_and_several_graphs_shown(broken):
     doc = document(broken)
     assert doc["panes"]["breaks"]["problem"] == "graph break"
-    assert doc["panes"]["breaks"]["views"][0]["rows"]
+    assert rows(doc["panes"]["breaks"]["views"][0])
     assert "g1.forward.code" in doc["panes"]
     titles = [group["title"] for group in doc["groups"]]
     assert "graph 0 forward" in titles and "graph 1 forward" in titles
@@ -88,15 +95,15 @@ def test_graph_breaks_are_told_and_several_graphs_shown(broken):
 def test_what_is_missing_is_said(inference):
     doc = document(inference)
     empty = doc["panes"]["breaks"]["views"][0]
-    assert empty["kind"] == "empty" and "No graph breaks" in empty["text"]
+    assert "No graph breaks" in text_of(empty["tree"])
     assert "g0.joint" not in doc["panes"]
 
 
 def test_decisions_carry_every_rule(doc, training):
     decisions = training.graphs[0].forward.schedule.decisions
     view = doc["panes"]["g0.forward.schedule"]["views"][1]
-    assert len(view["rows"]) == len(decisions)
-    for row, decision in zip(view["rows"], decisions, strict=True):
+    assert len(rows(view)) == len(decisions)
+    for row, decision in zip(rows(view), decisions, strict=True):
         assert [inner[0] for inner in row["more"]] == [v.rule for v in decision.verdicts]
 
 
@@ -108,7 +115,7 @@ def test_a_loaded_compilation_looks_the_same(training, doc, tmp_path):
 def test_a_function_without_torch_says_that_nothing_was_captured():
     doc = document(lab.inspect(lambda x: 1, 2))
     assert doc["open"] == ["source", "captured"]
-    assert doc["panes"]["captured"]["views"][0]["text"].startswith("No graph was captured")
+    assert text_of(doc["panes"]["captured"]["views"][0]["tree"]).startswith("No graph was captured")
     assert {fact["pane"] for fact in doc["facts"]} <= set(doc["panes"])
 
 
@@ -136,3 +143,18 @@ def test_a_long_function_without_modules_opens_by_its_lines():
     assert len([label for label in labels if "line" in label]) >= 2
     closed = {frame[0] for frame in picture["frames"] if not frame[5]}
     assert len(closed) >= 2
+
+
+def test_lines_that_python_has_no_text_of_are_not_shown():
+    links, own = Links(), SourceFile("mine.py", 1, "y = Wave(x).scaled()")
+    for file, code in (("<string>", ""), ("wave.py", "self.x = x")):
+        links.source_of(Span(file, 3, 0, 0, 0, "__init__", code))
+    titles = [block["title"] for block in source_view(own, links)["blocks"]]
+    assert titles == ["mine.py", "wave.py"], "a dataclass's __init__ is in <string>"
+
+
+def test_a_short_name_keeps_to_one_line_and_a_long_one_may_break():
+    long = "cpp_fused_add_embedding_gt_mul_rand_like"
+    shown = views.row(("pow_two", long, "a line"))
+    table = views.table_view("rules", ("rule", "node", "for"), [shown])
+    assert [cell[1].get("class") for cell in inside(table["tree"], "td")] == ["whole", None, None]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.capture.span import shown_file
+from inductor_lab.capture.span import outside_torch, shown_file
 from inductor_lab.widgets.model import document
+from tests.widgets.reading import rows
 
 
 class Block(nn.Module):
@@ -53,8 +55,8 @@ def test_parameters_have_their_names_in_graphs(shown: dict, pane: str) -> None:
 
 
 def test_tables_and_trail_have_them_too(shown: dict) -> None:
-    saved = shown["panes"]["g0.joint.cut"]["views"][0]["rows"]
-    assert "h.1.c_attn.weight" in {row["cells"][0] for row in saved}
+    saved = shown["panes"]["g0.joint.cut"]["views"][0]
+    assert "h.1.c_attn.weight" in {row["cells"][0] for row in rows(saved)}
     assert NAMES | {"h.0.mask"} <= set(shown["links"]["label"])
 
 
@@ -69,6 +71,11 @@ def test_names_of_a_function_and_of_a_loaded_file(tmp_path: Path) -> None:
     assert {"x", "scale", "weight", "net.c_attn.weight"} <= labels
     loaded = lab.load(c.save(tmp_path / "c.lab.json"))
     assert document(loaded)["links"] == document(c)["links"]
+
+
+def test_an_array_is_called_as_the_user_calls_it() -> None:
+    c = lab.inspect(lambda x: np.exp(x) + 1, np.ones(8, np.float32))
+    assert document(c)["subtitle"] == "(x: f32[8])  cpu"
 
 
 @pytest.mark.parametrize("net", [
@@ -91,3 +98,6 @@ def test_paths_are_relative_to_where_people_are(tmp_path: Path, monkeypatch) -> 
     monkeypatch.chdir(tmp_path / "notebooks")
     assert shown_file(str(tmp_path / "model.py")) == os.path.join("..", "model.py")
     assert shown_file("/usr/lib/python3/x.py") == "/usr/lib/python3/x.py"
+    installed = "/home/me/.venv/lib/python3.12/site-packages"
+    assert shown_file(f"{installed}/transformers/activations.py") == "transformers/activations.py"
+    assert not outside_torch(shown_file(f"{installed}/torch/nn/functional.py"))

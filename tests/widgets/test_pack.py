@@ -16,7 +16,9 @@ from inductor_lab.widgets.pack import packed, unpacked
 from inductor_lab.widgets.page import document_for_html
 
 texts = st.sampled_from([  # those that packing writes itself, too
-    "", "~", "~~", "~0", "~:0", "~|", "~*", "a\nb", "\n", "a long text, twice", "1",
+    "", "~", "~~", "~0", "~:0", "~|", "~*", "~#", "a\nb", "\n", "a long text, twice", "1",
+    "layer.12.attention of 07, 3.14 (256)", "layer.3.attention of 07, 0.5 (64)",
+    "layer.3.attention of ~, 0.5 (1234567890123)", "layer.3.attention of 9, 0.5 (64)\nlayer.4",
 ])  # fmt: skip
 values = st.recursive(
     st.one_of(texts, st.integers(0, 3), st.booleans(), st.none(), st.floats(0, 1)),
@@ -33,6 +35,13 @@ def test_what_is_packed_comes_out_again(value: Any) -> None:
     several = {"a": [value] * 12, "b": value, "c": [1, True, 1.0, [value] * 9]}
     made = unpacked(json.loads(json.dumps(packed(several))))
     assert json.dumps(made) == json.dumps(several), "types too: 1 is not True"
+
+
+def test_texts_that_differ_in_numbers_have_one_form() -> None:
+    lines = [f"layer.{n}.attention.weight: float32[{64 * n}, 1024], 1e-05" for n in range(40)]
+    made = packed(lines)
+    assert made["shared"] == ["layer.~.attention.weight: float~[~, ~], ~e-05"]
+    assert made["data"][2] == ["~#", "~0", 2, 32, 128, 1024, 1] and unpacked(made) == lines
 
 
 def test_objects_are_never_shared() -> None:

@@ -9,6 +9,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.errors import CannotWrite, UnknownName
 from inductor_lab.widgets.time import flame_view
+from tests.widgets.reading import parts, without_words
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,22 +51,62 @@ def test_memory_budget_and_time(trained):
     assert {"inductor_lab", "TorchDynamo"} <= set(drawn(trained.plot("time")))
 
 
+@pytest.fixture(params=["en", "zh"])
+def spoken(request):
+    lab.language(request.param)
+    yield request.param
+    lab.language("en")
+
+
+DRAWINGS = {
+    "图": lambda c: c.graphs[0].joint.plot(),
+    "规划后": lambda c: c.graphs[0].backward.plot("memory"),
+    "内存预算": lambda c: c.graphs[0].partition.plot("budget"),
+    "耗时": lambda c: c.plot("flame"),
+}
+
+
+@pytest.mark.parametrize("word", DRAWINGS)
+def test_a_picture_is_told_in_the_language_that_is_spoken(trained, spoken, word):
+    drawing = DRAWINGS[word](trained)
+    assert without_words(drawing._repr_html_()) == []
+    head, said = drawing.partition("<desc>")[::2]
+    assert (word in head) == (spoken == "zh"), head
+    assert len(said.partition("</desc>")[0].splitlines()) > 2
+
+
+def test_a_picture_says_who_feeds_whom(trained):
+    said = trained.graphs[0].forward.schedule.plot().partition("<desc>")[2].partition("</desc>")[0]
+    frames = [line for line in said.splitlines() if "in one kernel" in line]
+    assert len(frames) == len(trained.graphs[0].forward.schedule.groups) and " from " in said
+
+
+def test_what_has_no_words_is_found():
+    assert without_words('<svg role="img" aria-label="memory"><desc>two lives</desc></svg>') == []
+    assert without_words('<svg role="group" aria-label="memory"><svg></svg></svg>') == []
+    for bare in ("<svg><desc>two lives</desc></svg>", '<svg role="img" aria-label="memory"></svg>',
+                 '<svg role="img" aria-label=""><desc>a</desc></svg>', '<img src="a.png">'):
+        assert len(without_words(bare)) == 1
+
+
 def test_a_flame_has_everybodys_phases_passes_and_kernels(trained):
     """Each bar lies below the one whose time it is part of, and inside of it."""
-    view = flame_view(trained)
-    (track,) = view["tracks"]
-    names = {bar[1] for bar in track["bars"]}
+    bars = [(each[1]["data-phase"], each[3][1]) for each in parts(flame_view(trained), "lab-phase")]
+    names = {name for name, _ in bars}
     kernels = {kernel.name for part in trained.parts for kernel in part.kernels}
     assert {"total", "bytecode_tracing", "forward.codegen", "identities"} | kernels <= names
+    tops = sorted({float(place["y"]) for _, place in bars})
     stack = []
-    for row, name, start, took, _ in track["bars"]:
+    for name, place in bars:
+        row = tops.index(float(place["y"]))
+        start, took = (float(place[side].removesuffix("%")) for side in ("x", "width"))
         del stack[row:]
         assert len(stack) == row
         if name in kernels or name == "identities":
-            _, outer, begin, seconds, _ = stack[-1]
+            outer, begin, whole = stack[-1]
             assert outer.endswith(".codegen" if name in kernels else ".rewrite")
-            assert begin <= start and start + took <= begin + seconds + 1e-5
-        stack.append((row, name, start, took, ""))
+            assert begin <= start + 2e-3 and start + took <= begin + whole + 4e-3  # % to 3 digits
+        stack.append((name, start, took))
     assert any(str(text).startswith("total") for text in drawn(trained.plot("flame")))
 
 

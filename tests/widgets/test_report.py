@@ -7,7 +7,7 @@ import re
 import pytest
 
 from inductor_lab.errors import CannotWrite
-from inductor_lab.widgets.page import MODULES, json_for_html, script
+from inductor_lab.widgets.page import json_for_html
 from inductor_lab.widgets.report import report_html
 
 HOSTILE = "<img src=x onerror=alert(1)></script>"
@@ -42,12 +42,3 @@ def test_json_cannot_end_its_script():
 def test_a_path_that_cannot_be_written_says_so(training, tmp_path):
     with pytest.raises(CannotWrite, match="cannot be written"):
         training.report(tmp_path / "no" / "such" / "folder.html")
-
-
-def test_modules_join_without_clashes():
-    text = script()
-    assert not re.search(r"^import ", text, re.MULTILINE)
-    assert re.findall(r"^export .*", text, re.MULTILINE) == []
-    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE)
-    assert len(names) == len(set(names)), [n for n in names if names.count(n) > 1]
-    assert len(MODULES) == len(set(MODULES))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 
 import pytest
@@ -9,8 +10,11 @@ import inductor_lab as lab
 from inductor_lab.errors import BadOption, NotRunnable
 from inductor_lab.widgets.compare import comparison_panes, switches, verdict
 from inductor_lab.widgets.live import Connection, Explorer, changed_by
+from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.pack import unpacked
+from tests.widgets.reading import rows
+from tests.widgets.test_ladder import needs_triton
 
 
 def test_a_forbidden_pair_stays_apart_and_the_numbers_say_so(inference):
@@ -125,16 +129,36 @@ def test_assembly_follows_what_is_changed(inference, monkeypatch):
     assert any(line[1] for block in three["views"][0]["blocks"] for line in block["lines"])
 
 
+@needs_triton
+def test_the_ladder_follows_what_is_changed(inference, monkeypatch):
+    """A rung has as many kernels as the schedule that is asked for, each with its source lines."""
+    connection = Connection(inference, linked_document(inference)[1])
+    sent = []
+    monkeypatch.setattr(connection, "send", sent.append)
+    for changes in ({}, {"fusion": False}):
+        request = {"id": "1", "show": "ladder", "target": "cuda:90", "changes": changes}
+        connection._answer(connection, request, [])
+    one, three = (answer["panes"]["g0.forward.ladder"] for answer in sent)
+    for rung, apart in zip(one["views"], three["views"], strict=True):
+        assert (len(rung["blocks"]), len(apart["blocks"])) == (1, 3), rung["name"]
+    assert "note" not in one and "changes" in three["note"]
+    assert all(any(line[1] for line in block["lines"]) for block in three["views"][-1]["blocks"])
+
+
 def test_a_benchmark_is_a_pane_and_forgets_nothing(inference, monkeypatch):
+    inference.again(*inference.call.args)  # compiled, whatever other tests have torch forget
+    stock = importlib.import_module("torch._inductor.async_compile").AsyncCompile
+    stock.submit(int).result()  # in a thread of stock's, which a copy of this process lacks
     connection = Connection(inference, linked_document(inference)[1])
     sent = []
     monkeypatch.setattr(connection, "send", sent.append)
     monkeypatch.setattr("inductor_lab.widgets.bench_pane.SECONDS", 0.05)
     connection._answer(connection, {"id": "1", "show": "bench"}, [])
+    assert "error" not in sent[0], sent[0]["error"]
     views = {view["name"]: view for view in sent[0]["panes"]["bench"]["views"]}
     assert json.loads(json.dumps(sent[0])) == sent[0]
-    assert {"eager", "inductor_lab"} <= {row["cells"][0] for row in views["compilers"]["rows"]}
-    assert {row["label"] for row in views["per call"]["rows"]} >= {"eager", "inductor_lab"}
+    assert {"eager", "inductor_lab"} <= {row["cells"][0] for row in rows(views["compilers"])}
+    assert {text_of(bar[2]) for bar in views["per call"]["tree"][3:]} >= {"eager", "inductor_lab"}
     assert inference.again(*inference.call.args).hit
 
 
@@ -143,7 +167,7 @@ def test_the_widget_carries_the_same_document(inference):
     assert isinstance(widget, Explorer)
     assert unpacked(widget.document) == linked_document(inference)[0]
     exported = [line for line in widget._esm.split("\n") if line.startswith("export")]
-    assert exported == ["export default {"] and "import " not in widget._esm.split("\n")[0]
+    assert exported == ["export default inductorLab.widget;"] and "\nimport " not in widget._esm
 
 
 def test_outside_of_a_notebook_nobody_connects(inference):

@@ -10,12 +10,13 @@ import torch
 import inductor_lab as lab
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.words import HEADINGS, glossary, meaning_of, words
+from tests.widgets.reading import columns, rows
 
 PLAIN = {
     "time", "text", "text after", "graph after", "diff", "all", "breaks", "compile", "in kernels",
     "phases", "timeline", "try", "dynamo", "rewritten", "original", "about", "asked for at",
-    "became", "because", "choice", "condition", "for", "node", "op", "reason", "reasons", "size",
-    "value",
+    "as compiled, because", "became", "because", "choice", "condition", "for", "here", "node", "op",
+    "reason", "reasons", "size", "value",
     "what happened", "where", "why", "gb/s", "code",
 }  # fmt: skip
 """Words of everyday, or shown beside what explains them."""
@@ -34,7 +35,7 @@ def headings(shown: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield pane["title"], ""
         for view in pane["views"]:
             yield view["name"], pane["title"]
-            yield from ((column, pane["title"]) for column in view.get("columns", ()))
+            yield from ((column, pane["title"]) for column in columns(view))
 
 
 def test_every_heading_has_its_sentence() -> None:
@@ -43,7 +44,7 @@ def test_every_heading_has_its_sentence() -> None:
     silent = {h.lstrip(">").lower() for h, pane in headings(shown) if not meaning_of(h, pane)}
     assert silent - PLAIN == set()
     rules = {rule[0] for pane in shown["panes"].values() for view in pane["views"]
-             if view["name"] == "decisions" for row in view.get("rows", ())
+             if view["name"] == "decisions" for row in rows(view)
              for rule in row["more"]}  # fmt: skip
     assert len(rules) > 5 and rules <= set(shown["words"])
 

@@ -25,14 +25,15 @@ import torch
 from inductor_lab.codegen.cpu.access import WHOLE_BLOCK, in_lines, side_by_side
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.floats import halves_in, rounds
+from inductor_lab.codegen.cpu.how import INDEPENDENT
 from inductor_lab.codegen.cpu.plan import TILE, Simd
+from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import (
     ONE_BY_ONE,
     Address,
     Bound,
     Call,
     Held,
-    Least,
     Let,
     Local,
     Loop,
@@ -47,11 +48,9 @@ from inductor_lab.ir.index import Axis, Index
 
 STREAM_BLOCK = 128
 """Elements of a result that are computed into the first cache and then written past all caches: so
-few that the machine computes the next ones meanwhile."""
+few that the core computes the next ones while the stores drain (chosen, not measured)."""
 SHORT_BLOCK = 256
 """The same for elements of 16 bits or less, and for halves that are widened."""
-
-INDEPENDENT = (LoopKind.VECTOR, LoopKind.SERIAL)
 
 
 def blocks(tree: Tree, facts: Facts) -> Tree:
@@ -106,11 +105,10 @@ class _Blocks:
 
     def in_blocks(self, loop: Loop) -> Loop:
         """The loop a block at a time, with some of what it reads and writes in local arrays."""
-        size, name, streams = loop.axis.size, loop.axis.name, self.streams(loop)
-        widened, narrowed = widened_loads(loop), narrowed_stores(loop)
-        first, end = Axis(f"{name}_block", size), Axis(f"{name}_end", size)
+        streams, widened, narrowed = self.streams(loop), widened_loads(loop), narrowed_stores(loop)
         outer = LoopKind.PARALLEL if loop.kind is LoopKind.VECTOR else loop.kind
         if not (widened or narrowed) and in_lines(loop, streams):
+            first = Axis(f"{loop.axis.name}_block", loop.axis.size)
             lane = Axis("lane", WHOLE_BLOCK)
             place = Bound(loop.axis, Index.of(first) + Index.of(lane))
             lanes = Loop(lane, LoopKind.VECTOR, (place, *loop.body))
@@ -118,16 +116,15 @@ class _Blocks:
             return replace(loop, axis=first, kind=outer, body=body, step=WHOLE_BLOCK)
         long = any(store.value.dtype.itemsize > 2 for store in streams)
         most = STREAM_BLOCK if long else SHORT_BLOCK
-        stop = Bound(end, Least(Index.of(first) + most, loop.stop))
-        within = replace(
-            loop, begin=Index.of(first), end=Index.of(end), kind=LoopKind.VECTOR, how=ONE_BY_ONE
-        )
         streams = [store for store in streams if store not in narrowed]
-        count = Index.of(end) - Index.of(first)
-        *before, inner = _as_floats(within, widened, most, count)
-        assert isinstance(inner, Loop)
-        body = (stop, *before, *self.stretch(inner, most, streams, narrowed))
-        return replace(loop, axis=first, kind=outer, body=body, step=most)
+
+        def inside(stretch: Loop) -> Tree:
+            lanes = replace(stretch, kind=LoopKind.VECTOR, how=ONE_BY_ONE)
+            *before, inner = _as_floats(lanes, widened, most, lanes.stop - lanes.begin)
+            assert isinstance(inner, Loop)
+            return (*before, *self.stretch(inner, most, streams, narrowed))
+
+        return strip_mined(loop, most, inside, outer)
 
     def stretch(
         self,
@@ -158,14 +155,10 @@ class _Blocks:
                 function = "lab_stream" if axis is None else "lab_stream_lines"
             arrays.append(Local(block, dtype, (most,), store.origins))
             kept_in = Store(block, place, value, store.origins)
-            body = tuple(_replaced(s, store, kept_in) for s in body)
+            body = tuple(kept_in if stmt == store else stmt for stmt in body)
             start = Address(store.buffer, store.index.substitute({along: begin}))
             calls.append(Call(function, (start, Address(block), count), "", store.origins))
         return (*arrays, with_body(loop, body), *calls)
-
-
-def _replaced(stmt: Stmt, old: Store, new: Store) -> Stmt:
-    return new if stmt == old else stmt
 
 
 def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> Tree:

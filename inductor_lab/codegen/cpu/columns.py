@@ -15,6 +15,7 @@ Inductor: the tiles of `CppTile2DKernel`, and loop orders chosen by `simplify_an
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 
 import torch
 
@@ -22,11 +23,11 @@ from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
+from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import (
     Bound,
     Held,
     Init,
-    Least,
     Let,
     Local,
     Loop,
@@ -36,14 +37,16 @@ from inductor_lab.codegen.tree import (
     best_of,
 )
 from inductor_lab.codegen.visit import (
+    crossing,
     defined_by,
+    each_loop,
     is_point,
     temps_read,
     walk,
     with_values,
 )
-from inductor_lab.ir.expr import Expr, Load, Temp, map_expr
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.expr import Expr, Load, map_expr
+from inductor_lab.ir.index import Index
 from inductor_lab.ir.ops import POSITIONS
 
 
@@ -51,15 +54,13 @@ def columns(tree: Tree, facts: Facts) -> Tree:
     """The tree with its innermost loop over points inside the loops over rows."""
     if facts.plan.simd is not Simd.COLUMNS:
         return tree
-    new: list[Stmt] = []
-    for stmt in tree:
-        if not isinstance(stmt, Loop) or not is_point(stmt):
-            new.append(stmt)
-        elif any(map(is_point, stmt.body)):
-            new.append(replace(stmt, body=columns(stmt.body, facts)))
-        else:
-            new += _strips(stmt, facts.plan.strip)
-    return tuple(new)
+
+    def change(loop: Loop) -> Tree | None:
+        if any(map(is_point, loop.body)):
+            return None
+        return _strips(loop, facts.plan.strip) if is_point(loop) else (loop,)
+
+    return each_loop(tree, change)
 
 
 def _strips(loop: Loop, width: int) -> Tree:
@@ -77,12 +78,13 @@ def _strips_of(loop: Loop, width: int) -> Tree:
     if isinstance(size, int) and size <= width:
         lanes = replace(loop, kind=LoopKind.SERIAL, body=())
         return _Strip(lanes, Index.of(axis), size).segments(loop.body, frozenset())
-    strip, end = Axis("strip", size), Axis("strip_end", size)
-    lanes = Loop(axis, LoopKind.SERIAL, (), Index.of(strip), Index.of(end))
-    inside = _Strip(lanes, Index.of(axis) - Index.of(strip), width)
-    stop = Bound(end, Least(Index.of(strip) + width, Index.constant_of(size)))
-    body = (stop, *inside.segments(loop.body, frozenset()))
-    return (replace(loop, axis=strip, kind=LoopKind.PARALLEL, body=body, step=width),)
+
+    def inside(stretch: Loop) -> Tree:
+        lanes = replace(stretch, kind=LoopKind.SERIAL, body=())
+        strip = _Strip(lanes, Index.of(axis) - lanes.begin, width)
+        return strip.segments(loop.body, frozenset())
+
+    return (strip_mined(loop, width, inside, LoopKind.PARALLEL, ("strip", "strip_end")),)
 
 
 class _Strip:
@@ -97,7 +99,9 @@ class _Strip:
         """Each run of statements without a loop becomes one loop over the strip; `held` are temps
         and accumulators that are in arrays already."""
         new: list[Stmt] = []
-        for temp in sorted(_crossing(body), key=lambda t: t.name):
+        runs = (tuple(run) for _, run in groupby(body, lambda stmt: isinstance(stmt, Loop)))
+        living = (temp for temp in crossing(runs) if temp.name not in held)
+        for temp in sorted(living, key=lambda t: t.name):
             held |= {temp.name}
             new += self._array(temp.name, temp.dtype)
         own: set[str] = set()
@@ -165,19 +169,3 @@ class _Strip:
         read = {temp.name for temp in temps_read(stmt)}
         along = self.lanes.axis in stmt.value.axes()
         return not along and stmt.temp.name not in varying and not read & varying
-
-
-def _crossing(body: Tree) -> set[Temp]:
-    """Temps that one run of statements defines and another one, or a loop, reads."""
-    run_of: dict[Temp, int] = {}
-    crossing: set[Temp] = set()
-    run = 0
-    for stmt in body:
-        later = isinstance(stmt, Loop)
-        run += later
-        reads = {t for inner in walk((stmt,)) for t in temps_read(inner)}
-        crossing |= {t for t in reads if t in run_of and (later or run_of[t] != run)}
-        defined = defined_by(stmt)
-        if defined is not None:
-            run_of[defined] = run
-    return crossing

@@ -1,4 +1,4 @@
-"""The largest and the least float of a row: a plain comparison beside a flag for NaN.
+"""The largest and the least float of a row: a plain comparison and a flag for NaN.
 
     for j0 in 0 .. 1024:                 max_acc0 = -inf; nan_acc0 = 0
         acc0 = max(acc0, x[j0])   →      for j0 in 0 .. 1024:
@@ -27,7 +27,7 @@ PLAIN = {"max": "greatest", "min": "least"}
 
 
 def extremes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with a flag for NaN beside each largest or least float."""
+    """The tree with a flag for NaN for each largest or least float."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 

@@ -35,7 +35,8 @@ from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Axis, Index
 
 AHEAD = 8 * 1024
-"""Bytes between what is added and what is fetched: two pages."""
+"""Bytes between what is added and what is fetched: two pages.  Chosen on 2026-11-22, when sums of
+16 M floats took half the time with it on two threads of an x86 CPU (CHANGELOG.md)."""
 
 Places = Set[tuple[str, Index]]
 

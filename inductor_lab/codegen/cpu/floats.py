@@ -19,12 +19,11 @@ from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.tree import Let, Loop, Stmt, Tree, When
 from inductor_lab.codegen.visit import nodes_in, walk, with_values
 from inductor_lab.ir.expr import Expr, Op, Temp, map_expr
-
-SHORT = (torch.float16, torch.bfloat16)
+from inductor_lab.ir.rules import HALF
 
 
 def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
-    """The tree with temps that are rounded to 16 bits and widened again as floats."""
+    """The tree with temps that are rounded to 16 bits and widened back as floats."""
     rounded = [s.temp for s in walk(tree) if isinstance(s, Let) and rounds(s.value)]
     if not rounded:
         return tree
@@ -56,7 +55,7 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
 
 def rounds(value: Expr) -> bool:
     """Is it a float that is rounded to 16 bits?"""
-    if not isinstance(value, Op) or value.name != "convert" or value.dtype not in SHORT:
+    if not isinstance(value, Op) or value.name != "convert" or value.dtype not in HALF:
         return False
     return value.args[0].dtype is torch.float32
 
@@ -64,7 +63,7 @@ def rounds(value: Expr) -> bool:
 def _widened(value: Expr) -> Temp | None:
     """The 16 bits of which an expression makes a float."""
     match value:
-        case Op("convert", (Temp() as temp,), torch.float32) if temp.dtype in SHORT:
+        case Op("convert", (Temp() as temp,), torch.float32) if temp.dtype in HALF:
             return temp
     return None
 

@@ -15,14 +15,7 @@ from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.parts import threads_of
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Tree
-from inductor_lab.codegen.visit import (
-    each_loop,
-    fed_by,
-    is_innermost,
-    is_point,
-    kept,
-    walk,
-)
+from inductor_lab.codegen.visit import each_loop, fed_by, is_innermost, is_point, kept, walk
 
 CLAUSES = {
     "sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min",

@@ -38,7 +38,7 @@ WIDE = 64
 """Independent accumulators of a loop that only sums: four registers of 16 floats hide the
 latency of an add."""
 SHORTEST_WIDE = 1024
-"""Trip count from which on this pays."""
+"""Trip count from which on this pays (chosen, not measured)."""
 CHEAP = 4
 """Operations in a loop beyond which its own arithmetic hides that latency."""
 

@@ -40,14 +40,7 @@ from inductor_lab.codegen.tree import (
     Tree,
     best_of,
 )
-from inductor_lab.codegen.visit import (
-    at_points,
-    defined_by,
-    fed_by,
-    is_innermost,
-    kept,
-    read_by,
-)
+from inductor_lab.codegen.visit import at_points, defined_by, fed_by, is_innermost, kept, read_by
 from inductor_lab.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import POSITIONS
@@ -98,10 +91,7 @@ class _Parts:
 
     def reduction(self) -> Tree:
         combined = tuple(self._combined(acc) for acc in self.fed)
-        return (
-            *self._partial(self.loop.body),
-            Loop(self.part, LoopKind.ORDERED, combined),
-        )
+        return (*self._partial(self.loop.body), Loop(self.part, LoopKind.ORDERED, combined))
 
     def scan(self, totals: Tree) -> Tree:
         """`totals` is what the value of a part takes of the body."""

@@ -1,4 +1,4 @@
-"""The passes over a loop tree for the CPU, in order, and the way through them.
+"""The passes over a loop tree for the CPU, in order, and what runs them.
 
 `options={"passes_off": [...]}` leaves some out, `passes_off="all"` every one that is not needed:
 what is left is the simple tree that `codegen/build.py` makes, and it is right.
@@ -20,7 +20,7 @@ from inductor_lab.codegen.cpu.floats import rounded_as_floats
 from inductor_lab.codegen.cpu.how import lanes, threads
 from inductor_lab.codegen.cpu.lanes import wide_lanes
 from inductor_lab.codegen.cpu.parts import parts
-from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, team_plan_of, tiled_axes
+from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, tiled_axes
 from inductor_lab.codegen.cpu.rows import rows, rows_in_results
 from inductor_lab.codegen.cpu.scans import scans
 from inductor_lab.codegen.cpu.search import search
@@ -75,7 +75,8 @@ PASSES = (
 )
 OPTIONAL = frozenset(step.name for step in PASSES if not step.needed)
 STREAMED_BYTES = 16_000_000
-"""Of a result, from which on it is written past the caches."""
+"""Of a result, from which on it is written past the caches: more than a core's share of the last
+one.  Chosen, not measured."""
 
 
 def switched_off(names: Collection[str]) -> frozenset[str]:
@@ -89,8 +90,8 @@ def switched_off(names: Collection[str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class CpuTree:
-    """The tree of a kernel as it is printed, with its way: the simple one, and what each pass that
-    changed it made of it."""
+    """The tree of a kernel as it is printed, and those before it: the simple one, and the result of
+    each pass that changed it."""
 
     steps: tuple[TreeStep, ...]
     parameters: tuple[Parameter, ...]
@@ -117,7 +118,9 @@ def cpu_tree(
     built = full_tree(group, buffers, cut="cut" not in off)
     simple = tidy(built)
     parameters = kernel_parameters(simple, buffers)
-    plan = (team_plan_of if team else plan_of)(simple, off)
+    plan = plan_of(simple, off)
+    if team:
+        plan = replace(plan, inner_threads=False, in_team=True)
     if "threads" in off:
         plan = replace(plan, threads=0)
     facts = Facts(

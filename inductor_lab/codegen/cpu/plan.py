@@ -6,7 +6,7 @@ Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `code
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Store, Tree
@@ -62,7 +62,8 @@ class CpuPlan:
     `inner_threads`: the loops inside a point are threaded.  `condition` is the work in elements
     where it depends on symbols: threads only if it is at least GRAIN.  `strip` is the width of the
     strips of the last point axis, for COLUMNS.  `work` counts operations.  With `in_team` the code
-    runs inside a parallel region, all threads of which come by.
+    runs inside a parallel region, all threads of which come by; a tree without points is for one of
+    them.
     """
 
     simd: Simd
@@ -93,12 +94,6 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     if inner and hint(count, 1024) // width < ROWS_FOR_THREADS and "parts" not in off:
         return CpuPlan(simd, 0, True, condition, work=work)
     return CpuPlan(simd, _levels(points, simd), False, condition, work=work)
-
-
-def team_plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
-    """The plan for a tree that the threads of a parallel region share; a tree without points is
-    for one of them."""
-    return replace(plan_of(tree, off), inner_threads=False, in_team=True)
 
 
 def _levels(points: list[Loop], simd: Simd) -> int:

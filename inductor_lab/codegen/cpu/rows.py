@@ -9,7 +9,7 @@ of symbolic length, they are kept where the result will be:
     for j: out[j] = exp(x[j] - m); s += out[j]
     for j: out[j] = out[j] / s
 
-Inductor has no counterpart: it writes such a value to a buffer or computes it again.
+Inductor has no counterpart: it writes such a value to a buffer or recomputes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree
-from inductor_lab.codegen.visit import at_points, loads_in, temps_read, walk
+from inductor_lab.codegen.visit import at_points, loads_in, needed, walk
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
@@ -178,21 +178,15 @@ def _rewritten(loop: Stmt, first: dict[str, Load], later: dict[str, Load]) -> St
 
     `first` and `later` say for temps where they are kept.
 
-    It goes backwards, so that a value is known to be needed when its Let is met.
     """
     assert isinstance(loop, Loop)
-    needed: set[Temp] = set()
-    kept: list[Stmt] = []
-    for stmt in reversed(loop.body):
-        new: Stmt = stmt
-        if isinstance(stmt, Let):
-            if stmt.temp.name in first:
-                place = first[stmt.temp.name]
-                kept.append(Store(place.buffer, place.index[0], stmt.temp, stmt.origins))
-            elif stmt.temp not in needed:
-                continue
-            elif stmt.temp.name in later:
-                new = replace(stmt, value=replace(later[stmt.temp.name], origins=stmt.origins))
-        needed |= {temp for inner in walk((new,)) for temp in temps_read(inner)}
-        kept.append(new)
-    return replace(loop, body=tuple(reversed(kept)))
+    new: list[Stmt] = []
+    for stmt in loop.body:
+        name = stmt.temp.name if isinstance(stmt, Let) else ""
+        if isinstance(stmt, Let) and name in later:
+            stmt = replace(stmt, value=replace(later[name], origins=stmt.origins))
+        new.append(stmt)
+        if isinstance(stmt, Let) and name in first:
+            place = first[name]
+            new.append(Store(place.buffer, place.index[0], stmt.temp, stmt.origins))
+    return replace(loop, body=needed(tuple(new)))

@@ -22,13 +22,12 @@ import torch
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.parts import needed_by_scans
 from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import (
     Accumulate,
     Address,
-    Bound,
     Call,
     Held,
-    Least,
     Local,
     Loop,
     LoopKind,
@@ -36,16 +35,9 @@ from inductor_lab.codegen.tree import (
     Store,
     Tree,
 )
-from inductor_lab.codegen.visit import (
-    defined_by,
-    each_loop,
-    has_expensive,
-    read_by,
-    temps_read,
-    walk,
-)
+from inductor_lab.codegen.visit import crossing, defined_by, each_loop, has_expensive, read_by
 from inductor_lab.ir.expr import Temp
-from inductor_lab.ir.index import Axis, Index, hint
+from inductor_lab.ir.index import Index, hint
 
 SCAN_BLOCK = 64
 """Elements of a block: what goes from one of its loops to the next stays in the first cache."""
@@ -79,42 +71,44 @@ class _Blocks:
 
     def tree(self) -> Tree:
         """Arrays for what goes from one loop of a block to the next, and the blocks."""
-        loop, size = self.loop, self.loop.axis.size
         summed = is_sum(self.scan)
         running = {s.name: s for s in self.scan if isinstance(s, Accumulate)}
-        crossing = _crossing(self.before, self.scan, self.after, summed)
-        known = {temp.name for temp in crossing}
-        if summed:
+        runs = (self.before, self.scan, self.after)
+        living = crossing(((*self.before, *self.scan), self.after) if summed else runs)
+        known = {temp.name for temp in living}
+        if summed:  # they are in the loop before them
             extra = [s for name, s in running.items() if name not in known]
-            crossing += [Temp(s.name, s.value.dtype) for s in extra]
-        first = Axis(f"{loop.axis.name}_block", size)
-        end = Axis(f"{loop.axis.name}_end", size)
-        place = Index.of(loop.axis) - Index.of(first)
-        held = [Held(t.name, f"{t.name}_block", (place,)) for t in crossing]
-        body: list[Stmt] = [Bound(end, Least(Index.of(first) + SCAN_BLOCK, loop.stop))]
-        body += [h for h in held if h.name not in running]
-        within = replace(loop, begin=Index.of(first), end=Index.of(end), kind=LoopKind.SERIAL)
+            living += [Temp(s.name, s.value.dtype) for s in extra]
+
+        def inside(stretch: Loop) -> Tree:
+            return self._block(stretch, living, running, summed)
+
+        arrays = (Local(f"{t.name}_block", t.dtype, (SCAN_BLOCK,)) for t in living)
+        return (*arrays, strip_mined(self.loop, SCAN_BLOCK, inside))
+
+    def _block(
+        self, stretch: Loop, living: list[Temp], running: dict[str, Accumulate], summed: bool
+    ) -> Tree:
+        place = Index.of(stretch.axis) - stretch.begin
+        held = [Held(t.name, f"{t.name}_block", (place,)) for t in living]
+        body: list[Stmt] = [h for h in held if h.name not in running]
+        within = replace(stretch, kind=LoopKind.SERIAL)
         if summed:
             body += self._summed(running, within, place)
         else:
             so_far = [
                 Store(f"{t.name}_block", place, t, running[t.name].origins)
-                for t in crossing
+                for t in living
                 if t.name in running
             ]
             body += _block(within, self.before)
-            body += _block(replace(within, kind=LoopKind.SCAN), (*self.scan, *so_far))
+            body += _block(stretch, (*self.scan, *so_far))
         body += [h for h in held if h.name in running]
-        body += _block(within, self.after)
-        return (
-            *(Local(f"{t.name}_block", t.dtype, (SCAN_BLOCK,)) for t in crossing),
-            Loop(first, LoopKind.SCAN, tuple(body), loop.begin, loop.stop, SCAN_BLOCK),
-        )
+        return (*body, *_block(within, self.after))
 
     def _summed(self, running: dict[str, Accumulate], within: Loop, place: Index) -> list[Stmt]:
         added = [Store(f"{n}_block", place, s.value, s.origins) for n, s in running.items()]
-        assert within.end is not None
-        count = within.end - within.begin
+        count = within.stop - within.begin
         sums = [
             Call(
                 "lab_running_sum",
@@ -165,21 +159,3 @@ def is_sum(scan: Sequence[Stmt]) -> bool:
         and not read_by((stmt,)) & names
         for stmt in scan
     )
-
-
-def _crossing(before: Tree, scan: Tree, after: Tree, summed: bool) -> list[Temp]:
-    """Temps that one loop defines, or accumulates, and a later one reads; sums are in the loop
-    before them."""
-    runs = ((*before, *scan), (), after) if summed else (before, scan, after)
-    known: dict[str, Temp] = {}
-    crossing: dict[Temp, None] = {}
-    for run in runs:
-        reads = [t for s in walk(run) for t in temps_read(s) if t.name in known]
-        crossing.update(dict.fromkeys(reads))
-        for stmt in run:
-            defined = defined_by(stmt)
-            if defined is not None:
-                known[defined.name] = defined
-            elif isinstance(stmt, Accumulate):
-                known[stmt.name] = Temp(stmt.name, stmt.value.dtype)
-    return list(crossing)

@@ -21,18 +21,8 @@ import torch
 from inductor_lab.codegen.cpu.checks import is_checked
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import (
-    Accumulate,
-    Assign,
-    Init,
-    Let,
-    Loop,
-    LoopKind,
-    Stmt,
-    Tree,
-    best_of,
-)
-from inductor_lab.codegen.visit import has_expensive, is_innermost, kept, with_body
+from inductor_lab.codegen.tree import Accumulate, Assign, Init, Let, Loop, LoopKind, Tree, best_of
+from inductor_lab.codegen.visit import each_loop, has_expensive, is_innermost
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp
 from inductor_lab.ir.index import Index
 
@@ -45,18 +35,12 @@ def search(tree: Tree, facts: Facts) -> Tree:
     if facts.plan.simd is Simd.COLUMNS or is_checked(tree):
         return tree
 
-    def inside(body: Tree) -> Tree:
-        new: list[Stmt] = []
-        for stmt in body:
-            if not isinstance(stmt, Loop):
-                new.append(stmt)
-            elif stmt.kind is not LoopKind.REDUCE:
-                new.append(with_body(stmt, inside(stmt.body)))
-            else:
-                new += _searched(stmt) if _is_searched(stmt) else (stmt,)
-        return kept(tuple(new), body)
+    def change(loop: Loop) -> Tree | None:
+        if loop.kind is not LoopKind.REDUCE:
+            return None
+        return _searched(loop) if _is_searched(loop) else (loop,)
 
-    return inside(tree)
+    return each_loop(tree, change)
 
 
 def _is_searched(loop: Loop) -> bool:
@@ -66,8 +50,8 @@ def _is_searched(loop: Loop) -> bool:
     once = {acc.kind for acc in fed} <= {"max", "min", *EXTREMES}
     plain = all(isinstance(stmt, Let | Accumulate) for stmt in loop.body)
     wide = all(acc.value.dtype.itemsize >= 4 for acc in fed)
-    again = is_innermost(loop) and not has_expensive(loop.body)
-    return sought and once and plain and wide and again
+    cheap = is_innermost(loop) and not has_expensive(loop.body)
+    return sought and once and plain and wide and cheap
 
 
 def _searched(loop: Loop) -> Tree:

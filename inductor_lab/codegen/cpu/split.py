@@ -37,7 +37,8 @@ from inductor_lab.ir.index import Atom, Axis, Index, Quotient, Remainder
 from inductor_lab.ir.ops import neutral
 
 MOST_PIECES = 6
-"""Beyond this the text grows more than the time shrinks."""
+"""Beyond this the text grows more than the time shrinks.  The sizes of this file are chosen, not
+measured one by one."""
 
 SHORTEST_LOOP = 16
 """Trip count below which a mask costs next to nothing."""
@@ -45,14 +46,7 @@ SHORTEST_LOOP = 16
 MOST_STEPS = 4
 """Copies of a body in one iteration: the loads of more lie too far apart for one vector."""
 
-COMPARISONS = {
-    "lt": operator.lt,
-    "ge": operator.ge,
-    "le": operator.le,
-    "gt": operator.gt,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
+COMPARISONS = {name: getattr(operator, name) for name in "lt ge le gt eq ne".split()}
 
 
 def split(tree: Tree, facts: Facts) -> Tree:
@@ -66,7 +60,7 @@ def split(tree: Tree, facts: Facts) -> Tree:
 def split_loops(body: Tree, threads: int = 0) -> Tree:
     """The tree with every VECTOR loop cut at the constant bounds of its masks.
 
-    The loop around it is cut too where masks would keep a compiler from vectorizing; not one of the
+    The enclosing loop is cut too where masks would keep a compiler from vectorizing; not one of the
     outermost `threads` loops, which run as one.
     """
     new: list[Stmt] = []
@@ -84,8 +78,8 @@ def split_loops(body: Tree, threads: int = 0) -> Tree:
 
 
 def _needs_no_masks(loop: Loop) -> bool:
-    """Does the innermost loop have masks that compilers do not vectorize: around several values, or
-    around a load that skips elements?"""
+    """Does the innermost loop have masks that compilers do not vectorize: over several values, or
+    over a load that skips elements?"""
     innermost = next((s for s in loop.body if isinstance(s, Loop)), None)
     if innermost is None or innermost.kind is not LoopKind.VECTOR:
         return False

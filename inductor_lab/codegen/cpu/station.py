@@ -28,9 +28,7 @@ def kernel_trees(
     return tuple(found.values())
 
 
-def part_trees(
-    kernel: Kernel, part: Group, results: Set[str], options: Options
-) -> KernelTrees:
+def part_trees(kernel: Kernel, part: Group, results: Set[str], options: Options) -> KernelTrees:
     """The loop trees of one part of a C++ kernel (of one that is no combo: its group); `results`
     are those of its schedule (`results_of`)."""
     own, off = results & part.stored, switched_off(options.passes_off)

@@ -13,16 +13,14 @@ Inductor: `cascade_sum` and Welford's method in its C++ headers.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.lanes import sums_floats, wide_sums
 from inductor_lab.codegen.cpu.plan import BLOCK, COLUMN_BLOCK, Simd
-from inductor_lab.codegen.tree import Accumulate, Bound, Init, Least, Loop, LoopKind, Stmt, Tree
+from inductor_lab.codegen.cpu.strip import strip_mined
+from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Tree
 from inductor_lab.codegen.visit import fed_by, is_innermost, kept, renamed, with_body
 from inductor_lab.ir.expr import Temp
-from inductor_lab.ir.index import Axis, Index
 
 
 def sums(tree: Tree, facts: Facts) -> Tree:
@@ -46,33 +44,28 @@ def sums(tree: Tree, facts: Facts) -> Tree:
 
 
 def _in_rows(loop: Loop, nested: bool) -> Tree:
-    """Each lane adds its own elements, so a block may be long; a loop that others go around adds
+    """Each lane adds its own elements, so a block may be long; a loop inside of others adds
     less than they do together."""
     added, size = _sums_in(loop), loop.axis.size
     block = BLOCK * max(1, wide_sums(loop) // LINE)
     short = isinstance(size, int) and size <= 2 * block
     if not is_innermost(loop) or not added or (short and not nested):
         return (loop,)
-    return _apart(added, loop) if short else (_in_blocks(added, loop, block),)
+    return _apart(added, loop) if short else _in_blocks(added, loop, block)
 
 
 def _in_columns(loop: Loop, nested: bool) -> Tree:
     added, size = _sums_in(loop), loop.axis.size
     short = isinstance(size, int) and size <= 2 * COLUMN_BLOCK
-    return (loop,) if not added or short else (_in_blocks(added, loop, COLUMN_BLOCK),)
+    return (loop,) if not added or short else _in_blocks(added, loop, COLUMN_BLOCK)
 
 
 def _sums_in(loop: Loop) -> list[Accumulate]:
     return [acc for acc in fed_by(loop) if sums_floats(acc)]
 
 
-def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Loop:
-    size, name = loop.axis.size, loop.axis.name
-    first, end = Axis(f"{name}_block", size), Axis(f"{name}_end", size)
-    stop = Bound(end, Least(Index.of(first) + block, loop.stop))
-    within = replace(loop, begin=Index.of(first), end=Index.of(end))
-    body = (stop, *_apart(added, within))
-    return Loop(first, LoopKind.REDUCE, body, loop.begin, loop.stop, block)
+def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Tree:
+    return (strip_mined(loop, block, lambda stretch: _apart(added, stretch)),)
 
 
 def _apart(added: list[Accumulate], loop: Loop) -> Tree:

@@ -38,7 +38,7 @@ class Window:
     """The largest or least of `element` at `starts` by 0 .. `width` more, and of the `others`.
 
     `element` has one load, whose index is what all of them have in common; in the next turn of the
-    loop it is `step` further on.  `root` makes the result, `inner` are results on the way to it.
+    loop it is `step` further on.  `root` makes the result, `inner` are intermediate results.
     """
 
     root: Let

@@ -88,8 +88,9 @@ class Captured:
         return [entry.broken for entry in self.all if entry.broken]
 
     def __repr__(self) -> str:
-        counts = f"{len(self.graphs)} graphs, {len(self.guards)} guards, {len(self.breaks)} breaks"
-        return f"Captured({self.function.__name__}: {counts})"
+        found = {"graph": len(self.graphs), "guard": len(self.guards), "break": len(self.breaks)}
+        counts = (f"{n} {noun}{'s' * (n != 1)}" for noun, n in found.items())
+        return f"Captured({self.function.__name__}: {', '.join(counts)})"
 
     def __str__(self) -> str:
         lines = [repr(self)]

@@ -1,4 +1,4 @@
-"""The exercises, one module for each lab; importing them registers them."""
+"""The exercises, a module or two for each lab; importing them registers them."""
 
 from inductor_lab.course.labs import (
     capture,
@@ -10,7 +10,10 @@ from inductor_lab.course.labs import (
     gpu,
     gradients,
     loops,
+    measuring,
     memory,
+    ranks,
+    timing,
     whole,
 )
 
@@ -24,6 +27,9 @@ __all__ = [
     "gpu",
     "gradients",
     "loops",
+    "measuring",
     "memory",
+    "ranks",
+    "timing",
     "whole",
 ]

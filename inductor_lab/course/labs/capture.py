@@ -5,15 +5,17 @@ from __future__ import annotations
 import dis
 import operator
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 
 from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.labs.beside import marked, short
 from inductor_lab.course.labs.straight import Program, programs, simpler
-from inductor_lab.course.language import both
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture, cells
 
 Simple: TypeAlias = tuple[str, Any]
 """An instruction: its name and what it is about, such as ("LOAD_FAST", "a")."""
@@ -55,6 +57,24 @@ class _OnPrograms(Exercise):
         return simpler(case)
 
 
+def stacks(instructions: list[tuple[str, Any]], arguments: Mapping[str, int]) -> Picture:
+    """The stack after each instruction, as it should be."""
+    known, stack, rows = dict(arguments), list[int](), list[tuple[str, list[tuple[str, bool]]]]()
+    for name, what in instructions:
+        if name == "LOAD_FAST":
+            stack.append(known[what])
+        elif name == "LOAD_CONST":
+            stack.append(what)
+        elif name == "STORE_FAST":
+            known[what] = stack.pop()
+        elif name == "BINARY_OP":
+            right, left = stack.pop(), stack.pop()
+            stack.append(OPERATIONS[what](left, right))
+        said = f"{name} {'' if what is None else what}".strip()
+        rows.append((said, [(str(value), False) for value in stack]))
+    return marked(say("the stack after each instruction, as it should be"), rows)  # fmt: skip
+
+
 @exercise("1.1", "A stack machine", "栈式虚拟机", points=2)
 class StackMachine(_OnPrograms):
     """`stack_machine(instructions, arguments)` returns what the function returns."""
@@ -65,12 +85,10 @@ class StackMachine(_OnPrograms):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return both(
-            "Python returns {a}, your machine returns {b}",
-            "Python 返回 {a}，你的虚拟机返回 {b}",
-            a=wanted,
-            b=found,
-        )
+        return say("Python returns {a}, your machine returns {b}", a=wanted, b=found)
+
+    def picture(self, solution: Any, case: Program) -> Picture:
+        return stacks(bytecode(case.function()), case.arguments)
 
 
 @exercise("1.2", "Record instead of computing", "只记录，不计算", points=3)
@@ -81,67 +99,50 @@ class Recorder(_OnPrograms):
         instructions = bytecode(case.function())
         found = solution(instructions)
         if not isinstance(found, tuple) or len(found) != 2:
-            return expected(tuple, found) or both(
-                "it should return the pair (nodes, result)", "应当返回二元组 (nodes, result)"
-            )
+            return expected(tuple, found) or say("it should return the pair (nodes, result)")
         nodes, result = found
         wrong = expected(list, nodes) or _wrong_nodes(nodes, case)
         if wrong:
             return wrong
         wanted = sum(name == "BINARY_OP" for name, _ in instructions)
         if len(nodes) != wanted:
-            return both(
-                "the function has {a} operations, you recorded {b}",
-                "函数里有 {a} 个运算，你记录了 {b} 个",
-                a=wanted,
-                b=len(nodes),
-            )
+            return say("the function has {a} operations, you recorded {b}", a=wanted, b=len(nodes))
         values: dict[str, Any] = dict(case.arguments)
         for name, op, left, right in nodes:
             values[name] = OPERATIONS[op](values.get(left, left), values.get(right, right))
         if isinstance(result, str) and result not in values:
-            return both(
-                "the result {r!r} is neither an argument nor a node",
-                "结果 {r!r} 既不是参数，也不是节点",
-                r=result,
-            )
+            return say("the result {r!r} is neither an argument nor a node", r=result)
         value = values.get(result, result)
         if value == case.value():
             return None
-        return both(
+        return say(
             "with {args} Python returns {a}, your graph {g} gives {b}",
-            "当 {args} 时 Python 返回 {a}，你的图 {g} 得到 {b}",
-            args=case.told_arguments(),
-            a=case.value(),
-            b=value,
-            g=f"{nodes} → {result!r}",
+            args=case.told_arguments(), a=case.value(), b=value, g=f"{nodes} → {result!r}",
         )
+
+    def picture(self, solution: Any, case: Program) -> Picture:
+        nodes, result = solution(bytecode(case.function()))
+        known, rows = set(case.arguments), list[tuple[str, list[tuple[str, bool]]]]()
+        for name, op, left, right in nodes:
+            sides = [(short(side), isinstance(side, str) and side not in known)
+                     for side in (left, right)]  # fmt: skip
+            rows.append((str(name), [(op, False), *sides]))
+            known.add(name)
+        rows.append(("return", [(short(result), isinstance(result, str) and result not in known)]))
+        return marked(say("your graph; crossed: read before it is made"), rows)  # fmt: skip
 
 
 def _wrong_nodes(nodes: list[Any], case: Program) -> str | None:
     known = set(case.arguments)
     for node in nodes:
         if not isinstance(node, tuple) or len(node) != 4 or node[1] not in OPERATIONS:
-            return both(
-                "a node is a tuple (name, op, left, right), not {n!r}",
-                "节点应为四元组 (name, op, left, right)，而不是 {n!r}",
-                n=node,
-            )
+            return say("a node is a tuple (name, op, left, right), not {n!r}", n=node)
         name, _, left, right = node
         if name in known:
-            return both(
-                "two values are called {n!r}: each node needs a name of its own",
-                "有两个值都叫 {n!r}：每个节点要有自己的名字",
-                n=name,
-            )
+            return say("two values are called {n!r}: each node needs a name of its own", n=name)
         for operand in (left, right):
             if isinstance(operand, str) and operand not in known:
-                return both(
-                    "{n!r} reads {o!r}, which no earlier node makes",
-                    "{n!r} 读取了 {o!r}，但前面没有节点产生它",
-                    n=name,
-                    o=operand,
-                )
+                return say("{n!r} reads {o!r}, which no earlier node makes", n=name, o=operand)
         known.add(name)
     return None
 
@@ -193,22 +194,27 @@ class Guards(Exercise):
     def judge(self, solution: Any, case: Calls) -> str | None:
         holds = solution(dict(case.first))
         if not callable(holds):
-            return both("make_guard should return a function", "make_guard 应当返回一个函数")
+            return say("make_guard should return a function")
         answer = holds(dict(case.second))
         if bool(answer) == case.serves:
             return None
         if case.serves:
-            return both(
+            return say(
                 "only the data differ, so the graph would serve: this guard recompiles in "
                 "every call",
-                "只有数据不同，图本可复用：这样的守卫会让每次调用都重新编译",
             )
         changed = [n for n in case.first if _kind(case.first[n]) != _kind(case.second[n])]
-        return both(
+        return say(
             "{n} is of another kind now, the graph would be wrong, and the guard holds",
-            "{n} 的类型或取值已经不同，图不再正确，守卫却仍然成立",
             n=", ".join(changed),
         )
+
+    def picture(self, solution: Any, case: Calls) -> Picture:
+        rows = []
+        for name, first in case.first.items():
+            kinds = _kind(first), _kind(case.second[name])
+            rows.append((name, [(kinds[0], False), (kinds[1], kinds[0] != kinds[1])]))
+        return marked(say("the first call, and the second"), rows)
 
 
 Step: TypeAlias = tuple[str, str, tuple[str, ...]]
@@ -257,32 +263,46 @@ class Split(Exercise):
             return wrong
         wanted = _graphs(case)
         if any(not isinstance(graph, tuple | list) or len(graph) != 3 for graph in found):
-            return both(
-                "a graph is (inputs, names, outputs)", "每个图应为 (inputs, names, outputs)"
-            )
+            return say("a graph is (inputs, names, outputs)")
         names = [list(graph[1]) for graph in found]
         if names != [graph[1] for graph in wanted]:
-            return both(
+            return say(
                 "the graphs should hold {a}, yours hold {b}",
-                "各图应包含 {a}，你的是 {b}",
-                a=[graph[1] for graph in wanted],
-                b=names,
+                a=[graph[1] for graph in wanted], b=names,
             )
         for (inputs, held, outputs), right in zip(found, wanted, strict=True):
             for what, mine, theirs in (
-                (both("takes", "的输入应为"), set(inputs), set(right[0])),
-                (both("hands on", "的输出应为"), set(outputs), set(right[2])),
+                (say("takes"), set(inputs), set(right[0])),
+                (say("hands on"), set(outputs), set(right[2])),
             ):
                 if mine != theirs:
-                    return both(
+                    return say(
                         "the graph of {h} {w} {a}, yours says {b}",
-                        "包含 {h} 的图{w} {a}，你给出的是 {b}",
-                        h=held,
-                        w=what,
-                        a=sorted(theirs),
-                        b=sorted(mine),
+                        h=held, w=what, a=sorted(theirs), b=sorted(mine),
                     )
         return None
+
+    def picture(self, solution: Any, case: Body) -> Picture:
+        wanted, found = _graphs(case), solution(list(case.steps), case.result)
+        right, mine = (
+            {name: n for n, (_, names, _) in enumerate(graphs) for name in names}
+            for graphs in (wanted, found)
+        )
+        rows = [
+            (f"{name} = {op}({', '.join(reads)})",
+             [(str(right.get(name, "-")), False),
+              (str(mine.get(name, "-")), right.get(name) != mine.get(name))])
+            for name, op, reads in case.steps
+        ]  # fmt: skip
+        for n, (theirs, yours) in enumerate(zip(wanted, found, strict=False)):
+            for what, part in ((say("inputs of {n}", n=n), 0), (say("outputs of {n}", n=n), 2)):
+                if set(theirs[part]) != set(yours[part]):
+                    names = (" ".join(sorted(each[part])) or "-" for each in (theirs, yours))
+                    rows.append((what, list(zip(names, (False, True), strict=True))))
+        if len(wanted) != len(found):
+            counts = [(str(len(wanted)), False), (str(len(found)), True)]
+            rows.append((say("how many graphs"), counts))
+        return marked(say("number of the graph: right, and yours"), rows)
 
 
 def _graphs(body: Body) -> list[tuple[list[str], list[str], list[str]]]:
@@ -302,7 +322,7 @@ def _graphs(body: Body) -> list[tuple[list[str], list[str], list[str]]]:
 
 
 def gate(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Attention-like, with a way that depends on data: TorchDynamo breaks the graph here."""
+    """Attention-like; the way depends on data, and TorchDynamo breaks the graph here."""
     y = torch.softmax(x @ w, -1)
     if y.max() > 0.5:
         return y * 2
@@ -328,15 +348,32 @@ class OneGraph(Exercise):
         if wrong:
             return wrong
         if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-6):
-            return both("gate gives another result", "结果与 gate 不一致")
+            return say("gate gives another result")
         graphs = graphs_captured(solution, *case)
         if graphs == 1:
             return None
-        return both(
-            "TorchDynamo captures {n} graphs, not one",
-            "TorchDynamo 捕获了 {n} 个图，而不是一个",
-            n=graphs,
-        )
+        return say("TorchDynamo captures {n} graphs, not one", n=graphs)
+
+    def picture(self, solution: Any, case: tuple[Any, Any]) -> Picture:
+        rows = [
+            (say("graph {n}", n=n), [(name, False) for name in names])
+            for n, names in enumerate(operations_captured(solution, *case))
+        ]
+        return marked(say("what TorchDynamo captures"), rows)
+
+
+def operations_captured(function: Callable[..., Any], *args: Any) -> list[list[str]]:
+    """The operations of each graph that the real TorchDynamo captures in one call."""
+    found: list[list[str]] = []
+
+    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        found.append([node.name for node in module.graph.nodes if node.op.startswith("call")])
+        return module.forward
+
+    torch.compiler.reset()
+    torch.compile(function, backend=backend)(*args)
+    torch.compiler.reset()
+    return found
 
 
 def graphs_captured(function: Callable[..., Any], *args: Any) -> int:
@@ -346,19 +383,25 @@ def graphs_captured(function: Callable[..., Any], *args: Any) -> int:
 
 def compiles_in(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> int:
     """How often the real TorchDynamo compiles a graph over these calls."""
-    count = 0
+    return len(compiling_in(function, calls))
+
+
+def compiling_in(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[int]:
+    """The number of the call, for each graph that the real TorchDynamo compiles."""
+    found: list[int] = []
+    served = 0
 
     def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        nonlocal count
-        count += 1
+        found.append(served)
         return module.forward
 
     torch.compiler.reset()
     compiled = torch.compile(function, backend=backend)
     for args in calls:
         compiled(*args)
+        served += 1
     torch.compiler.reset()
-    return count
+    return found
 
 
 @exercise("1.6", "Recompiles", "重新编译", points=2, limit=90.0)
@@ -385,12 +428,17 @@ class Recompiles(Exercise):
         wanted = compiles_in(_softmax, [(torch.randn(n, 8), w) for n in case])
         if found == wanted:
             return None
-        return both(
-            "TorchDynamo compiles {a} times, you say {b}",
-            "TorchDynamo 编译了 {a} 次，你的答案是 {b}",
-            a=wanted,
-            b=found,
-        )
+        return say("TorchDynamo compiles {a} times, you say {b}", a=wanted, b=found)
+
+    def picture(self, solution: Any, case: list[int]) -> Picture:
+        w, seen, line = torch.randn(8, 6), 0, []
+        for n in range(len(case)):
+            calls = [(torch.randn(rows, 8), w) for rows in case[: n + 1]]
+            compiled = compiles_in(_softmax, calls)
+            line.append((str(case[n]), "wrong" if compiled > seen else "output"))
+            seen = compiled
+        title = say("rows of each call, crossed where it compiles")
+        return cells(title, [("", line)])
 
 
 def _softmax(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,8 @@ from inductor_lab.codegen.tree import Loop, Store, Tree
 from inductor_lab.codegen.verify import InvalidTree, verify_tree
 from inductor_lab.codegen.visit import walk
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import MOST, marked, matrices, numbers
+from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 from inductor_lab.ir.value import Value
 from inductor_lab.schedule.result import Schedule
@@ -74,8 +75,7 @@ class Cache(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return both("{a} lines are fetched, you say {b}", "要取 {a} 次缓存行，你给出 {b}",
-                    a=wanted, b=found)  # fmt: skip
+        return say("{a} lines are fetched, you say {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Accesses) -> Picture:
         there = hits(case.addresses, case.lines, case.line)
@@ -83,7 +83,7 @@ class Cache(Exercise):
             (f"{a}:{a // case.line}", "output" if hit else "wrong")
             for a, hit in zip(case.addresses, there, strict=True)
         ]
-        title = both("address:line, crossed where it is fetched", "地址:缓存行，打叉处需要取")
+        title = say("address:line, crossed where it is fetched")
         return cells(title, [("", line)])
 
 
@@ -119,19 +119,15 @@ class TileOrder(Exercise):
         found = list(map(tuple, solution(case.rows, case.columns, case.tile)))
         wanted = set(product(range(case.rows), range(case.columns)))
         if outside := sorted(set(found) - wanted):
-            return both("{p} is outside of the matrix", "{p} 在矩阵之外", p=outside[0])
+            return say("{p} is outside of the matrix", p=outside[0])
         if missing := sorted(wanted - set(found)):
-            return both("{p} is never visited", "没有走到 {p}", p=missing[0])
+            return say("{p} is never visited", p=missing[0])
         if len(found) > len(wanted):
-            return both("some places are visited twice", "有的位置走了两遍")
+            return say("some places are visited twice")
         tiles = [(i // case.tile[0], j // case.tile[1]) for i, j in found]
         for n, tile in enumerate(tiles[1:], 1):
             if tile != tiles[n - 1] and tile in tiles[:n]:
-                return both(
-                    "at {p} it comes back to a tile that it had left",
-                    "到 {p} 时又回到了已经离开的块",
-                    p=found[n],
-                )
+                return say("at {p} it comes back to a tile that it had left", p=found[n])
         return None
 
     def picture(self, solution: Any, case: Tiled) -> Picture:
@@ -144,7 +140,7 @@ class TileOrder(Exercise):
             return order.get((i, j), ""), role
 
         rows = [(f"i={i}", [cell(i, j) for j in range(case.columns)]) for i in range(case.rows)]
-        return cells(both("your order, and the tiles", "你的顺序与各个块"), rows)
+        return cells(say("your order, and the tiles"), rows)
 
 
 @dataclass(frozen=True)
@@ -176,15 +172,14 @@ class LaneSums(Exercise):
         found = solution(list(case.values), case.width)
         wrong = expected(tuple, found)
         if wrong or len(found) != 2:
-            return wrong or both("it should return (lanes, tail)", "应当返回 (lanes, tail)")
+            return wrong or say("it should return (lanes, tail)")
         whole = len(case.values) // case.width * case.width
         lanes = [sum(case.values[k : whole : case.width]) for k in range(case.width)]
         tail = sum(case.values[whole:])
         if list(found[0]) == lanes and found[1] == tail:
             return None
-        return both(
+        return say(
             "the lanes hold {a} and the tail {t}, yours hold {b} and {u}",
-            "各通道应为 {a}，尾部为 {t}；你的是 {b} 和 {u}",
             a=lanes, t=tail, b=list(found[0]), u=found[1],
         )  # fmt: skip
 
@@ -196,7 +191,7 @@ class LaneSums(Exercise):
             for n in range(0, whole, case.width)
         ]
         tail = ("", [(str(v), "other") for v in case.values[whole:]])
-        return cells(both("a column is a lane; the tail is left over", "一列是一个通道；尾部剩下"),
+        return cells(say("a column is a lane; the tail is left over"),
                      [("", heads), *turns, tail])  # fmt: skip
 
 
@@ -228,34 +223,48 @@ class Shares(Exercise):
     def judge(self, solution: Any, case: Shared) -> str | None:
         found = [tuple(share) for share in solution(case.count, case.threads, case.line)]
         if len(found) != case.threads:
-            return both("{a} shares are wanted, one for each thread, you give {b}",
-                        "每个线程一份，共 {a} 份，你给出 {b} 份",
-                        a=case.threads, b=len(found))  # fmt: skip
+            return say(
+                "{a} shares are wanted, one for each thread, you give {b}",
+                a=case.threads, b=len(found),
+            )  # fmt: skip
         reached = 0
         for begin, end in found:
             if begin != reached or end < begin:
-                return both(
+                return say(
                     "after {r} the share {s} follows: turns are left out, or done twice",
-                    "到 {r} 之后接的是 {s}：有的轮次漏掉了，或者做了两遍",
                     r=reached, s=(begin, end),
                 )  # fmt: skip
             reached = end
             if end != case.count and end % case.line:
-                return both(
+                return say(
                     "the line that holds turn {e} is written by two threads: false sharing",
-                    "第 {e} 轮所在的缓存行由两个线程写：伪共享",
                     e=end,
                 )
         if reached != case.count:
-            return both("turns from {r} on are left out", "从第 {r} 轮起漏掉了", r=reached)
+            return say("turns from {r} on are left out", r=reached)
         lines = [-(-(end - begin) // case.line) for begin, end in found]
         if max(lines) - min(lines) <= 1:
             return None
-        return both(
+        return say(
             "one thread has {a} lines, another {b}: the others wait for it",
-            "有的线程分到 {a} 行，有的只有 {b} 行：其余线程都在等它",
             a=max(lines), b=min(lines),
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Shared) -> Picture:
+        shares, line = list(solution(case.count, case.threads, case.line)), case.line
+        there = range(min(-(-case.count // line), MOST))
+        takes = [[begin < (k + 1) * line and k * line < end for k in there]
+                 for begin, end in shares]  # fmt: skip
+        owners = [sum(taken) for taken in zip(*takes, strict=True)]
+
+        def cell(k: int, taken: bool) -> Cell:
+            return (str(k), "wrong" if owners[k] > 1 else "bar") if taken else ("", "box")
+
+        rows = [(say("thread {n}", n=n), [*map(cell, there, taken)])
+                for n, taken in enumerate(takes)]  # fmt: skip
+        if lost := [k for k in there if not owners[k]]:
+            rows.append((say("nobody"), [(str(k), "wrong" if k in lost else "box") for k in there]))
+        return cells(say("lines of each thread; crossed: two threads write it, or none"), rows)
 
 
 @dataclass(frozen=True)
@@ -306,17 +315,23 @@ class TileSizes(Exercise):
         if wrong:
             return wrong
         if len(found) != 2 or not all(isinstance(side, int) and side > 0 for side in found):
-            return both("a tile has two sides, of 1 or more, not {f}",
-                        "块有两条边，都至少为 1，而不是 {f}", f=found)  # fmt: skip
+            return say("a tile has two sides, of 1 or more, not {f}", f=found)  # fmt: skip
         needed = 2 * case.rows * case.columns // case.line
         fetched = transposed_misses(case.rows, case.columns, case.lines, case.line, found)
         if fetched <= ENOUGH * needed:
             return None
-        return both(
+        return say(
             "with tiles of {t} it fetches {a} lines; there are {n}, so {m} are allowed",
-            "块取 {t} 时要取 {a} 次缓存行；总共只有 {n} 行，最多允许 {m} 次",
             t=found, a=fetched, n=needed, m=int(ENOUGH * needed),
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Transposed) -> Picture:
+        needed = 2 * case.rows * case.columns // case.line
+        sizes = (case.rows, case.columns, case.lines, case.line)
+        fetched = transposed_misses(*sizes, solution(*sizes))
+        return numbers(say("cache lines that are fetched"), [
+            (say("allowed"), int(ENOUGH * needed)), (say("you"), fetched),
+        ])  # fmt: skip
 
 
 # ---- a pass over the real tree ------------------------------------------------------------------
@@ -381,22 +396,34 @@ class Interchange(Exercise):
         if wrong:
             return wrong
         if not made or not all(isinstance(stmt, Value) for stmt in made):
-            return both("a tree is a tuple of statements, not {m!r}",
-                        "循环树是语句的元组，而不是 {m!r}", m=made)  # fmt: skip
+            return say("a tree is a tuple of statements, not {m!r}", m=made)  # fmt: skip
         try:
             verify_tree(made)
         except InvalidTree as reason:
-            return both("that is no legal tree: {r}", "这不是合法的循环树：{r}", r=reason)
+            return say("that is no legal tree: {r}", r=reason)
         (result,) = run_trees(schedule, lambda group: made, [x])
         if not torch.equal(result, case.function(x)):
-            return both("your tree computes something else:\n{t}", "你的树算出了别的结果：\n{t}",
-                        t=tree_text(made))  # fmt: skip
+            return say("your tree computes something else:\n{t}", t=tree_text(made))  # fmt: skip
         step = stored_step(made)
         if step == 1:
             return None
-        return both("stores are {s} elements apart still:\n{t}",
-                    "相邻两次写入仍相隔 {s} 个元素：\n{t}",
-                    s=step, t=tree_text(made))  # fmt: skip
+        return say(
+            "stores are {s} elements apart still:\n{t}",
+            s=step, t=tree_text(made),
+        )  # fmt: skip
+
+    def picture(self, solution: Any, case: Nested) -> Picture:
+        """The result where it is wrong; else which turn stores where."""
+        schedule, tree, x = case.built()
+        made = solution(tree)
+        (result,) = run_trees(schedule, lambda group: made, [x])
+        right, side = case.function(x), range(case.size)
+        if not torch.equal(result, right):
+            return matrices(say("the result"), right, result)
+        title = say("turns of your loops; crossed: stored far from the turn before")
+        return marked(title, [
+            (f"i={i}", [(str(j * case.size + i), j == 0 < i) for j in side]) for i in side
+        ])  # fmt: skip
 
 
 def stored_step(tree: Tree) -> Any:
@@ -447,16 +474,26 @@ class Passes(Exercise):
     def judge(self, solution: Any, case: str) -> str | None:
         wrong = expected(dict, solution)
         if wrong or case not in solution:
-            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+            return wrong or say("no guess for {c!r}", c=case)
         found, wanted = set(solution[case]), passes_of(case)
         if unknown := found - set(ASKED):
-            return both("{u} is not one of {a}", "{u} 不在 {a} 之中",
-                        u=sorted(unknown)[0], a=", ".join(ASKED))  # fmt: skip
+            return say(
+                "{u} is not one of {a}",
+                u=sorted(unknown)[0], a=", ".join(ASKED),
+            )  # fmt: skip
         said = [
-            both("{p} does nothing here", "{p} 在这里不起作用", p=name)
+            say("{p} does nothing here", p=name)
             for name in ASKED if name in found - wanted
         ]  # fmt: skip
         said += [
-            both("{p} is missing", "漏了 {p}", p=name) for name in ASKED if name in wanted - found
+            say("{p} is missing", p=name) for name in ASKED if name in wanted - found
         ]
         return "; ".join(said) or None
+
+    def picture(self, solution: Any, case: str) -> Picture:
+        right, mine = ([name if name in each else "–" for name in ASKED]
+                       for each in (passes_of(case), set(solution[case])))  # fmt: skip
+        return marked(say("passes that change the kernel"), [
+            (say("right"), [(name, False) for name in right]),
+            (say("you"), [(b, a != b) for a, b in zip(right, mine, strict=True)]),
+        ])  # fmt: skip

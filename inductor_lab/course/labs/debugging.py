@@ -15,7 +15,9 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import lines, marked, numbers
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture
 from inductor_lab.debug.faults import CATALOGUE
 
 
@@ -27,6 +29,10 @@ def float32(bits: int) -> float:
 def _numbered(place: int) -> float:
     """The float32 that is `place` numbers away from zero."""
     return float32(place) if place >= 0 else -float32(-place)
+
+
+FEW = 8
+"""So many steps from a number to another are drawn one by one."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +69,19 @@ class Ulps(Exercise):
             return expected(int, found)
         if found == wanted:
             return None
-        return both(
-            "they are {a} steps apart, you count {b}", "两者相距 {a} 步，你数出 {b}",
-            a=wanted, b=found,
-        )  # fmt: skip
+        return say("they are {a} steps apart, you count {b}", a=wanted, b=found)  # fmt: skip
+
+    def picture(self, solution: Any, case: Apart) -> Picture:
+        """The numbers on the way where they are few, else how many they are."""
+        low, high = sorted((case.first, case.second))
+        mine = int(solution(*case.numbers))
+        if high - low > FEW:
+            title = say("steps from one float32 to the next")
+            return numbers(title, [(say("right"), high - low), (say("you"), mine)])
+        way = [_numbered(place) for place in range(low, high + 1)]
+        rows = [(repr(number), [(str(n), False)]) for n, number in enumerate(way)]
+        return marked(say("all float32 numbers on the way, and the steps"),
+                      [*rows, (say("you"), [(str(mine), True)])])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,18 +114,35 @@ class FirstWrong(Exercise):
 
         found = solution(case.count, wrong)
         if found != case.first or isinstance(found, bool):
-            return both(
-                "you answer {f!r} after asking about {a}", "你问了 {a}，回答是 {f!r}",
-                f=found, a=asked,
-            )  # fmt: skip
+            return say("you answer {f!r} after asking about {a}", f=found, a=asked)  # fmt: skip
         enough = math.ceil(math.log2(case.count + 1))
         if len(asked) <= enough:
             return None
-        return both(
+        return say(
             "right, but you ran {a} stages; {b} are enough",
-            "答对了，但运行了 {a} 个阶段；{b} 个就够",
             a=len(asked), b=enough,
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Stages) -> Picture:
+        """The stages, and which of them were run, in which order."""
+        asked: list[int] = []
+
+        def wrong(stage: int) -> bool:
+            asked.append(stage)
+            return case.first is not None and stage >= case.first
+
+        found = solution(case.count, wrong)
+        stages = range(case.count)
+        runs = [[n for n, at in enumerate(asked, 1) if at == stage] for stage in stages]
+        enough = math.ceil(math.log2(case.count + 1))
+        title = say("stages, the wrong ones crossed; your runs in order, crossed: too many")
+        return marked(title, [
+            (say("stage"), [(str(at), case.first is not None and at >= case.first)
+                            for at in stages]),
+            (say("run"), [(",".join(map(str, each)), max(each, default=0) > enough)
+                          for each in runs]),
+            (say("you say"), [(str(found), found != case.first)]),
+        ])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,16 +184,24 @@ class Smallest(Exercise):
         if not isinstance(found, list):
             return expected(list, found)
         if not case.needed <= set(found):
-            return both("{f} does not fail", "{f} 已经不再失败", f=found)
+            return say("{f} does not fail", f=found)
         spare = [name for name in found if name not in case.needed]
         if spare:
-            return both("{f} fails without {s} too", "{f} 去掉 {s} 后仍会失败", f=found, s=spare[0])
+            return say("{f} fails without {s} too", f=found, s=spare[0])
         if runs <= 2 * len(case.nodes) + 2:
             return None
-        return both(
-            "right, but it took {r} runs of {n} nodes", "答对了，但 {n} 个节点运行了 {r} 次",
+        return say(
+            "right, but it took {r} runs of {n} nodes",
             r=runs, n=len(case.nodes),
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Failing) -> Picture:
+        found = set(solution(list(case.nodes), lambda nodes: case.needed <= set(nodes)))
+        return marked(say("crossed: nodes that you keep for nothing, or have lost"), [
+            (say("must stay"), [(n if n in case.needed else "", False) for n in case.nodes]),
+            (say("you"), [(n if n in found else "–", (n in found) != (n in case.needed))
+                          for n in case.nodes]),
+        ])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -174,6 +214,12 @@ class Values:
     def __str__(self) -> str:
         rows = [f"{n}({', '.join(reads)}) = {self.values[n]}" for n, reads in self.reads.items()]
         return "\n".join(rows)
+
+    @property
+    def born(self) -> list[str]:
+        """The nodes that are NaN though nothing that they read is."""
+        bad = {name for name, value in self.values.items() if math.isnan(value)}
+        return [name for name in self.reads if name in bad and not bad & set(self.reads[name])]
 
 
 OPERATIONS: dict[str, Callable[[float, float], float]] = {
@@ -203,11 +249,21 @@ class Births(Exercise):
         found = solution(case.reads, case.values)
         if not isinstance(found, list):
             return expected(list, found)
-        bad = {name for name, value in case.values.items() if math.isnan(value)}
-        born = [name for name in case.reads if name in bad and not bad & set(case.reads[name])]
+        born = case.born
         if sorted(found) == sorted(born):
             return None
-        return both("born: {a}; you say {b}", "产生于 {a}；你的回答是 {b}", a=born, b=found)
+        return say("born: {a}; you say {b}", a=born, b=found)
+
+    def picture(self, solution: Any, case: Values) -> Picture:
+        """A line for each node: what it reads, what it is, and what the solution says of it."""
+        found, rows = solution(case.reads, case.values), []
+        for name, reads in case.reads.items():
+            says = (name in found, name in case.born)
+            line = [(f"{read}={case.values[read]:g}", False) for read in reads]
+            line += [("", False)] * (2 - len(line)) + [(f"→ {case.values[name]:g}", False)]
+            said = say("born here") if says[0] else "–"
+            rows.append((name, [*line, (said, says[0] != says[1])]))
+        return marked(say("what each reads and is; crossed: you say otherwise"), rows)
 
 
 # ---- seeded bugs ---------------------------------------------------------------------------------
@@ -280,7 +336,7 @@ class Bug:
         return CATALOGUE[self.fault]()
 
     def __str__(self) -> str:
-        head = both("bug {n}, met by", "第 {n} 个错误，下面的程序会遇到它", n=self.number)
+        head = say("bug {n}, met by", n=self.number)
         return f"{head}\n{sources.getsource(self.function)}"
 
     __repr__ = __str__
@@ -295,6 +351,13 @@ def bugs(name: str) -> tuple[Bug, ...]:
     return tuple(found)
 
 
+STAGES = (
+    *("guards", "joint", "partition", "decomposed", "rewrite: identities", "loops", "schedule"),
+    *("loop tree: build", "loop tree: registers", "kernel", "host program"),
+)
+"""Where the catalogue plants its faults, in the order of the pipeline."""
+
+
 class _OfBugs(Exercise):
     """A solution returns a name and one answer for each bug; a case is the number of a bug."""
 
@@ -302,21 +365,15 @@ class _OfBugs(Exercise):
         return iter(range(len(_PROGRAMS)))
 
     def told(self, case: int) -> str:
-        return both("bug {n}", "第 {n} 个错误", n=case)
+        return say("bug {n}", n=case)
 
     def judge(self, solution: Any, case: int) -> str | None:
         found = solution()
         if not (isinstance(found, tuple) and len(found) == 2):
-            return expected(tuple, found) or both(
-                "it should return (name, answers)", "应当返回（名字, 回答）"
-            )
+            return expected(tuple, found) or say("it should return (name, answers)")
         name, answers = found
         if not isinstance(answers, list) or len(answers) != len(_PROGRAMS):
-            return both(
-                "the answers should be a list of {n}, one for each bug",
-                "回答应当是一个含 {n} 项的列表，每个错误一项",
-                n=len(_PROGRAMS),
-            )
+            return say("the answers should be a list of {n}, one for each bug", n=len(_PROGRAMS))
         return self.answered(bugs(str(name))[case], answers[case])
 
     def answered(self, bug: Bug, said: Any) -> str | None:
@@ -330,24 +387,30 @@ class ByBlame(_OfBugs):
 
     def answered(self, bug: Bug, said: Any) -> str | None:
         if not (isinstance(said, tuple) and [type(part) for part in said] == [str, str]):
-            return both(
-                "each answer is (stage, line), both text", "每个回答都是（阶段, 代码行），均为文本"
-            )
+            return say("each answer is (stage, line), both text")
         stage, line = said
         if stage.strip() != CATALOGUE[bug.fault].stage:
-            return both(
-                "{s!r} is not the first stage that is wrong; what does lab.blame say, inside of "
-                "`with bug.planted():`?",
-                "{s!r} 不是第一个出错的阶段；在 `with bug.planted():` 里 lab.blame 怎么说？",
+            return say(
+                "{s!r} is not the first stage that is wrong; what does lab.blame say, inside "
+                "of `with bug.planted():`?",
                 s=stage,
             )
         if bug.line not in line:
-            return both(
-                "the stage is right, but the wrong value is not made in {s!r}",
-                "阶段对了，但出错的值不是 {s!r} 这一行算出来的",
-                s=line,
-            )
+            return say("the stage is right, but the wrong value is not made in {s!r}", s=line)
         return None
+
+    def picture(self, solution: Any, case: int) -> Picture:
+        """The stages in order, or the lines of the program: the one that was named is crossed."""
+        name, answers = solution()
+        bug, (stage, line) = bugs(str(name))[case], answers[case]
+        if stage.strip() != CATALOGUE[bug.fault].stage:
+            return marked(say("stages in order; crossed: not the first that is wrong"), [
+                ("", [(each, each == stage.strip())]) for each in STAGES
+            ])  # fmt: skip
+        text = sources.getsource(bug.function).strip().splitlines()
+        return marked(say("crossed: not where the wrong value is made"), [
+            ("", [(each.strip(), line.strip() in each)]) for each in text
+        ])  # fmt: skip
 
 
 def _called(function: Callable[..., Any], inputs: Inputs) -> list[torch.Tensor]:
@@ -375,30 +438,43 @@ class ByEye(_OfBugs):
     code computes."""
 
     def answered(self, bug: Bug, said: Any) -> str | None:
-        with bug.planted():
-            compiled = inspect(bug.function, *bug.inputs()).compiled
-            faulty = [_called(compiled, bug.inputs(seed)) for seed in range(1, 4)]
-        for seed, wrong in enumerate(faulty, 1):
+        for seed, wrong in enumerate(_faulty(bug), 1):
             mine = _called(said, bug.inputs(seed))
             if len(mine) != len(wrong):
-                return both(
-                    "it should return as many values as {f}",
-                    "返回值个数应与 {f} 相同",
-                    f=bug.function.__name__,
-                )
+                return say("it should return as many values as {f}", f=bug.function.__name__)
             differs = _differ(wrong, mine)
             if differs is None:
                 continue
             if _differ(_called(bug.function, bug.inputs(seed)), mine) is None:
-                return both(
+                return say(
                     "this is what the program should compute: what does it compute with the bug?",
-                    "这是程序本应计算的结果：带着错误时它算出的是什么？",
                 )
-            return both(
+            return say(
                 "on bug.inputs({s}) the faulty code gives {a}, your model {b} (value {p} of "
                 "results and arguments)",
-                "对 bug.inputs({s})，有错的代码得到 {a}，你的模型得到 {b}"
-                "（结果与参数中的第 {p} 个）",
                 s=seed, a=differs[1], b=differs[2], p=differs[0],
             )  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: int) -> Picture | None:
+        """The value that differs, from the first element that does on."""
+        name, answers = solution()
+        bug = bugs(str(name))[case]
+        for seed, wrong in enumerate(_faulty(bug), 1):
+            mine = _called(answers[case], bug.inputs(seed))
+            differs = _differ(wrong, mine)
+            if differs is not None:
+                a, b = wrong[differs[0]].double().flatten(), mine[differs[0]].double().flatten()
+                off = (~torch.isclose(a, b, rtol=1e-4, atol=1e-4)).nonzero()
+                part = slice(int(off[0]), int(off[0]) + FEW)
+                title = say("from the first value on that differs")
+                return lines(title, a[part].tolist(), b[part].tolist(), say("faulty code"))
+        return None
+
+
+def _faulty(bug: Bug) -> list[list[torch.Tensor]]:
+    """What the faulty code gives for three inputs."""
+    with bug.planted():
+        compiled = inspect(bug.function, *bug.inputs()).compiled
+        return [_called(compiled, bug.inputs(seed)) for seed in range(1, 4)]
+

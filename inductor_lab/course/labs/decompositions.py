@@ -11,7 +11,9 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import lines, marked, matrices
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture
 from inductor_lab.overrides import override
 from inductor_lab.rewrite.identities import RULES, identity
 from inductor_lab.torch_api import TorchDispatchMode
@@ -26,7 +28,7 @@ SIMPLE = frozenset(
 """Operators that a decomposition may use."""
 
 
-class _Used(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Used(TorchDispatchMode):
     """Notes the ATen operators that run."""
 
     def __init__(self) -> None:
@@ -77,25 +79,20 @@ class _Decomposition(Exercise):
         if wrong:
             return wrong
         if banned := [name for name in used.names if name not in SIMPLE]:
-            return both(
-                "aten.{n} is not one of the simple operators",
-                "aten.{n} 不属于可用的简单运算",
-                n=banned[0],
-            )
+            return say("aten.{n} is not one of the simple operators", n=banned[0])
         wanted = self.wanted(case)
         if found.shape != wanted.shape:
-            return both(
-                "the result has the size {b}, it should have {a}", "结果的尺寸是 {b}，应为 {a}",
+            return say(
+                "the result has the size {b}, it should have {a}",
                 a=list(wanted.shape), b=list(found.shape),
             )  # fmt: skip
         if torch.allclose(found, wanted, atol=1e-5, equal_nan=True):
             return None
-        return both(
-            "torch gives {a}, yours {b}",
-            "torch 得 {a}，你的得 {b}",
-            a=wanted.tolist(),
-            b=found.tolist(),
-        )
+        return say("torch gives {a}, yours {b}", a=wanted.tolist(), b=found.tolist())
+
+    def picture(self, solution: Any, case: torch.Tensor) -> Picture:
+        right, mine = self.wanted(case), solution(case.clone())
+        return matrices(say("row by row"), right, mine)
 
 
 @exercise("2.1", "Softmax of simple operators", "用简单运算写 softmax", points=2)
@@ -173,9 +170,11 @@ class Decompose(Exercise):
         wrong = expected(list, found)
         if wrong or found == case.primitives():
             return wrong
-        return both(
-            "it should be {a}, you give {b}", "应为 {a}，你得到 {b}", a=case.primitives(), b=found
-        )
+        return say("it should be {a}, you give {b}", a=case.primitives(), b=found)
+
+    def picture(self, solution: Any, case: Table) -> Picture:
+        mine = solution(list(case.operators), {name: list(to) for name, to in case.table})
+        return lines(say("the primitive operators"), case.primitives(), mine)
 
 
 # ---- a rewrite rule in the real pipeline ---------------------------------------------------------
@@ -224,14 +223,30 @@ class Rewrite(Exercise):
         x = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0])
         found = rewritten(solution, chain, x)
         if not torch.allclose(found.result, chain(x)):
-            return both(
+            return say(
                 "with your rule x = {x} gives {b}, it should give {a}",
-                "用了你的规则，x = {x} 得到 {b}，应为 {a}",
                 x=x.tolist(), a=chain(x).tolist(), b=found.result.tolist(),
             )  # fmt: skip
         nodes = found.graphs[0].forward.rewrites.module.graph.find_nodes(
             op="call_function", target=aten.relu.default
         )
         if any(node.args[0].target is aten.abs.default for node in nodes):
-            return both("a relu of an abs is still there", "图中仍有 relu(abs(x))")
+            return say("a relu of an abs is still there")
         return None
+
+    def picture(self, solution: Any, case: tuple[str, ...]) -> Picture:
+        def chain(x: torch.Tensor) -> torch.Tensor:
+            for name in case:
+                x = CHAIN[name](x)
+            return x * 2
+
+        found = rewritten(solution, chain, torch.ones(5))
+        nodes = [n for n in found.graphs[0].forward.rewrites.module.graph.nodes
+                 if n.op == "call_function"]  # fmt: skip
+        left = {aten.relu.default: aten.abs.default}
+        line = [
+            (node.target._schema.name.removeprefix("aten::"),
+             node.target in left and node.args[0].target is left[node.target])
+            for node in nodes
+        ]  # fmt: skip
+        return marked(say("the graph after your rule"), [("", line)])

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import torch
 
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.labs.capture import compiles_in
-from inductor_lab.course.language import both
-from inductor_lab.course.pictures import Cell, Picture, cells
+from inductor_lab.course.labs.beside import matrices, still_possible
+from inductor_lab.course.labs.capture import compiles_in, compiling_in
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Cell, Picture, Row, cells
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -60,7 +61,11 @@ class Symbols(Exercise):
         wrong = expected(list, found)
         if wrong or [tuple(shape) for shape in found] == wanted:
             return wrong
-        return both("it should be {a}, you give {b}", "应为 {a}，你给出 {b}", a=wanted, b=found)
+        return say("it should be {a}, you give {b}", a=wanted, b=found)
+
+    def picture(self, solution: Any, case: Inputs) -> Picture:
+        found = solution([tuple(shape) for shape in case.shapes])
+        return matrices(say("names of the sizes"), symbols_of(case.shapes), found)
 
 
 TESTS: dict[str, Callable[[int, int], bool]] = {
@@ -108,17 +113,12 @@ class Ranges(Exercise):
         found = solution(list(case.tests), case.hint)
         wrong = expected(tuple, found)
         if wrong or len(found) != 2:
-            return wrong or both("it should return (least, largest)", "应当返回 (least, largest)")
+            return wrong or say("it should return (least, largest)")
         sizes = case.sizes()
         wanted = (sizes[0], sizes[-1] if sizes[-1] < FAR - 1 else None)
         if tuple(found) == wanted:
             return None
-        return both(
-            "sizes {a} take the same path, you say {b}",
-            "走同一条路径的尺寸是 {a}，你给出 {b}",
-            a=wanted,
-            b=found,
-        )
+        return say("sizes {a} take the same path, you say {b}", a=wanted, b=found)
 
     def picture(self, solution: Any, case: Branches) -> Picture:
         low, high = solution(list(case.tests), case.hint)
@@ -129,8 +129,7 @@ class Ranges(Exercise):
             role = "wrong" if (size in mine) != (size in right) else "input"
             return str(size), role if size in mine or size in right else "box"
 
-        title = both("sizes that you serve; crossed: it should be the other way round",
-                     "你认为可以复用的尺寸；打叉处正好相反")  # fmt: skip
+        title = say("sizes that you serve; crossed: it should be the other way round")  # fmt: skip
         return cells(title, [("", [cell(size) for size in range(2, 26)])])
 
 
@@ -169,15 +168,31 @@ class Compiles(Exercise):
         wanted = compiles_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])
         if found == wanted:
             return None
-        return both("TorchDynamo compiles {a} times, you say {b}",
-                    "TorchDynamo 编译了 {a} 次，你给出 {b}", a=wanted, b=found)  # fmt: skip
+        return say("TorchDynamo compiles {a} times, you say {b}", a=wanted, b=found)  # fmt: skip
+
+    def picture(self, solution: Any, case: Sizes) -> Picture:
+        compiled = compiling_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])
+        calls = [f"{rows} x {columns}" for rows, columns in case.calls]
+        return timeline(calls, compiled, solution(list(case.calls)))
+
+
+def timeline(calls: Sequence[str], compiled: Sequence[int], mine: int | None = None) -> Picture:
+    """Calls from left to right: in which a graph is made, and which one that is."""
+    line: list[Cell] = [("", "box")] * len(calls)
+    for graph, place in enumerate(compiled):
+        line[place] = (f"{line[place][0]} {graph}".strip(), "input")
+    rows: list[Row] = [(say("call"), [(call, "other") for call in calls]), (say("graph"), line)]
+    if mine is not None:
+        rows.append((say("you say"), [(str(mine), "wrong")]))
+    legend = [(say("a graph is compiled"), "input"), (say("one that is there serves"), "box")]
+    return cells(say("which call compiles"), rows, legend)
 
 
 # ---- one graph for every size -------------------------------------------------------------------
 
 
 def by_rows(x: torch.Tensor) -> torch.Tensor:
-    """The sum of rows, each times its number: a loop over rows is unrolled into the graph."""
+    """Rows added up, each times its number: the loop is unrolled into the graph."""
     total = torch.zeros_like(x[0])
     for row in range(x.shape[0]):
         total = total + row * x[row]
@@ -193,7 +208,7 @@ class ForEverySize(Exercise):
         yield (4, 5, 6, 7, 9)
 
     def told(self, case: tuple[int, ...]) -> str:
-        return both("x of {s} rows, in turn", "x 的行数依次为 {s}", s=", ".join(map(str, case)))
+        return say("x of {s} rows, in turn", s=", ".join(map(str, case)))
 
     def judge(self, solution: Any, case: tuple[int, ...]) -> str | None:
         inputs = [torch.arange(3.0 * rows).reshape(rows, 3) for rows in case]
@@ -203,17 +218,27 @@ class ForEverySize(Exercise):
             if wrong:
                 return wrong
             if found.shape != (3,) or not torch.allclose(found, by_rows(x)):
-                return both("for {n} rows by_rows gives {a}, you give {b}",
-                            "{n} 行时 by_rows 得 {a}，你得 {b}",
-                            n=x.shape[0], a=by_rows(x).tolist(), b=found.tolist())  # fmt: skip
+                return say(
+                    "for {n} rows by_rows gives {a}, you give {b}",
+                    n=x.shape[0], a=by_rows(x).tolist(), b=found.tolist(),
+                )  # fmt: skip
         count = compiles_in(solution, [(x,) for x in inputs])
         if count <= 2:
             return None
-        return both(
+        return say(
             "TorchDynamo compiles {n} graphs: what makes the number of rows a constant?",
-            "TorchDynamo 编译了 {n} 个图：是什么把行数变成了常数？",
             n=count,
         )
+
+    def picture(self, solution: Any, case: tuple[int, ...]) -> Picture:
+        """The values where they are wrong; else which call compiles."""
+        inputs = [torch.arange(3.0 * rows).reshape(rows, 3) for rows in case]
+        for x in inputs:
+            right, found = by_rows(x), solution(x)
+            if found.shape != right.shape or not torch.allclose(found, right):
+                title = say("x of {s} rows, in turn", s=x.shape[0])
+                return matrices(title, [right.tolist()], [found.tolist()])
+        return timeline(list(map(str, case)), compiling_in(solution, [(x,) for x in inputs]))
 
 
 # ---- predict ------------------------------------------------------------------------------------
@@ -253,14 +278,17 @@ class PredictCompiles(Exercise):
     def judge(self, solution: Any, case: str) -> str | None:
         wrong = expected(dict, solution)
         if wrong or case not in solution:
-            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+            return wrong or say("no guess for {c!r}", c=case)
         wanted = compiles_of(case)
         if solution[case] == wanted:
             return None
         more = wanted > solution[case]
-        return both(
+        return say(
             "it is compiled {how} than {g} times",
-            "编译次数比 {g} {how}",
-            g=solution[case],
-            how=both("more", "多") if more else both("fewer", "少"),
+            g=solution[case], how=say("more") if more else say("fewer"),
         )
+
+    def picture(self, solution: Any, case: str) -> Picture:
+        mine, (_, sizes) = int(solution[case]), RUNS[case]
+        calls: Row = (say("rows of x"), [(str(rows), "other") for rows in sizes])
+        return still_possible(mine, compiles_of(case) > mine, len(sizes), 1, [calls])

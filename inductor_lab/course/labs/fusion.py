@@ -12,7 +12,9 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import amounts, marked, matrices
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture
 from inductor_lab.errors import Refused
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.options import FusionOptions
@@ -94,7 +96,7 @@ class Inlining(Exercise):
         if wrong:
             return wrong
         if "p" in _loads(found):
-            return both("p is still loaded: {t}", "结果里仍在读取 p：{t}", t=tree_text(found))
+            return say("p is still loaded: {t}", t=tree_text(found))
 
         def p(*place: int) -> int:
             return value_of(case.made, {"x": _x}, dict(zip(case.axes, place, strict=True)))
@@ -104,19 +106,28 @@ class Inlining(Exercise):
             try:
                 value = value_of(found, {"x": _x}, {"i": i, "j": j})
             except KeyError as axis:
-                return both(
+                return say(
                     "{t} has the axis {a}, which the consumer does not have",
-                    "{t} 含有消费者没有的轴 {a}",
-                    t=tree_text(found),
-                    a=axis,
+                    t=tree_text(found), a=axis,
                 )
             if value != wanted:
-                return both(
+                return say(
                     "at i={i}, j={j} it should be {a}; {t} is {b}",
-                    "在 i={i}, j={j} 处应为 {a}，而 {t} 得 {b}",
                     i=i, j=j, a=wanted, b=value, t=tree_text(found),
                 )  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: Nests) -> Picture:
+        def p(*place: int) -> int:
+            return value_of(case.made, {"x": _x}, dict(zip(case.axes, place, strict=True)))
+
+        found = solution(case.body, case.axes, case.made)
+        right, mine = (
+            [[value_of(tree, {"x": _x, "p": p}, {"i": i, "j": j}) for j in range(3)]
+             for i in range(3)]
+            for tree in (case.body, found)
+        )  # fmt: skip
+        return matrices(say("c[i, j], a row for each i"), right, mine)
 
 
 def _loads(tree: Tree) -> set[str]:
@@ -183,18 +194,20 @@ class Traffic(_OnGraphs):
     def judge(self, solution: Any, case: Graph) -> str | None:
         found = solution(case.reads, case.nbytes, case.outputs, [list(g) for g in case.groups])
         if not isinstance(found, tuple) or len(found) != 2:
-            return expected(tuple, found) or both(
-                "it should return (bytes read, bytes written)", "应当返回（读取字节数，写入字节数）"
-            )
+            return expected(tuple, found) or say("it should return (bytes read, bytes written)")
         for what, mine, right in zip(
-            (both("read", "读取"), both("written", "写入")), found, traffic(case), strict=True
+            (say("read"), say("written")), found, traffic(case), strict=True
         ):
             if mine != right:
-                return both(
-                    "{a} bytes are {w}, you count {b}", "{w}应为 {a} 字节，你数出 {b}",
-                    w=what, a=right, b=mine,
-                )  # fmt: skip
+                return say("{a} bytes are {w}, you count {b}", w=what, a=right, b=mine)  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: Graph) -> Picture:
+        found = solution(case.reads, case.nbytes, case.outputs, [list(g) for g in case.groups])
+        names = say("read, "), say("written, ")
+        pairs = list(zip(names, traffic(case), found, strict=True))
+        title = say("bytes of all kernels")
+        return amounts(title, say("right"), pairs)
 
 
 def traffic(graph: Graph) -> tuple[int, int]:
@@ -224,7 +237,7 @@ class _Shared:
         shared = ", ".join(self.shared) or "nothing"
         return f"shared: {shared}{own}; c reads p[{', '.join(self.index)}]"
 
-    def elsewhere(self) -> tuple[str, list[int]] | None:
+    def elsewhere(self) -> tuple[dict[str, int], list[int]] | None:
         """A point of the shared axes that reads what another point has made, and the place."""
         size = 3
         for point in product(range(size), repeat=len(self.shared)):
@@ -234,7 +247,7 @@ class _Shared:
                 place = [values[axis] for axis in self.index]
                 made = dict(zip(("i", "j"), place, strict=True))
                 if any(made[axis] != at[axis] for axis in self.shared):
-                    return str(at), place
+                    return at, place
         return None
 
 
@@ -259,18 +272,37 @@ class MustHold(Exercise):
             return wrong
         elsewhere = case.elsewhere()
         if elsewhere and found is None:
-            return both(
+            return say(
                 "you allow it, but at {p} the kernel reads p{q}, which another point makes",
-                "你允许了它，但在 {p} 处 kernel 读取 p{q}，那是别的点产生的",
                 p=elsewhere[0], q=elsewhere[1],
             )  # fmt: skip
         if not elsewhere and found is not None:
-            return both(
-                "every point reads what it has made itself, and you refuse: {r}",
-                "每个点只读自己产生的值，你却拒绝了：{r}",
-                r=found,
-            )
+            return say("every point reads what it has made itself, and you refuse: {r}", r=found)
         return None
+
+    def picture(self, solution: Any, case: _Shared) -> Picture:
+        """What one point of the shared axes reads; the one that is refused, if any."""
+        elsewhere = case.elsewhere()
+        at = elsewhere[0] if elsewhere else dict.fromkeys(case.shared, 1)
+        rows = []
+        for i in range(3):
+            line = []
+            for j in range(3):
+                made = {"i": i, "j": j}
+                read = any(
+                    [{**at, **dict(zip(case.inner, rest, strict=True)), "0": 0}[axis]
+                     for axis in case.index] == [i, j]
+                    for rest in product(range(3), repeat=len(case.inner))
+                )  # fmt: skip
+                own = all(made[axis] == at[axis] for axis in case.shared)
+                line.append((f"p[{i},{j}]" if read else "", read and not own))
+            rows.append(("", line))
+        where = ", ".join(f"{axis}={place}" for axis, place in at.items())
+        title = say(
+            "what the point ({p}) reads; crossed: made by another point",
+            p=where,
+        )  # fmt: skip
+        return marked(title, rows)
 
 
 @exercise("5.4", "An order for the kernels", "给 kernel 排序", points=2)
@@ -284,24 +316,33 @@ class InOrder(_OnGraphs):
             if possible is None:
                 return None
             names = " | ".join(" ".join(group) for group in possible)
-            return both("there is an order: {n}", "存在可行的顺序：{n}", n=names)
+            return say("there is an order: {n}", n=names)
         wrong = expected(list, found)
         if wrong:
             return wrong
         if sorted(map(sorted, found)) != sorted(map(sorted, case.groups)):
-            return both("these are not the groups that were given", "返回的分组与给定的不同")
+            return say("these are not the groups that were given")
         ready = {"x", "y"}
         for group in found:
             for name in group:
                 for read in case.reads[name]:
                     if read not in ready and read not in group:
-                        return both(
+                        return say(
                             "{n} reads {r}, which no kernel has made yet",
-                            "{n} 要读取 {r}，但此时还没有 kernel 产生它",
                             n=name, r=read,
                         )  # fmt: skip
             ready.update(group)
         return None
+
+    def picture(self, solution: Any, case: Graph) -> Picture:
+        found = solution(case.reads, [list(group) for group in case.groups])
+        ready, rows = {"x", "y"}, list[tuple[str, list[tuple[str, bool]]]]()
+        for n, group in enumerate(found if found is not None else case.groups):
+            rows.append((f"kernel {n}", [
+                (name, not set(case.reads[name]) <= ready | set(group)) for name in group
+            ]))  # fmt: skip
+            ready.update(group)
+        return marked(say("crossed: reads what no kernel has made yet"), rows)  # fmt: skip
 
 
 def _ordered(graph: Graph) -> list[tuple[str, ...]] | None:
@@ -379,7 +420,7 @@ class Scored:
     rows: tuple[tuple[str, int, int, int, int], ...]
 
     def __str__(self) -> str:
-        heads = both("program kernels ours bytes ours", "程序 kernel数 我们 字节数 我们").split()
+        heads = say("program kernels ours bytes ours").split()
         lines = ["".join(f"{cell:>10}" for cell in row) for row in (heads, *self.rows)]
         return "\n".join(lines)
 
@@ -416,8 +457,14 @@ class Scheduler(Exercise):
         mine = found.graphs[0].forward.schedule
         if mine.after.bytes <= SLACK * ours.after.bytes:
             return None
-        return both(
+        return say(
             "legal and right, but it moves {a:,} bytes in {k} kernels, ours {b:,} in {n}",
-            "合法且结果正确，但用 {k} 个 kernel 搬运了 {a:,} 字节，我们用 {n} 个搬运 {b:,} 字节",
             a=mine.after.bytes, b=ours.after.bytes, k=mine.after.kernels, n=ours.after.kernels,
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Any) -> Picture:
+        program = program_of(case)
+        ours = schedule_program(program, FusionOptions()).after
+        mine = scheduled_by(solution, program, FusionOptions()).after
+        moved = [("", int(ours.bytes), int(mine.bytes))]
+        return amounts(say("bytes moved"), say("ours"), moved)

@@ -12,7 +12,7 @@ import torch
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.gpu import Outside, run_kernel
-from inductor_lab.course.language import both
+from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 
 SEGMENT = 32
@@ -54,31 +54,27 @@ class BlocksAndMasks(Exercise):
             return wrong
         programs = -(-case.count // case.block)
         if len(found) != programs:
-            return both(
-                "{a} programs are wanted, you start {b}",
-                "需要 {a} 个 program，你启动了 {b} 个",
-                a=programs,
-                b=len(found),
-            )
+            return say("{a} programs are wanted, you start {b}", a=programs, b=len(found))
         seen = set[int]()
         for number, (offsets, mask) in enumerate(found):
             if len(offsets) != case.block or len(mask) != case.block:
-                return both(
-                    "program {n} has {a} offsets and {b} values of its mask; a block always has "
-                    "{c} lanes",
-                    "program {n} 有 {a} 个偏移和 {b} 个掩码值；一个块总是有 {c} 个通道",
+                return say(
+                    "program {n} has {a} offsets and {b} values of its mask; a block always "
+                    "has {c} lanes",
                     n=number, a=len(offsets), b=len(mask), c=case.block,
                 )  # fmt: skip
             live = [at for at, on in zip(offsets, mask, strict=True) if on]
             for at in live:
                 if not 0 <= at < case.count:
-                    return both("program {n} touches element {e}, which is not there",
-                                "program {n} 访问了不存在的元素 {e}", n=number, e=at)  # fmt: skip
+                    return say(
+                        "program {n} touches element {e}, which is not there",
+                        n=number, e=at,
+                    )  # fmt: skip
                 if at in seen:
-                    return both("element {e} is touched twice", "元素 {e} 被访问了两次", e=at)
+                    return say("element {e} is touched twice", e=at)
                 seen.add(at)
         missing = sorted(set(range(case.count)) - seen)
-        return both("element {e} is left out", "漏掉了元素 {e}", e=missing[0]) if missing else None
+        return say("element {e} is left out", e=missing[0]) if missing else None
 
     def picture(self, solution: Any, case: Blocks) -> Picture:
         rows = []
@@ -88,9 +84,12 @@ class BlocksAndMasks(Exercise):
                 wrong = bool(on) != (0 <= at < case.count)
                 line.append((str(at), "wrong" if wrong else "input" if on else "box"))
             rows.append((f"program {number}", line))
-        title = both("offsets of each program; crossed: the mask is wrong",
-                     "各 program 的偏移；打叉处掩码不对")  # fmt: skip
-        return cells(title, rows, [(both("on", "有效"), "input"), (both("off", "屏蔽"), "box")])
+        title = say("offsets of each program; crossed: the mask is wrong")  # fmt: skip
+        touched = {at for offsets, mask in solution(case.count, case.block)
+                   for at, on in zip(offsets, mask, strict=False) if on}  # fmt: skip
+        missing: list[Cell] = [(str(at), "wrong") for at in range(case.count) if at not in touched]
+        rows += [(say("left out"), missing)] if missing else []
+        return cells(title, rows, [(say("on"), "input"), (say("off"), "box")])
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,15 @@ class Coalesced(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return both("{a} segments are fetched, you say {b}", "要取 {a} 段，你给出 {b}",
-                    a=wanted, b=found)  # fmt: skip
+        return say("{a} segments are fetched, you say {b}", a=wanted, b=found)  # fmt: skip
+
+    def picture(self, solution: Any, case: Warp) -> Picture:
+        rows: dict[int, list[Cell]] = {}
+        for address in sorted(case.addresses):
+            rows.setdefault(address // SEGMENT, []).append((str(address), "input"))
+        named = [(say("segment {n}", n=n), line) for n, line in rows.items()]
+        named.append((say("you say"), [(str(solution(list(case.addresses))), "wrong")]))
+        return cells(say("addresses of the threads, a line for each segment fetched"), named)
 
 
 # ---- kernels ------------------------------------------------------------------------------------
@@ -187,13 +193,13 @@ class _Kernel(Exercise):
             return None
         unset = found.isnan() & ~wanted.isnan()
         if unset.any():
-            return both("element {e} of the result is never stored, or NaN",
-                        "结果的元素 {e} 没有写入，或是 NaN",
-                        e=tuple(unset.nonzero()[0].tolist()))  # fmt: skip
+            return say(
+                "element {e} of the result is never stored, or NaN",
+                e=tuple(unset.nonzero()[0].tolist()),
+            )  # fmt: skip
         place = tuple((found - wanted).abs().gt(1e-6).nonzero()[0].tolist())
-        return both(
+        return say(
             "element {p} should be {a:.4g}, your kernel stores {b:.4g}",
-            "元素 {p} 应为 {a:.4g}，你的 kernel 写入了 {b:.4g}",
             p=place, a=float(wanted[place]), b=float(found[place]),
         )  # fmt: skip
 
@@ -279,10 +285,19 @@ class Masks(Exercise):
     def judge(self, solution: Any, case: str) -> str | None:
         wrong = expected(dict, solution)
         if wrong or case not in solution:
-            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+            return wrong or say("no guess for {c!r}", c=case)
         wanted = masks_of(case)
         if bool(solution[case]) == wanted:
             return None
         if wanted:
-            return both("its blocks do not fit: there is a mask", "块不能整除：有掩码")
-        return both("its blocks fit exactly: there is no mask", "块正好整除：没有掩码")
+            return say("its blocks do not fit: there is a mask")
+        return say("its blocks fit exactly: there is no mask")
+
+    def picture(self, solution: Any, case: str) -> Picture:
+        function, (rows, columns) = MASKED[case]
+        count = columns if function is softmax else rows * columns
+        said = say("a mask") if solution[case] else say("no mask")
+        line: list[Cell] = [(str(1 << k), "wrong" if count % (1 << k) else "output")
+                            for k in range(11)]  # fmt: skip
+        title = say("blocks of so many lanes; crossed: {n} elements do not fill them", n=count)
+        return cells(title, [(say("block"), line), (say("you"), [(said, "wrong")])])

@@ -12,10 +12,11 @@ import torch
 from inductor_lab.autograd.given import ForwardValue
 from inductor_lab.autograd.mincut import Pipe, cheapest_cut
 from inductor_lab.autograd.result import Partition
-from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
-from inductor_lab.overrides import override
+from inductor_lab.course.labs.beside import marked, short
+from inductor_lab.course.labs.recompute import compiled, traded
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture
 
 Node = tuple[str, str, Any, Any]
 """(name, op, left, right): op is +, - or *; an operand is a name or a number."""
@@ -42,6 +43,21 @@ class Tape:
         lines = [f"{name} = {left} {op} {right}" for name, op, left, right in self.nodes]
         given = ", ".join(f"{name}={value}" for name, value in self.arguments.items())
         return "\n".join([*lines, f"return {self.result}      {given}"])
+
+    def every_gradient(self) -> tuple[dict[str, float], dict[str, int]]:
+        """By name: the derivative of the result by each value, and the values."""
+        values: dict[str, Any] = dict(self.arguments)
+        for name, op, left, right in self.nodes:
+            values[name] = OPERATIONS[op](values.get(left, left), values.get(right, right))
+        by = dict.fromkeys(values, 0)
+        by[self.result] = 1
+        for name, op, left, right in reversed(self.nodes):
+            one, other = (values[v] if isinstance(v, str) else v for v in (left, right))
+            for side, slope in ((left, other if op == "*" else 1),
+                                (right, one if op == "*" else -1 if op == "-" else 1)):  # fmt: skip
+                if isinstance(side, str):
+                    by[side] += by[name] * slope
+        return dict(by), values
 
     def gradients(self) -> dict[str, int]:
         """What torch's autograd says."""
@@ -92,11 +108,17 @@ class Gradients(_OnTapes):
             return wrong
         for name, wanted in case.gradients().items():
             if found.get(name, 0) != wanted:
-                return both(
-                    "the derivative by {n} is {a}, you say {b}", "对 {n} 的导数是 {a}，你给出 {b}",
+                return say(
+                    "the derivative by {n} is {a}, you say {b}",
                     n=name, a=wanted, b=found.get(name, 0),
                 )  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: Tape) -> Picture:
+        by, values = case.every_gradient()
+        rows = [(name, [(str(values[name]), False), (short(by[name]), False)]) for name in values]
+        title = say("values, and the derivative of the result by each")  # fmt: skip
+        return marked(title, rows)
 
 
 @exercise("3.2", "What the backward needs", "反向需要哪些值", points=2)
@@ -110,14 +132,21 @@ class Needed(_OnTapes):
             return wrong
         wanted = _read_by_gradients(case)
         if extra := set(found) - wanted:
-            return both("{e}: no gradient reads that", "{e}：没有哪个导数会读它", e=_listed(extra))
+            return say("{e}: no gradient reads that", e=_listed(extra))
         if missing := wanted - set(found):
-            return both(
-                "a gradient reads {m}, which you leave out",
-                "有导数要读 {m}，你漏掉了",
-                m=_listed(missing),
-            )
+            return say("a gradient reads {m}, which you leave out", m=_listed(missing))
         return None
+
+    def picture(self, solution: Any, case: Tape) -> Picture:
+        right, mine = _read_by_gradients(case), set(solution(list(case.nodes)))
+        read, not_read = say("to be read"), say("not to be read")
+        rows = [
+            (name, [(read if name in right else not_read, False),
+                    (read if name in mine else not_read, (name in right) != (name in mine))])
+            for name in (*case.arguments, *(node[0] for node in case.nodes))
+        ]  # fmt: skip
+        title = say("by the gradients: right, and yours")
+        return marked(title, rows)
 
 
 def _read_by_gradients(tape: Tape) -> set[str]:
@@ -188,6 +217,24 @@ class _OnForwards(Exercise):
             if len(rest) > 1:
                 yield Forward(rest, case.saved - {gone.name})
 
+    def saved_by(self, solution: Any, case: Forward) -> Iterable[str]:
+        """What the picture takes for saved."""
+        return case.saved
+
+    def picture(self, solution: Any, case: Forward) -> Picture:
+        """Each value: saved, computed again from what there is, or out of reach."""
+        saved = set(self.saved_by(solution, case))
+        have, rows = set(saved), list[tuple[str, list[tuple[str, bool]]]]()
+        for v in case.values:
+            if v.is_input or (v.repeatable and set(v.inputs) <= have):
+                have.add(v.name)
+            how = (say("saved") if v.name in saved else say("input")
+                   if v.is_input else say("again") if v.name in have else "")  # fmt: skip
+            need = say("needed") if v.needed else ""
+            rows.append((f"{v.name} ({v.nbytes} B)",
+                         [(how, False), (need, v.needed and v.name not in have)]))  # fmt: skip
+        return marked(say("what the backward can have"), rows)
+
 
 def missing_from(values: Iterable[ForwardValue], saved: Iterable[str]) -> str | None:
     """A value that the backward needs and that can be had neither from what is saved nor from the
@@ -210,10 +257,8 @@ class Enough(_OnForwards):
         if wrong or found == (missing is None):
             return wrong
         if missing is None:
-            return both("it is enough, you say it is not", "其实足够，你却说不够")
-        return both(
-            "you say it is enough, but {m} cannot be had", "你说足够，但 {m} 无法得到", m=missing
-        )
+            return say("it is enough, you say it is not")
+        return say("you say it is enough, but {m} cannot be had", m=missing)
 
 
 @exercise("3.4", "The cheapest cut", "最小割", points=3, limit=60.0)
@@ -230,22 +275,25 @@ class Cheapest(_OnForwards):
             return wrong
         sizes = {v.name: 0 if v.is_input else v.nbytes for v in case.values}
         if unknown := set(found) - sizes.keys():
-            return both("{u}: no such value", "{u}：没有这样的值", u=_listed(unknown))
+            return say("{u}: no such value", u=_listed(unknown))
         missing = missing_from(case.values, found)
         if missing:
-            return both(
-                "saving {s} is not enough: {m} cannot be had", "只保存 {s} 不够：{m} 无法得到",
+            return say(
+                "saving {s} is not enough: {m} cannot be had",
                 s=_listed(found) or "nothing", m=missing,
             )  # fmt: skip
         best = best_cut(case.values)
         mine, least = (sum(sizes[name] for name in names) for names in (found, best))
         if mine == least:
             return None
-        return both(
+        return say(
             "you save {s}: {a} bytes; {t} is enough: {b} bytes",
-            "你保存了 {s}，共 {a} 字节；只需 {t}，{b} 字节",
             s=_listed(found), a=mine, b=least, t=_listed(best) or "nothing",
         )  # fmt: skip
+
+    def saved_by(self, solution: Any, case: Forward) -> Iterable[str]:
+        found: Iterable[str] = solution(list(case.values))
+        return found
 
 
 def best_cut(values: Iterable[ForwardValue]) -> frozenset[str]:
@@ -275,11 +323,15 @@ def hidden(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def normed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return (torch.nn.functional.layer_norm(x @ w, (64,)).tanh() * 2).exp().mean()
+    h = x @ w
+    return (torch.nn.functional.layer_norm(h, h.shape[-1:]).tanh() * 2).exp().mean()
 
 
 FOUR = (dropped, waves, hidden, normed)
 """Programs that partitioners are compared on; each takes x [64, 32] and w [32, 64], the trained."""
+
+TIMED = (waves, hidden)
+"""Those whose training steps are timed: one that recomputes a chain, and one with a product."""
 
 PRODUCTS = ("mm.default", "bmm.default", "addmm.default")
 
@@ -288,16 +340,13 @@ def partition_of(
     function: Callable[..., Any], partitioner: Callable[..., Any] | None = None
 ) -> Partition:
     """The real partition of one of the four, by ours or by a student's partitioner."""
-    draw = torch.Generator().manual_seed(0)
-    x, w = torch.randn(64, 32, generator=draw), torch.randn(32, 64, generator=draw)
-    given = {} if partitioner is None else {"partition": partitioner}
-    with override(**given):
-        found: Partition = inspect(function, x, w.requires_grad_()).graphs[0].partition
+    found = compiled(function, partitioner, (64, 32)).graphs[0].partition
+    assert found is not None, "they train"
     return found
 
 
 @exercise(
-    "3.5", "Your partitioner in the compiler", "把你的划分器装进编译器", points=4, limit=120.0
+    "3.5", "Your partitioner in the compiler", "把你的划分器装进编译器", points=4, limit=180.0
 )
 class Partitioner(Exercise):
     """`partition(values)`: names to save; no matrix product runs twice, few bytes are kept."""
@@ -312,15 +361,17 @@ class Partitioner(Exercise):
         ours, mine = partition_of(case), partition_of(case, solution)
         again = [r.name for r in mine.recomputed if r.op.endswith(PRODUCTS)]
         if again:
-            return both(
+            return say(
                 "{n} is a matrix product, and the backward does it a second time",
-                "{n} 是矩阵乘法，反向又把它算了一遍",
                 n=again[0],
             )
         if mine.cut_bytes <= ours.cut_bytes:
             return None
-        return both(
+        return say(
             "legal, but it keeps {a:,} bytes for the backward, ours {b:,}",
-            "合法，但为反向保留了 {a:,} 字节，我们只保留 {b:,}",
             a=mine.cut_bytes, b=ours.cut_bytes,
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Any) -> Picture:
+        """The bytes, and the time of a training step that they buy, both measured in turns."""
+        return traded(solution, [case], seconds=0.5).picture()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Any, TypeAlias, get_args
 
@@ -12,7 +13,9 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import lines, matrices
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture
 from inductor_lab.errors import Refused
 from inductor_lab.ir.expr import Expr
 from inductor_lab.lower.pointwise import elementwise
@@ -57,6 +60,13 @@ def layout_of(tensor: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], i
     return tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())
 
 
+def places(size: Iterable[int], stride: Iterable[int], offset: int = 0) -> list[int]:
+    """Where in memory the elements lie, row by row."""
+    steps = [range(0, length * step, step) if step else [0] * length
+             for length, step in zip(size, stride, strict=True)]  # fmt: skip
+    return [offset + sum(place) for place in product(*steps)]
+
+
 @exercise("4.1", "Views are index arithmetic", "视图就是下标运算", points=3)
 class Views(Exercise):
     """`view(size, stride, offset, op)`: (size, stride, offset) after one view."""
@@ -98,12 +108,20 @@ class Views(Exercise):
                 return wrong
             wanted = layout_of(after)
             if len(found) != 3 or (tuple(found[0]), tuple(found[1]), found[2]) != wanted:
-                return both(
+                return say(
                     "{op} of {b} gives (size, stride, offset) = {w}, you say {f}",
-                    "对 {b} 做 {op} 应得 (size, stride, offset) = {w}，你给出 {f}",
                     op=op, b=layout_of(before), w=wanted, f=found,
                 )  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: Viewed) -> Picture:
+        tensors = list(case.tensors())
+        for op, before, after in zip(case.views, tensors, tensors[1:], strict=False):
+            found, right = solution(*layout_of(before), op), layout_of(after)
+            if (tuple(found[0]), tuple(found[1]), found[2]) != right:
+                break
+        title = say("places in memory, in the order of the view")
+        return lines(title, places(*right), places(*found))
 
 
 @dataclass(frozen=True)
@@ -132,21 +150,25 @@ class Broadcast(Exercise):
         wrong = expected((tuple, list), found)
         wanted = torch.empty(case.first).expand(case.second)
         if wrong or len(found) != wanted.dim():
-            return wrong or both(
+            return wrong or say(
                 "{n} strides are wanted, one for each dimension of the result, not {f}",
-                "结果的每一维要有一个步长，共 {n} 个，而不是 {f}",
                 n=wanted.dim(), f=list(found),
             )  # fmt: skip
         for place, (length, right, mine) in enumerate(
             zip(case.second, wanted.stride(), found, strict=True)
         ):
             if length > 1 and right != mine:
-                return both(
+                return say(
                     "the stride of dimension {d} is {a}, you say {b}",
-                    "第 {d} 维的步长是 {a}，你给出 {b}",
                     d=place, a=right, b=mine,
                 )  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: Shapes) -> Picture:
+        right = torch.empty(case.first).expand(case.second).stride()
+        mine = solution(case.first, case.second)
+        title = say("places in memory, in the order of the result")
+        return lines(title, places(case.second, right), places(case.second, mine))
 
 
 @dataclass(frozen=True)
@@ -201,19 +223,18 @@ class Reshape(Exercise):
         if wrong:
             return wrong
         if found is None and wanted is not None:
-            return both(
-                "no copy is needed: the strides are {w}", "不需要复制：步长为 {w}", w=wanted
-            )
+            return say("no copy is needed: the strides are {w}", w=wanted)
         if found is not None and wanted is None:
-            return both(
-                "no strides can do this, it has to be copied; you say {f}",
-                "没有哪组步长能做到，必须复制；你却给出 {f}",
-                f=tuple(found),
-            )
+            return say("no strides can do this, it has to be copied; you say {f}", f=tuple(found))
         if found is not None and tuple(found) != wanted:
-            return both("the strides are {w}, you say {f}", "步长应为 {w}，你给出 {f}",
-                        w=wanted, f=tuple(found))  # fmt: skip
+            return say("the strides are {w}, you say {f}", w=wanted, f=tuple(found))  # fmt: skip
         return None
+
+    def picture(self, solution: Any, case: Reshaped) -> Picture:
+        found = solution(case.size, case.stride, case.wanted)
+        title = say("places in memory, as they should be read")
+        mine = [] if found is None else places(case.wanted, found)
+        return lines(title, places(case.size, case.stride), mine)
 
 
 Nest: TypeAlias = tuple[str, str, Any]
@@ -290,9 +311,11 @@ class RunLoops(Exercise):
         wrong = expected((list, tuple), found)
         if wrong or [list(row) for row in found] == case.value():
             return wrong
-        return both(
-            "it should be {a}, you give {b}", "应为 {a}，你得到 {b}", a=case.value(), b=found
-        )
+        return say("it should be {a}, you give {b}", a=case.value(), b=found)
+
+    def picture(self, solution: Any, case: Rows) -> Picture:
+        mine = solution(list(case.nests), [list(row) for row in case.x])
+        return matrices(say("rows of the last buffer"), case.value(), mine)
 
 
 def _renamed(body: Any, gone: str) -> Any:
@@ -332,7 +355,11 @@ class Lowering(Exercise):
         found, wanted = sigmoid_by(solution, case).result / 2, torch.sigmoid(case)
         if torch.allclose(found, wanted, atol=1e-6):
             return None
-        return both(
-            "torch.sigmoid gives {a}, your kernel {b}", "torch.sigmoid 得 {a}，你的 kernel 得 {b}",
+        return say(
+            "torch.sigmoid gives {a}, your kernel {b}",
             a=wanted.tolist(), b=found.tolist(),
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: torch.Tensor) -> Picture:
+        mine = sigmoid_by(solution, case).result / 2
+        return lines("sigmoid", torch.sigmoid(case).tolist(), mine.tolist())

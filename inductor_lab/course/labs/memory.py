@@ -11,7 +11,8 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import foretold, numbers
+from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 
 Step: TypeAlias = tuple[str, tuple[str, ...]]
@@ -91,12 +92,12 @@ class Lifetimes(_OnWork):
             return wrong
         for name, life in case.lives.items():
             if name not in found or tuple(found[name]) != life:
-                return both("{n} lives from step {a} to {b}, you say {f}",
-                            "{n} 从第 {a} 步活到第 {b} 步，你给出 {f}",
-                            n=name, a=life[0], b=life[1], f=found.get(name))  # fmt: skip
+                return say(
+                    "{n} lives from step {a} to {b}, you say {f}",
+                    n=name, a=life[0], b=life[1], f=found.get(name),
+                )  # fmt: skip
         extra = [name for name in found if name not in case.lives]
-        return both("{n} is no buffer of these steps", "{n} 不是这些步骤产生的缓冲区",
-                    n=extra[0]) if extra else None  # fmt: skip
+        return say("{n} is no buffer of these steps", n=extra[0]) if extra else None  # fmt: skip
 
     def picture(self, solution: Any, case: Work) -> Picture:
         return lanes(case, {name: name for name in case.lives})
@@ -113,7 +114,7 @@ def lanes(case: Work, slots: dict[str, Any]) -> Picture:
             role = "wrong" if len(here) > 1 else "bar" if here else "box"
             line.append(("+".join(here), role))
         rows.append((str(slot), line))
-    return cells(both("who lives where, step by step", "每一步里，谁住在哪里"), rows)
+    return cells(say("who lives where, step by step"), rows)
 
 
 @exercise("8.2", "The peak", "峰值", points=1)
@@ -130,9 +131,10 @@ class Peak(_OnWork):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return both("with {s} the peak is {a} bytes, you say {b}",
-                    "大小为 {s} 时峰值是 {a} 字节，你给出 {b}",
-                    s=nbytes, a=wanted, b=found)  # fmt: skip
+        return say(
+            "with {s} the peak is {a} bytes, you say {b}",
+            s=nbytes, a=wanted, b=found,
+        )  # fmt: skip
 
     def picture(self, solution: Any, case: Work) -> Picture:
         return lanes(case, {name: name for name in case.lives})
@@ -149,15 +151,16 @@ class Reuse(_OnWork):
             return wrong
         homeless = [name for name in case.lives if name not in found]
         if homeless:
-            return both("{n} has no slot", "{n} 没有位置", n=homeless[0])
+            return say("{n} has no slot", n=homeless[0])
         names = list(case.lives)
         for n, one in enumerate(names):
             for other in names[:n]:
                 (a, b), (c, d) = case.lives[one], case.lives[other]
                 if found[one] == found[other] and a <= d and c <= b:
-                    return both("{a} and {b} share a slot, and both live at step {s}",
-                                "{a} 与 {b} 共用一个位置，而第 {s} 步两者都活着",
-                                a=other, b=one, s=max(a, c))  # fmt: skip
+                    return say(
+                        "{a} and {b} share a slot, and both live at step {s}",
+                        a=other, b=one, s=max(a, c),
+                    )  # fmt: skip
         used = len({found[name] for name in names})
         needed = max(
             sum(first <= at <= last for first, last in case.lives.values())
@@ -165,8 +168,7 @@ class Reuse(_OnWork):
         )
         if used == needed:
             return None
-        return both("{a} slots do, you use {b}", "{a} 个位置就够了，你用了 {b} 个",
-                    a=needed, b=used)  # fmt: skip
+        return say("{a} slots do, you use {b}", a=needed, b=used)  # fmt: skip
 
     def picture(self, solution: Any, case: Work) -> Picture:
         return lanes(case, solution(dict(case.lives)))
@@ -210,8 +212,23 @@ class Faults(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return both("{a} pages are touched, you say {b}", "触及 {a} 个页，你给出 {b}",
-                    a=wanted, b=found)  # fmt: skip
+        return say("{a} pages are touched, you say {b}", a=wanted, b=found)  # fmt: skip
+
+    def picture(self, solution: Any, case: Writes) -> Picture:
+        seen, rows = set[int](), list[tuple[str, list[Cell]]]()
+        touched = [{at // case.page for at in range(start, start + n)} for start, n in case.ranges]
+        pages = range(max((page + 1 for each in touched for page in each), default=1))
+        for (start, nbytes), here in zip(case.ranges, touched, strict=True):
+            line: list[Cell] = [
+                ("", "box" if page not in here else "bar") if page in seen or page not in here
+                else (str(page), "input") for page in pages
+            ]  # fmt: skip
+            rows.append((say("{n} bytes at {s}", n=nbytes, s=start), line))
+            seen |= here
+        mine = solution([tuple(each) for each in case.ranges], case.page)
+        rows.append((say("you say"), [(str(mine), "wrong")]))
+        legend = [(say("touched for the first time"), "input"), (say("touched before"), "bar")]
+        return cells(say("pages of each write"), rows, legend)
 
 
 @dataclass(frozen=True)
@@ -247,50 +264,86 @@ class Pooled(Exercise):
                 yield Requests(case.asked[:n] + case.asked[n + 1 :])
 
     def judge(self, solution: Any, case: Requests) -> str | None:
-        pool = solution()
-        blocks: list[tuple[Any, int]] = []
-        sizes: dict[Any, int] = {}
-        free: list[Any] = []
-        for asked in case.asked:
-            if asked < 0:
-                block = blocks[-asked - 1][0]
-                pool.give(block)
-                free.append(block)
-                continue
-            found = pool.take(asked)
-            wrong = expected(tuple, found)
-            if wrong or len(found) != 2:
-                return wrong or both("take should return (block, size)",
-                                     "take 应当返回 (block, size)")  # fmt: skip
-            wrong = _wrong_block(found, asked, sizes, free)
-            if wrong:
-                return wrong
-            block, size = found
-            if block in free:
-                free.remove(block)
-            sizes[block] = size
-            blocks.append(found)
-        return None
+        return next((step.wrong for step in _served(solution(), case) if step.wrong), None)
+
+    def picture(self, solution: Any, case: Requests) -> Picture:
+        """A lane for each block: when it is held, and of which size."""
+        lanes: dict[Any, list[Cell]] = {}
+        held: dict[Any, int] = {}
+        steps: list[Cell] = []
+        for at, step in enumerate(_served(solution(), case)):
+            lanes.setdefault(step.block, [("", "box")] * at)
+            if step.asked > 0:
+                held[step.block] = step.size
+            else:
+                held.pop(step.block, None)
+            text = f"+{step.asked}" if step.asked > 0 else f"−{step.size}"
+            steps.append((text, "wrong" if step.wrong else "input"))
+            for block, line in lanes.items():
+                role = "wrong" if step.wrong and block == step.block else "bar"
+                line.append((str(held[block]), role) if block in held else ("", "box"))
+        named = [(say("block {n}", n=block), line) for block, line in lanes.items()]
+        title = say("what is asked for (+) and given back (−); who holds which block")
+        return cells(title, [("", steps), *named])
+
+
+@dataclass(frozen=True)
+class Served:
+    """A request of a pool: the block, its size, and what is wrong, "" if nothing is."""
+
+    asked: int
+    block: Any
+    size: int
+    wrong: str = ""
+
+
+def _served(pool: Any, case: Requests) -> Iterator[Served]:
+    """What a pool answers, up to the first answer that is wrong."""
+    blocks: list[tuple[Any, int]] = []
+    sizes: dict[Any, int] = {}
+    free: list[Any] = []
+    for asked in case.asked:
+        if asked < 0:
+            block, size = blocks[-asked - 1]
+            pool.give(block)
+            free.append(block)
+            yield Served(asked, block, size)
+            continue
+        found = pool.take(asked)
+        wrong = expected(tuple, found)
+        if wrong or len(found) != 2:
+            yield Served(asked, None, 0, wrong or say("take should return (block, size)"))
+            return
+        block, size = found
+        wrong = _wrong_block(found, asked, sizes, free)
+        yield Served(asked, block, size, wrong)
+        if wrong:
+            return
+        if block in free:
+            free.remove(block)
+        sizes[block] = size
+        blocks.append(found)
 
 
 def _wrong_block(found: tuple[Any, int], asked: int, sizes: dict[Any, int], free: list[Any]) -> str:
     block, size = found
     fits = [b for b in free if asked <= sizes[b] <= 2 * asked]
     if size < asked:
-        return both("take({n}) gave a block of {s}", "take({n}) 给了大小为 {s} 的块",
-                    n=asked, s=size)  # fmt: skip
+        return say("take({n}) gave a block of {s}", n=asked, s=size)  # fmt: skip
     if size > 2 * asked:
-        return both("take({n}) gave a block of {s}: more than half is wasted",
-                    "take({n}) 给了大小为 {s} 的块：一半以上浪费了", n=asked, s=size)  # fmt: skip
+        return say(
+            "take({n}) gave a block of {s}: more than half is wasted",
+            n=asked, s=size,
+        )  # fmt: skip
     if block in sizes and block not in free:
-        return both("block {b} is handed out again, and somebody holds it",
-                    "块 {b} 还有人拿着，却又给了出去", b=block)  # fmt: skip
+        return say("block {b} is handed out again, and somebody holds it", b=block)  # fmt: skip
     if block in sizes and sizes[block] != size:
-        return both("block {b} has {a} bytes, not {s}", "块 {b} 有 {a} 字节，而不是 {s}",
-                    b=block, a=sizes[block], s=size)  # fmt: skip
+        return say("block {b} has {a} bytes, not {s}", b=block, a=sizes[block], s=size)  # fmt: skip
     if block not in sizes and fits:
-        return both("a fresh block, though block {b} is free and fits: page faults again",
-                    "又分配了新块，可是块 {b} 空着而且合适：又要缺页了", b=fits[0])  # fmt: skip
+        return say(
+            "a fresh block, though block {b} is free and fits: page faults again",
+            b=fits[0],
+        )  # fmt: skip
     return ""
 
 
@@ -327,16 +380,21 @@ class Roofs(Exercise):
         times = {"memory": case.nbytes / case.rate, "compute": case.flops / case.flop_rate}
         least = max(times.values())
         if len(found) != 2 or abs(float(found[0]) - least) > 1e-9 * least:
-            return both("memory needs {m:.3g} s, arithmetic {c:.3g} s, and both go on at once: you "
-                        "say {f}", "内存要 {m:.3g} 秒，计算要 {c:.3g} 秒，两者同时进行：你给出 {f}",
-                        m=times["memory"], c=times["compute"], f=found)  # fmt: skip
+            return say(
+                "memory needs {m:.3g} s, arithmetic {c:.3g} s, and both go on at once: you say {f}",
+                m=times["memory"], c=times["compute"], f=found,
+            )  # fmt: skip
         if times.get(found[1]) == least:
             return None
-        return both(
-            "the time is right, but {f} is not what it waits for",
-            "时间对了，但瓶颈不是 {f}",
-            f=found[1],
-        )
+        return say("the time is right, but {f} is not what it waits for", f=found[1])
+
+    def picture(self, solution: Any, case: Kernel) -> Picture:
+        found = solution(case.flops, case.nbytes, case.flop_rate, case.rate)
+        return numbers(say("both go on at once: the longer one is waited for"), [
+            (say("memory"), case.nbytes / case.rate),
+            (say("arithmetic"), case.flops / case.flop_rate),
+            (f"{say('you')}: {found[1]}", float(found[0])),
+        ], " s")  # fmt: skip
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:
@@ -382,14 +440,17 @@ class Bytes(Exercise):
     def judge(self, solution: Any, case: str) -> str | None:
         wrong = expected(dict, solution)
         if wrong or case not in solution:
-            return wrong or both("no guess for {c!r}", "还没有填写 {c!r}", c=case)
+            return wrong or say("no guess for {c!r}", c=case)
         wanted = bytes_of(case)
         if solution[case] == wanted:
             return None
         more = solution[case] > wanted
-        return both(
+        return say(
             "it moves {how} than {g:,} bytes: what is read once, and what never leaves the kernel?",
-            "它搬运的字节比 {g:,} {how}：哪些只读一次，哪些根本不离开 kernel？",
-            g=solution[case],
-            how=both("fewer", "少") if more else both("more", "多"),
+            g=solution[case], how=say("fewer") if more else say("more"),
         )
+
+    def picture(self, solution: Any, case: str) -> Picture:
+        before = inspect(BYTES[case], torch.randn(1000, 1000)).graphs[0].forward.schedule.before
+        known = [(say("the matrix, once"), 4_000_000), (say("before fusion"), int(before.bytes))]
+        return foretold(int(solution[case]), bytes_of(case), known)

@@ -1,4 +1,5 @@
-"""Lab 12, a model, whole: kernels, bytes, guards and recompiles foretold; a rule that pays."""
+"""Lab 12, a model, whole: kernels, bytes, guards and recompiles foretold; a rule that pays;
+programs drawn from a name."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.language import both
+from inductor_lab.course.labs.beside import foretold, lines, marked, numbers, still_possible
+from inductor_lab.course.labs.drawn import HOW_MANY, drawn
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture, Row
 from inductor_lab.overrides import override
 from inductor_lab.rewrite.identities import RULES, Edit, identity
 
@@ -68,13 +72,25 @@ class _Foretold(Exercise):
             return expected(dict, found)
         said = found.get(self.told(case))
         if isinstance(said, bool) or not isinstance(said, int):
-            return both("no number for {n}", "没有给出 {n} 的数字", n=self.told(case))
+            return say("no number for {n}", n=self.told(case))
         right = self.truth(case)
         if said == right:
             return None
         if said < right:
-            return both("{n}: more than {s}", "{n}：比 {s} 多", n=self.told(case), s=said)
-        return both("{n}: fewer than {s}", "{n}：比 {s} 少", n=self.told(case), s=said)
+            return say("{n}: more than {s}", n=self.told(case), s=said)
+        return say("{n}: fewer than {s}", n=self.told(case), s=said)
+
+    def picture(self, solution: Any, case: Any) -> Picture:
+        mine = solution()[self.told(case)]
+        return still_possible(mine, self.truth(case) > mine, self.most(case), 1, self.above(case))
+
+    def most(self, case: Any) -> int:
+        """A number that the right one cannot be above."""
+        return int(inspect(case, *_pair()).before.kernels)
+
+    def above(self, case: Any) -> list[Row]:
+        """What a picture shows above the numbers."""
+        return []
 
 
 @exercise("12.1", "Kernels, before running", "先猜 kernel 数", points=2, limit=120.0)
@@ -94,6 +110,11 @@ class Moved(_Foretold):
     def truth(self, case: Any) -> int:
         return int(inspect(case, *_pair()).after.bytes)
 
+    def picture(self, solution: Any, case: Any) -> Picture:
+        before = int(inspect(case, *_pair()).before.bytes)
+        known = [(say("the matrix, once"), 16384), (say("before fusion"), before)]
+        return foretold(solution()[self.told(case)], self.truth(case), known)
+
 
 # ---- guards and recompiles -----------------------------------------------------------------------
 
@@ -105,6 +126,10 @@ class Calls:
     name: str
     function: Callable[..., Any]
     calls: tuple[tuple[Any, ...], ...]
+
+    def told(self) -> list[str]:
+        """The arguments of each call, in short."""
+        return [", ".join(map(_in_short, arguments)) for arguments in self.calls]
 
     def compiled(self) -> int:
         """How many graphs TorchDynamo makes of these calls."""
@@ -121,6 +146,14 @@ class Calls:
             fast(*arguments)
         torch.compiler.reset()
         return graphs
+
+
+def _in_short(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    shape = "x".join(map(str, value.shape))
+    more = "" if value.is_contiguous() else ".t()"
+    return f"{str(value.dtype)[6:]} {shape}{more}{' grad' if value.requires_grad else ''}"
 
 
 def scaled(x: torch.Tensor, n: int | float) -> torch.Tensor:
@@ -174,11 +207,24 @@ class Served(Exercise):
             return expected(dict, found)
         unsaid = [each.name for each in case if not isinstance(found.get(each.name), bool)]
         if unsaid:
-            return both("True or False for {n}?", "{n} 是 True 还是 False？", n=", ".join(unsaid))
+            return say("True or False for {n}?", n=", ".join(unsaid))
         right = sum(found[each.name] == (each.compiled() == 1) for each in case)
         if right == len(case):
             return None
-        return both("{a} of {b} are right", "{b} 个中对了 {a} 个", a=right, b=len(case))
+        return say("{a} of {b} are right", a=right, b=len(case))
+
+    def picture(self, solution: Any, case: tuple[Calls, ...]) -> Picture:
+        """The pairs of calls, what the solution says of each, and how many of that are right."""
+        found = solution()
+        right = sum(found[each.name] == (each.compiled() == 1) for each in case)
+        rows = []
+        for each in case:
+            verdict = say("serves") if found[each.name] else say("compiles again")
+            rows.append((each.name, [*((text, False) for text in each.told()), (verdict, False)]))
+        score = [("✓", False)] * right + [("–", True)] * (len(case) - right)
+        title = say("first call, second call, what you say; below, how many are right")
+        named = say("{a} of {b} are right", a=right, b=len(case))
+        return marked(title, [*rows, (named, score[:3]), ("", score[3:])])
 
 
 @exercise("12.4", "Recompiles, before running", "先猜重新编译", points=2, limit=120.0)
@@ -192,6 +238,12 @@ class Recompiled(_Foretold):
 
     def truth(self, case: Any) -> int:
         return int(case.compiled())
+
+    def most(self, case: Any) -> int:
+        return 2 * len(case.calls)
+
+    def above(self, case: Any) -> list[Row]:
+        return [(f"{say('call {n}', n=n)}: {text}", []) for n, text in enumerate(case.told())]
 
 
 # ---- a rule that pays ----------------------------------------------------------------------------
@@ -261,20 +313,72 @@ class Pays(Exercise):
         found = with_rule(solution, case, x, w)
         wanted = case(x, w)
         if found.result.shape != wanted.shape:
-            return both(
+            return say(
                 "with your rule the result is {a}, it should be {b}",
-                "用了你的规则，结果的形状是 {a}，应为 {b}",
                 a=tuple(found.result.shape), b=tuple(wanted.shape),
             )  # fmt: skip
         if not torch.allclose(found.result, wanted, rtol=1e-4, atol=1e-5):
-            return both("with your rule the result is wrong", "用了你的规则，结果是错的")
+            return say("with your rule the result is wrong")
         if case is not pooled:
             return None
         before, after = inspect(case, x, w).after.bytes, found.after.bytes
         if after < before * 2 / 3:
             return None
-        return both(
+        return say(
             "right, but it does not pay: {a:,} bytes, without the rule {b:,}",
-            "结果正确，但不划算：{a:,} 字节，没有这条规则时 {b:,}",
             a=after, b=before,
         )  # fmt: skip
+
+    def picture(self, solution: Any, case: Any) -> Picture:
+        """The numbers where they are wrong, else the bytes."""
+        x, w = _tokens()
+        found, wanted = with_rule(solution, case, x, w), case(x, w)
+        result = found.result
+        if result.shape != wanted.shape:
+            return lines(say("sizes of the result"), wanted.shape, result.shape)
+        if not torch.allclose(result, wanted, rtol=1e-4, atol=1e-5):
+            return lines(say("the result"), wanted.flatten().tolist(), result.flatten().tolist())
+        before = int(inspect(case, x, w).after.bytes)
+        return numbers(say("bytes moved"), [
+            (say("without the rule"), before), (say("enough"), before * 2 // 3),
+            (say("with your rule"), int(found.after.bytes)),
+        ], " B")  # fmt: skip
+
+
+# ---- programs drawn from a name ------------------------------------------------------------------
+
+
+@exercise("12.6", "Three programs of your own", "为你抽出的三个程序", points=3, limit=120.0)
+class OfYourOwn(Exercise):
+    """`mine()`: (name, [kernels of each program that the name draws])."""
+
+    def cases(self, draw: random.Random) -> Iterator[int]:
+        return iter(range(HOW_MANY))
+
+    def told(self, case: int) -> str:
+        return f"program_{case}"
+
+    def judge(self, solution: Any, case: int) -> str | None:
+        found = solution()
+        if not isinstance(found, tuple) or len(found) != 2:
+            return expected(tuple, found) or say("it should be (name, numbers)")  # fmt: skip
+        name, numbers = found
+        if not isinstance(name, str) or not name.strip():
+            return say("a name is wanted, it draws the programs")
+        if not isinstance(numbers, (list, tuple)) or len(numbers) != HOW_MANY:
+            return say("a number for each of the {n} programs", n=HOW_MANY)  # fmt: skip
+        compiled = inspect(drawn(name)[case].function(), *_pair())
+        right, said = int(compiled.after.kernels), numbers[case]
+        if said == right and not isinstance(said, bool):
+            return None
+        return say(
+            "{s} is not the number of kernels; before fusion there are {b}",
+            s=said, b=compiled.before.kernels,
+        )  # fmt: skip
+
+    def picture(self, solution: Any, case: int) -> Picture | None:
+        name, said = solution()
+        if not name.strip():
+            return None
+        compiled = inspect(drawn(name)[case].function(), *_pair())
+        return still_possible(int(said[case]), None, int(compiled.before.kernels), 1)

@@ -34,6 +34,7 @@ from inductor_lab.debug.faults.catalogue import (
 )
 from inductor_lab.debug.faults.examples import Example
 from inductor_lab.debug.faults.seeding import CATALOGUE, Seeded
+from inductor_lab.notebook.columns import last_column
 
 __all__ = [
     "CATALOGUE",
@@ -70,6 +71,6 @@ __all__ = [
 def table() -> str:
     """Every fault with where it is and what it does to a call, as text."""
     return "\n".join(
-        f"{fault.name:20} {fault.stage:20} {fault.shows:18} {fault.what}"
+        f"{fault.name:20} {fault.stage:22} {fault.shows}\n{last_column('    ', fault.what)}"
         for fault in CATALOGUE.values()
     )

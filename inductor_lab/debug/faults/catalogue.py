@@ -18,7 +18,7 @@ from inductor_lab.codegen.cpu import passes
 from inductor_lab.codegen.cpu.facts import Facts, Pass
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.codegen.tree import Loop, Stmt, Tree
-from inductor_lab.debug.faults.seeding import entries, replaced, seeds, several, threads
+from inductor_lab.debug.faults.seeding import entries, now_in, replaced, seeds, several, threads
 from inductor_lab.ir.expr import Load, Op
 from inductor_lab.ir.program import Pointwise
 from inductor_lab.lower.registry import LOWERINGS
@@ -103,7 +103,7 @@ def _changed(apply: Any, edit: TreeEdit, tree: Tree, facts: Facts) -> Tree:
 @seeds("loop tree: build", examples.rows)
 def off_by_one() -> Iterator[None]:
     """The last row is left out."""
-    original = passes.full_tree
+    original = now_in(passes, "full_tree")
 
     def shorter(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, Loop):
@@ -136,7 +136,7 @@ Edited = Callable[[str], str]
 
 def _edited(function: str, edit: Edited) -> AbstractContextManager[None]:
     """Every kernel that `generate.<function>` writes has its lines edited."""
-    original = getattr(generate, function)
+    original = now_in(generate, function)
 
     def kernel(*args: Any, **kwargs: Any) -> Kernel:
         made: Kernel = original(*args, **kwargs)
@@ -225,10 +225,10 @@ def endless_loop() -> Iterator[None]:
 
 def _edited_host(edit: Callable[[list[str]], list[str]]) -> AbstractContextManager[None]:
     """Every host program has its lines edited."""
-    original = pipeline.host_program
+    original = now_in(pipeline, "host_program")
 
     def host(*args: Any, **kwargs: Any) -> HostProgram:
-        made = original(*args, **kwargs)
+        made: HostProgram = original(*args, **kwargs)
         texts = edit([line.text for line in made.code.lines])
         lines = [replace(line, text=text)
                  for line, text in zip(made.code.lines, texts, strict=True)]  # fmt: skip
@@ -288,7 +288,7 @@ def wrong_stride() -> Iterator[None]:
 
 def _defined(new: Mapping[Any, Any]) -> AbstractContextManager[None]:
     """Other definitions of operators."""
-    original = pipeline.decomposition_table
+    original = now_in(pipeline, "decomposition_table")
     return replaced(
         pipeline, "decomposition_table", lambda lowered: {**original(lowered), **new}
     )
@@ -315,7 +315,7 @@ def wrong_gradient() -> Iterator[None]:
 @seeds("partition", examples.recomputed)
 def wrong_recompute() -> Iterator[None]:
     """What the backward runs again reads another input."""
-    original = pipeline.partition
+    original = now_in(pipeline, "partition")
 
     def partition(*args: Any, **kwargs: Any) -> Any:
         forward, backward, split = original(*args, **kwargs)
@@ -346,7 +346,7 @@ def wrong_rule() -> Iterator[None]:
 @seeds("schedule", examples.chain)
 def forgotten_producer() -> Iterator[None]:
     """A value that is inlined into its reader loses its last operation."""
-    original = pipeline.schedule_program
+    original = now_in(pipeline, "schedule_program")
 
     def forget(nest: Pointwise) -> Pointwise:
         body = nest.body
@@ -354,7 +354,7 @@ def forgotten_producer() -> Iterator[None]:
         return replace(nest, body=body.args[0]) if only else nest  # type: ignore[union-attr]
 
     def schedule(*args: Any, **kwargs: Any) -> Schedule:
-        made = original(*args, **kwargs)
+        made: Schedule = original(*args, **kwargs)
         steps = tuple(
             replace(step, inlined={name: forget(nest) for name, nest in step.inlined.items()})
             if isinstance(step, Group) else step
@@ -369,7 +369,7 @@ def forgotten_producer() -> Iterator[None]:
 @seeds("guards", examples.scaled, "stale")
 def stale_guard() -> Iterator[None]:
     """Compiled code is used again without asking whether what it depends on has changed."""
-    original = torch.compile
+    original = now_in(torch, "compile")
 
     def compile_without_guards(*args: Any, **kwargs: Any) -> Any:
         kwargs["options"] = {"guard_filter_fn": lambda guards: [False for _ in guards]}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -78,6 +79,12 @@ def _seeded(fault: Seeded) -> Iterator[Seeded]:
     finally:
         ACTIVE.remove(fault.name)
         torch_api.reset()
+
+
+def now_in(module: ModuleType, name: str) -> Callable[..., Any]:
+    """The function that a module has under a name now, which may be that of another fault."""
+    function: Callable[..., Any] = getattr(module, name)
+    return function
 
 
 @contextmanager

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +43,7 @@ def keep_a_half(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
     middle = len(names) // 2
     for half in (names[:middle], names[middle:]):
         if 0 < len(half) < len(names):
-            yield lambda kept=frozenset(half): keep(candidate, kept)
+            yield partial(keep, candidate, frozenset(half))
 
 
 def truncate_suffix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
@@ -51,7 +52,7 @@ def truncate_suffix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
     for share in (0.75, 0.9):
         count = int(len(names) * share)
         if len(names) // 2 < count < len(names):
-            yield lambda kept=frozenset(names[:count]): keep(candidate, kept)
+            yield partial(keep, candidate, frozenset(names[:count]))
 
 
 def truncate_prefix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
@@ -60,7 +61,7 @@ def truncate_prefix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
     for share in (0.25, 0.1):
         start = int(len(names) * share)
         if 0 < start < len(names) // 2:
-            yield lambda kept=frozenset(names[start:]): keep(candidate, kept)
+            yield partial(keep, candidate, frozenset(names[start:]))
 
 
 def bisect_nodes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
@@ -72,11 +73,11 @@ def bisect_nodes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
         cuts = [len(names) * k // parts for k in range(parts + 1)]
         spans = [names[a:b] for a, b in pairwise(cuts)]
         for span in spans if parts > 2 else []:
-            yield lambda kept=frozenset(span): keep(candidate, kept)
+            yield partial(keep, candidate, frozenset(span))
         for span in spans:
             rest = frozenset(names) - frozenset(span)
             if rest:
-                yield lambda kept=rest: keep(candidate, kept)
+                yield partial(keep, candidate, rest)
         pieces *= 2
 
 
@@ -84,7 +85,7 @@ def fewer_results(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
     """One result, and what it needs."""
     results = results_of(candidate)
     for name in results if len(results) > 1 else ():
-        yield lambda name=name: with_results(candidate, {name})
+        yield partial(with_results, candidate, {name})
 
 
 def smaller_sizes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
@@ -92,14 +93,14 @@ def smaller_sizes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
     for old in lengths(candidate):
         for new in dict.fromkeys((1, 2, 3, 8, old // 4, old // 2)):
             if 0 < new < old:
-                yield lambda old=old, new=new: resized(candidate, old, new)
+                yield partial(resized, candidate, old, new)
 
 
 def simpler_dtypes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
     """float32 in place of other floats."""
     for old in SIMPLER:
         if any(isinstance(v, torch.Tensor) and v.dtype is old for v in candidate.inputs):
-            yield lambda old=old: retyped(candidate, old, torch.float32)
+            yield partial(retyped, candidate, old, torch.float32)
 
 
 def plain_inputs(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:

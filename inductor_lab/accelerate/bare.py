@@ -1,0 +1,264 @@
+"""What is left of AOTAutograd in a call of a graph that needs none of its wrappers.
+
+AOTAutograd wraps each graph in a function that gives inputs their new values, makes views, counts
+versions and leaves autocast, and its gradient in another.  Where a graph needs none of it,
+Dynamo's code calls the compiled graph itself, or with gradients an `autograd.Function` that does
+what is left: save tensors, and lay out the gradients that come back as they were traced.
+
+What has to be known of a graph for that is data (`Trained`, `Gradient`), and is kept on disk with
+the graph.  Inductor: keeps AOTAutograd's wrappers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import GraphModule
+
+from inductor_lab.torch_api import BackwardState, given_back
+from inductor_lab.torch_names import missing, optional
+
+_AOT = "torch._functorch._aot_autograd."
+_PlainOutput = optional(_AOT + "descriptors.PlainAOTOutput")
+_TangentInput = optional(_AOT + "descriptors.TangentAOTInput")
+_OutputType = optional(_AOT + "schemas.OutputType")
+_Subclass = optional(_AOT + "schemas.SubclassCreationMeta")
+_Dispatch = optional(_AOT + "runtime_wrappers.AOTDispatchAutograd")
+_TracingContext = optional("torch._guards.TracingContext")
+_transformations = optional("torch._C._functorch.peek_interpreter_stack")
+_saved_hooks = optional("torch._C._autograd._top_saved_tensors_default_hooks")
+_any_autocast = optional("torch._C._is_any_autocast_enabled")
+_is_wrapper = optional("torch.utils._python_dispatch.is_traceable_wrapper_subclass")
+IS_BARE = not missing("bare calls")
+
+Compiled = Callable[[list[Any]], tuple[Any, ...]]
+
+NEW = (_OutputType.non_alias, _OutputType.unsafe_view_alias) if IS_BARE else ()
+"""Results that are neither inputs nor views of anything, as far as the user can tell."""
+TWICE = "torch.compile with aot_autograd does not currently support double backward"
+TRANSFORMED = (
+    "a compiled backward cannot run within torch.func.vmap, grad or vjp; transform inside of the "
+    "compiled function instead"
+)
+DETERMINISTIC = (
+    "this backward was compiled without torch.use_deterministic_algorithms(True), and runs with it"
+)
+
+
+def is_plain_call(inputs: Sequence[Any]) -> bool:
+    """Is nothing around a call that only AOTAutograd's wrappers attend to?
+
+    A graph gets what is inside of a wrapper subclass, and AOTAutograd's facts are about that alone.
+    """
+    if not IS_BARE or any(map(_is_wrapper, inputs)):
+        return False
+    return _saved_hooks(True) is None and not _any_autocast()
+
+
+def function_behind(results: Sequence[Any]) -> Any:
+    """AOTAutograd's `autograd.Function` that gave these results; None if it cannot be found."""
+    nodes = (getattr(result, "grad_fn", None) for result in results)
+    functions = (getattr(type(node), "_forward_cls", None) for node in nodes)
+    return next((function for function in functions if hasattr(function, "_aot_id")), None)
+
+
+def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
+    """AOTAutograd's facts of the graph that it has compiled just now, if the compiled graph (and
+    its gradient) is all there is to do in a call; else None.
+
+    What wrappers do for other graphs takes longer than a small kernel: inputs get their new values,
+    outputs become views of inputs, versions are counted, tensor subclasses wrapped, custom
+    operators watched.
+    """
+    context = _TracingContext.try_get() if IS_BARE else None
+    if context is None or context.fw_metadata is None or context.fakify_first_call:
+        return None
+    facts = context.fw_metadata
+    subclasses = (*facts.subclass_inp_meta, *facts.subclass_fw_graph_out_meta)
+    to_do = (
+        facts.num_mutated_inp_runtime_indices, facts.num_outputs_aliased, facts.tokens,
+        facts.mutated_graph_handled_indices_seen_by_autograd, facts.num_intermediate_bases,
+        facts.dynamic_outputs, facts.is_rng_op_functionalized,
+        getattr(facts, "act_input_indices", ()), facts.grad_enabled_mutation is not None,
+        any(isinstance(kind, _Subclass) for kind in subclasses),
+    )  # fmt: skip
+    known = all(
+        node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
+        for node in graph.graph.nodes
+    )
+    given = graph.graph.find_nodes(op="placeholder")
+    hooks = any(isinstance(node.meta.get("val"), BackwardState) for node in given)
+    known, same_arguments = known and not hooks, len(given) == arguments
+    return facts if known and same_arguments and not any(to_do) else None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A forward whose gradient needs nothing but saved tensors.
+
+    results    how many of its values are the user's; the others are saved
+    constant   those without gradient
+    views      those that torch must not know to be views of what is saved
+    """
+
+    results: int
+    constant: tuple[int, ...]
+    views: tuple[int, ...]
+
+    @staticmethod
+    def of(graph: GraphModule, facts: Any) -> Trained | None:
+        """None where AOTAutograd does more than that."""
+        (output,) = graph.graph.find_nodes(op="output")
+        results = len(given_back(output))
+        to_do = (
+            facts.num_symints_saved_for_bw, facts.num_tensors_saved_with_no_vc_check,
+            facts.num_opaque_objects_saved_for_bw, facts.num_graphsafe_rng_states,
+            facts.indices_of_inputs_that_requires_grad_with_mutations_in_bw,
+            facts.num_backward_tokens, results != len(facts.output_info),
+            any(info.output_type not in NEW for info in facts.output_info),
+        )  # fmt: skip
+        if any(to_do):
+            return None
+        constant = [n for n, info in enumerate(facts.output_info) if not info.requires_grad]
+        constant = [n for n in constant if issubclass(facts.output_info[n].raw_type, torch.Tensor)]
+        return Trained(results, tuple(constant), tuple(facts.unsafe_view_out_indices))
+
+
+class Tangent(NamedTuple):
+    """The gradient of one result: the result's place, and how it was laid out when it was traced.
+
+    That is shown by strides, or (with symbolic sizes, and in torch 2.11) by a memory format alone.
+    `meta` is what AOTAutograd knows.
+    """
+
+    result: int
+    layout: Any
+    meta: Any
+
+    def of(self, gradients: Sequence[Any]) -> Any:
+        """Among the gradients of all results, and laid out as it was traced."""
+        given = gradients[self.result]
+        if type(given) is torch.Tensor and self._fits(given):
+            return given
+        return _Dispatch.process_runtime_tangent(given, self.meta)[0]
+
+    def _fits(self, given: torch.Tensor) -> bool:
+        if self.layout is None or self.layout.memory_format is None:
+            return self.layout is not None and given.stride() == self.layout.stride
+        return given.is_contiguous(memory_format=self.layout.memory_format)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The backward of a `Trained` forward.
+
+    tangents       the gradients that it is given
+    ends           inputs of the forward that get no gradient, and that autograd must not go on to
+    deterministic  was it compiled where only deterministic algorithms are allowed?
+    """
+
+    tangents: tuple[Tangent, ...]
+    ends: tuple[int, ...]
+    deterministic: bool
+
+    @staticmethod
+    def of(graph: GraphModule, facts: Any) -> Gradient | None:
+        """None where it takes something special."""
+        given = [node.meta.get("desc") for node in graph.graph.find_nodes(op="placeholder")]
+        wanted = [desc.output for desc in given if isinstance(desc, _TangentInput)]
+        metas = facts.subclass_tangent_meta
+        if len(wanted) != len(metas) or not all(isinstance(w, _PlainOutput) for w in wanted):
+            return None
+        tangents = tuple(
+            Tangent(output.idx, meta.memory_format, meta)
+            for output, meta in zip(wanted, metas, strict=True)
+        )
+        (output,) = graph.graph.find_nodes(op="output")
+        if len(output.args[0]) != len(facts.input_info):
+            return None  # tokens of operators with effects come after the gradients
+        infos = zip(output.args[0], facts.input_info, strict=True)
+        ends = tuple(n for n, (grad, i) in enumerate(infos) if grad is None and not i.is_leaf)
+        return Gradient(tangents, ends, facts.deterministic)
+
+
+def direct_call(
+    forward: Compiled, trained: Trained, backward: Compiled, gradient: Gradient, function: Any
+) -> Callable[..., Any]:
+    """The whole call, given the function of autograd's that AOTAutograd has made of both."""
+    apply = _bare_function(forward, trained, backward, gradient, function).apply
+    ends = gradient.ends
+    return functools.partial(_detached, apply, ends) if ends else apply
+
+
+def _detached(apply: Callable[..., Any], ends: Sequence[int], *args: Any) -> Any:
+    given = list(args)
+    for n in ends:
+        if isinstance(given[n], torch.Tensor):
+            given[n] = given[n].detach()
+    return apply(*given)
+
+
+def _bare_function(
+    compiled_forward: Compiled, trained: Trained,
+    compiled_backward: Compiled, gradient: Gradient, function: Any,
+) -> Any:  # fmt: skip
+    """Forward and backward as one function of autograd's, which does no more than these need.
+
+    It is AOTAutograd's function otherwise, so that compiled autograd knows what to do with it.
+    """
+    results, constant, views = trained.results, trained.constant, trained.views
+    tangents, deterministic = gradient.tangents, gradient.deterministic
+
+    class CompiledFunction(function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            values = compiled_forward(list(args))
+            ctx.save_for_backward(*[t.detach() if t._is_view() else t for t in values[results:]])
+            own = tuple(values[:results])
+            if views:
+                own = tuple(_no_view(t) if n in views else t for n, t in enumerate(own))
+            if constant:
+                ctx.mark_non_differentiable(*[own[n] for n in constant])
+                ctx._materialize_non_diff_grads = False
+            return own
+
+        @staticmethod
+        @torch.compiler.disable  # type: ignore[untyped-decorator]
+        def backward(ctx: Any, *given: Any) -> Any:
+            gradients = given[0] if given and type(given[0]) is list else list(given)
+            if _transformations() is not None:
+                raise RuntimeError(TRANSFORMED)
+            if not deterministic and torch.are_deterministic_algorithms_enabled():
+                raise RuntimeError(DETERMINISTIC)
+            values = [*ctx.saved_tensors, *(tangent.of(gradients) for tangent in tangents)]
+            gradients.clear()
+            ctx.maybe_clear_saved_tensors()
+            if torch.is_grad_enabled():
+                root = torch.empty(0, requires_grad=True)
+                return _OnlyOnce.apply(compiled_backward, root, *values)  # type: ignore[no-untyped-call]
+            return tuple(compiled_backward(values))
+
+    context: Any = CompiledFunction._backward_cls
+    context.symints = context.opaque_objects = context._tensors_no_vc_check = ()
+    return CompiledFunction
+
+
+def _no_view(given: torch.Tensor) -> Any:
+    return torch.ops.aten._unsafe_view(given, given.shape)
+
+
+class _OnlyOnce(torch.autograd.Function):
+    """Gradients that are a function of something, and cannot be differentiated: an error says so,
+    where zeros would be wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, compiled: Compiled, root: torch.Tensor, *values: Any) -> Any:
+        return tuple(compiled(list(values)))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError(TWICE)

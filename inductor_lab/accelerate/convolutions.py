@@ -1,0 +1,298 @@
+"""Convolutions for images: channels next to each other in memory, and on the CPU what follows
+channel by channel folded into the weights.
+
+    conv(x, w)                           →       conv(channels_last(x), channels_last(w))
+
+    y = conv(x, w)                               w' = w * (r * gamma);  b' = beta - mean * r * gamma
+    ((y - mean) * r) * gamma + beta      →       conv(x, w', b')
+
+A parameter goes to an operator of ours that keeps it, times the factors, as the library wants it
+(`accelerate/packing.py`).  Other weights, and those of graphs with a backward, are computed in each
+call, in one pass of ours that also lays them out; there the rewrite pays where images are larger
+than weights.  Both are right whatever was changed.  A GPU's library adds no bias itself and reads
+few numbers for each channel in what follows at no cost, so there nothing is folded.
+
+Inductor: `freezing_patterns.py`, `binary_folding.py` (for frozen weights only) and `compile_fx.py`,
+layout_optimization.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from inductor_lab.capture.operands import operand
+from inductor_lab.errors import working_on
+from inductor_lab.library_ops import OWN_CONVOLUTION, packs_convolutions
+from inductor_lab.rewrite.adding import Adder, computed, flat
+from inductor_lab.rewrite.aliases import Aliases, facts, same_sizes
+from inductor_lab.rewrite.passes import SpanOf, add_pass, dead_code, replaced
+from inductor_lab.rewrite.result import Fired
+from inductor_lab.torch_api import is_own, size_hint
+
+aten = torch.ops.aten
+CHANNELS_LAST = {"memory_format": torch.channels_last}
+ROW_MAJOR = {"memory_format": torch.contiguous_format}
+SMALLEST = 2**18
+"""Elements of images below which all of it is over before a layout matters."""
+SMALLEST_KEPT = 2**15
+"""Elements of a weight below which computing it in each call takes less than asking whether it is
+still the one that was packed: about 30 us (2026-11-22; the machine was not noted)."""
+WEIGHT = 1.5
+"""How much larger than the weights, which are copied in each call, the images must be.  A MB of
+images saves about 0.15 ms of one thread in the library, a MB of weights costs 0.17 ms
+(2026-11-22; the machine and the command were not noted)."""
+RESULT = 4
+"""What an image costs that has to be changed back for who gets it, as a multiple of its size
+(chosen, not measured)."""
+
+
+DTYPES = {"cpu": (torch.float32,), "cuda": (torch.float32, torch.float16, torch.bfloat16)}
+"""What the libraries of a device are fastest at with the channels last."""
+
+
+def convolutions_of(module: GraphModule) -> list[Node]:
+    """The convolutions of images whose sizes are known, by a library that gains by the layout."""
+    nodes = module.graph.find_nodes(op="call_function", target=aten.convolution.default)
+    return [node for node in nodes if _is_known(node)]
+
+
+def _is_known(node: Node) -> bool:
+    values = [node.meta["val"], *(operand(node, k).meta["val"] for k in (0, 1))]
+    if any(v.dtype not in DTYPES.get(v.device.type, ()) for v in values):
+        return False
+    return all(v.dim() == 4 and all(isinstance(n, int) for n in v.shape) for v in values) and (
+        not node.args[6]
+    )
+
+
+# ---- layout ----------------------------------------------------------------------------------
+
+
+class ChannelsLast:
+    """Lays the images of a graph out with the channels next to each other, or leaves all as it was.
+
+    Every node gets the facts that follow; results of the graph keep their strides.  Training
+    returns nearly all images, for the backward, so there it does not pay.  Weights that are `kept`
+    packed stay as they are.
+    """
+
+    def __init__(self, module: GraphModule, convolutions: list[Node], kept: set[Node]) -> None:
+        self.graph, self.convolutions, self.kept = module.graph, convolutions, kept
+        self.before = {node: node.meta["val"] for node in self.graph.nodes if "val" in node.meta}
+        self.added: list[Node] = []
+        self.images = sum(n.meta["val"].numel() + _numel(operand(n)) for n in convolutions)
+        weights = (operand(node, 1) for node in convolutions)
+        self.weights = sum(_numel(weight) for weight in weights if weight not in kept)
+
+    def apply(self) -> bool:
+        """Did it pay, and work?"""
+        if self.images < max(SMALLEST, WEIGHT * self.weights):
+            return False
+        if any(map(_looks_at_storage, self.graph.nodes)) or any(map(_loses, self.convolutions)):
+            return False
+        if all(_is_last(operand(node).meta["val"]) for node in self.convolutions):
+            return False
+        given = {node: (node.args, node.kwargs) for node in self.graph.nodes}
+        if self._relay() and self._restore_outputs():
+            return True
+        for node, (args, kwargs) in given.items():
+            node.args, node.kwargs = args, kwargs
+        for node, value in self.before.items():
+            node.meta["val"] = value
+        for node in reversed(self.added):
+            self.graph.erase_node(node)
+        return False
+
+    def _relay(self) -> bool:
+        changed: set[Node] = set()
+        for node in list(self.graph.nodes):
+            moved = [given for given in node.all_input_nodes if given in changed]
+            if node in self.convolutions:
+                x, weight, *rest = node.args
+                weight = weight if weight in self.kept else self._last(node, weight)
+                node.args = (self._last(node, x), weight, *rest)
+            elif node.op != "call_function" or not moved:
+                continue
+            known = is_own(node.target) or node.target is operator.getitem
+            try:
+                new = computed(node) if known else None
+            except Exception:  # a view of what was row-major
+                new = None
+            if new is None:
+                if node in self.convolutions or not self._restore(node, moved):
+                    return False
+                continue
+            ignored = node in self.convolutions and not _is_last(new)  # the library's own layout
+            if ignored or _shapes(new) != _shapes(self.before[node]):
+                return False
+            node.meta["val"] = new
+            if _strides(new) != _strides(self.before[node]):
+                changed.add(node)
+        return True
+
+    def _last(self, user: Node, x: Node) -> Node:
+        return x if _is_last(x.meta["val"]) else self._copy(user, x, CHANNELS_LAST)
+
+    def _copy(self, user: Node, x: Node, how: dict[str, Any]) -> Node:
+        copy = Adder(user, [x if user.op == "output" else user])(aten.clone.default, x, **how)
+        self.added.append(copy)
+        return copy
+
+    def _restore_outputs(self) -> bool:
+        """Give the results the strides that they had; too many of them, and nothing is won."""
+        (output,) = self.graph.find_nodes(op="output")
+        results = [node for node in output.all_input_nodes if node in self.before]
+        moved = [n for n in results if _strides(n.meta["val"]) != _strides(self.before[n])]
+        if WEIGHT * self.weights + RESULT * sum(map(_numel, moved)) > self.images:
+            return False
+        return self._restore(output, moved)
+
+    def _restore(self, user: Node, moved: list[Node]) -> bool:
+        """Give `user` the strides that it had; False if that is not possible."""
+        for node in moved:
+            copy = self._copy(user, node, ROW_MAJOR)
+            if facts(copy.meta["val"]) != facts(self.before[node]):
+                return False
+            user.replace_input_with(node, copy)
+        return True
+
+
+def _numel(node: Node) -> int:
+    return sum(math.prod(map(size_hint, tensor.shape)) for tensor in flat((node.meta["val"],)))
+
+
+def _looks_at_storage(node: Node) -> bool:
+    """May the result depend on how an operand lies in memory, or on what is in it?"""
+    name = str(node.target)
+    return "stride" in name or "storage" in name or "unbacked_bindings" in node.meta
+
+
+def _loses(convolution: Node) -> bool:
+    """Groups of several channels: with the channels last a GPU's library has slow kernels only."""
+    weight = operand(convolution, 1).meta["val"]
+    return bool(convolution.args[8] != 1 and weight.shape[1] > 1 and weight.device.type != "cpu")
+
+
+def _is_last(value: Any) -> bool:
+    return bool(value.is_contiguous(memory_format=torch.channels_last))
+
+
+def _shapes(value: Any) -> list[tuple[Any, ...]]:
+    return [facts(tensor)[:-1] for tensor in flat((value,))]
+
+
+def _strides(value: Any) -> list[tuple[Any, ...]]:
+    return [facts(tensor) for tensor in flat((value,))]
+
+
+# ---- batch norm ------------------------------------------------------------------------------
+
+
+def folded_norm(convolution: Node, kept: set[Node]) -> tuple[Node, Node] | None:
+    """The last of the sums and products with one number for each channel that follow a convolution,
+    and a convolution that gives the same; None if nothing can be folded."""
+    x, weight, bias, *rest = convolution.args
+    steps = list(_affine_steps(convolution))
+    if not any(step.target is aten.mul.Tensor for step, _ in steps):
+        return None
+    last = steps[-1][0]
+    add = Adder(last, [convolution, *(step for step, _ in steps)])
+    scale: Node | None = None
+    shift = bias if isinstance(bias, Node) else None
+    for step, given in steps:
+        number = add(aten.view.default, given, [-1])
+        if step.target is aten.mul.Tensor:
+            scale = number if scale is None else add(aten.mul.Tensor, scale, number)
+            shift = shift and add(aten.mul.Tensor, shift, number)
+        elif shift is None:
+            is_sum = step.target is aten.add.Tensor
+            shift = number if is_sum else add(aten.neg.default, number)
+        else:
+            shift = add(step.target, shift, number)
+    if weight in kept:
+        return last, _packed(add, convolution, scale, shift)
+    column = add(aten.view.default, scale, [-1, 1, 1, 1])
+    weight = add(aten.mul.Tensor, weight, column)
+    return last, add(aten.convolution.default, x, weight, shift, *rest)
+
+
+def _affine_steps(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The calls after `node`, each the only use of the one before it, and their other operand."""
+    channels = node.meta["val"].shape[1]
+    while len(node.users) == 1:
+        (user,) = node.users
+        if user.target not in (aten.sub.Tensor, aten.mul.Tensor, aten.add.Tensor):
+            return
+        if user.kwargs or len(user.args) != 2 or not isinstance(channels, int):
+            return
+        left, right = user.args
+        given = right if left is node else left
+        if user.target is aten.sub.Tensor and left is not node:
+            return
+        if given is node or not isinstance(given, Node) or not _folds(given, channels):
+            return
+        yield user, given
+        node = user
+
+
+def _folds(given: Node, channels: int) -> bool:
+    """Is it a number for each channel, and the library one that can do with it?"""
+    value = given.meta["val"]
+    shape = (1,) * (4 - value.dim()) + tuple(value.shape)
+    known = value.dtype is torch.float32 and value.device.type == "cpu"
+    return known and same_sizes(shape, (1, channels, 1, 1))
+
+
+# ---- packed weights --------------------------------------------------------------------------
+
+
+def weights_to_keep(convolutions: list[Node]) -> set[Node]:
+    """The weights of convolutions that are worth keeping packed, if oneDNN is there."""
+    weights = {operand(node, 1) for node in convolutions} if packs_convolutions() else set()
+    return set(filter(_is_kept, weights))
+
+
+def _is_kept(weight: Node) -> bool:
+    """Is it a parameter on the CPU, not small, and does nothing but convolutions read it?"""
+    only = all(user.target is aten.convolution.default for user in weight.users)
+    of_cpu = weight.meta["val"].device.type == "cpu" and weight.meta.get("lab_parameter", False)
+    return of_cpu and only and _numel(weight) >= SMALLEST_KEPT
+
+
+def packed_convolution(convolution: Node) -> Node:
+    """The same by the operator that keeps the weight packed."""
+    bias = operand(convolution, 2) if convolution.args[2] is not None else None
+    return _packed(Adder(convolution, [convolution]), convolution, None, bias)
+
+
+def _packed(add: Adder, convolution: Node, scale: Node | None, bias: Node | None) -> Node:
+    x, weight, _, stride, padding, dilation, _, _, groups = convolution.args
+    return add(OWN_CONVOLUTION, x, weight, scale, bias, stride, padding, dilation, groups)
+
+
+def convolutions(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+    """Lay images out with the channels last; fold what follows a convolution into its weights."""
+    if Aliases(module.graph).written or not convolutions_of(module):
+        return
+    yield from dead_code(module, off, span_of)
+    nodes = convolutions_of(module)
+    kept = weights_to_keep(nodes)
+    with working_on(tuple(node.name for node in nodes)):
+        if "channels_last" in off or not ChannelsLast(module, nodes, kept).apply():
+            return
+    for node in nodes:
+        yield Fired("channels_last", node.name, node.name, span_of(node))
+        found = None if "batch_norm" in off else folded_norm(node, kept)
+        if found is not None:
+            yield replaced("batch_norm", *found, span_of)
+        elif node.args[1] in kept:
+            yield replaced("packed_weight", node, packed_convolution(node), span_of)
+
+
+add_pass(convolutions, before="products")

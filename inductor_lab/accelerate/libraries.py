@@ -1,0 +1,313 @@
+"""Which library multiplies two matrices, and how: measured here, once for each size.
+
+ATen sends float32 products to MKL.  On some CPUs oneDNN, which torch also has, is twice as fast, on
+others it is not.  Either is faster with a weight that was packed before (`accelerate/packing.py`).
+All candidates are timed on matrices of the sizes at hand; the answer is kept in the user's cache
+directory, for this CPU, this number of threads and this torch.
+
+Inductor: `fx_passes/mkldnn_fusion.py`, which decides by rules and packs frozen weights, and
+`select_algorithm.py`, which measures templates.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TypeAlias
+
+import torch
+
+from inductor_lab.accelerate.packing import LIBRARIES, LINEAR, aten, onednn
+from inductor_lab.errors import CacheRefused
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    Layout,
+    LoopProgram,
+)
+from inductor_lab.library_ops import onednn_knows
+from inductor_lab.options import Options
+from inductor_lab.runtime.ahead import wait_for_all
+from inductor_lab.runtime.cache import open_cache
+from inductor_lab.runtime.toolchain import cpu_identity
+from inductor_lab.schedule.memory import needed_by
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.torch_api import without_modes
+
+ONEDNN = "mkldnn._linear_pointwise.default"
+PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
+"""The operators that may be replaced, and where their first matrix is among the arguments."""
+
+SMALLEST = 20_000_000
+"""Floating-point operations below which a product is over before the choice matters.  The limits of
+this file are chosen; the products themselves are measured on the user's machine."""
+OPERATIONS_A_BYTE = 5
+"""How many of them take as long as reading a byte of the weight."""
+ROUNDS = range(3, 12)
+SECONDS = 0.06
+"""Measuring ends after the round in which that much is spent, within these numbers of rounds."""
+MARGIN = 0.9
+"""oneDNN must take less than this share of ATen's time: a tie keeps what eager does."""
+PACKED_MARGIN = 0.95
+"""The same for a packed weight, against the faster of the two: a tie keeps the memory."""
+STEADY = 1.5
+"""The median of a candidate's times may be so many times the best one; else the machine had other
+work, and all are measured anew, at most `ATTEMPTS` times."""
+ATTEMPTS = 3
+ANSWER = "seconds.json"
+
+
+class Unsteady(Exception):
+    """The seconds of a machine that has other work: good enough for now, and not kept."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, repr=False)
+class Choice:
+    """One product, the seconds that each candidate took, and which was chosen.
+
+    The candidates are "ATen", "oneDNN", and, where the weight may be packed, "oneDNN packed" and
+    "MKL packed".
+    """
+
+    op: str
+    sizes: tuple[int, int, int]
+    dtype: str
+    seconds: tuple[tuple[str, float], ...]
+
+    @property
+    def plain(self) -> str:
+        """The faster candidate that takes the weight as it is."""
+        took = dict(self.seconds)
+        return "oneDNN" if took["oneDNN"] < MARGIN * took["ATen"] else "ATen"
+
+    @property
+    def chosen(self) -> str:
+        took = dict(self.seconds)
+        best = min(took, key=lambda candidate: took[candidate])
+        good = best.endswith("packed") and took[best] < PACKED_MARGIN * took[self.plain]
+        return best if good else self.plain
+
+    @property
+    def packed(self) -> str | None:
+        """The library that a weight is packed for."""
+        return self.chosen.removesuffix(" packed") if self.chosen.endswith("packed") else None
+
+    def __str__(self) -> str:
+        m, k, n = self.sizes
+        times = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds)
+        return f"{self.op} ({m}, {k}) x ({k}, {n}) {self.dtype}: {times}: {self.chosen}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+@dataclass(frozen=True)
+class Product:
+    """The operands of one matrix product, as views of buffers: `bias + a @ b`.
+
+    `weight` is the input that `b` is, as it is or transposed, if that may be packed.
+    """
+
+    bias: BufferView | None
+    a: BufferView
+    b: BufferView
+    dtype: torch.dtype
+    weight: Buffer | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        m, k = self.a.layout.size
+        n = self.b.layout.size[1]
+        assert isinstance(m, int) and isinstance(k, int) and isinstance(n, int)
+        return m, k, n
+
+    @property
+    def matters(self) -> bool:
+        m, k, n = self.sizes
+        reading = OPERATIONS_A_BYTE * self.dtype.itemsize * k * n
+        return 2 * m * k * n + reading >= SMALLEST
+
+    @property
+    def rows(self) -> BufferView:
+        """`b` as linear takes it, one row for each column of the result."""
+        return replace(self.b, layout=flipped(self.b.layout))
+
+
+def flipped(layout: Layout) -> Layout:
+    return Layout(layout.size[::-1], layout.stride[::-1], layout.offset)
+
+
+def choose_libraries(
+    schedule: Schedule, options: Options, *, trained: bool = False
+) -> tuple[Schedule, tuple[Choice, ...]]:
+    """The schedule with the fastest candidate for each matrix product, and the measurements.
+
+    Where a backward belongs to it (`trained`), weights change too often to be packed.
+    """
+    if options.matmul == "aten" or options.target is not None:
+        return schedule, ()
+    products = {
+        position: product
+        for position, step in enumerate(schedule.steps)
+        if isinstance(step, ExternCall) and (product := product_of(step, schedule.program))
+    }
+    if options.pack_weights and not trained:
+        products = with_weights(schedule, products)
+    choices: dict[Question, Choice] = {}
+    steps = list(schedule.steps)
+    for position, product in products.items():
+        call = steps[position]
+        assert isinstance(call, ExternCall)
+        question = question_of(call.op, product)
+        choice = choices.get(question) or measured(question, product, options.cache)
+        choices[question] = choice
+        steps[position] = rewritten(call, product, choice)
+    return replace(schedule, steps=tuple(steps)), tuple(choices.values())
+
+
+def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
+    """The call of what was chosen."""
+    if choice.packed is not None and product.weight is not None:
+        weight = BufferView(product.weight.name, product.weight.layout)
+        transposed = product.rows.layout != weight.layout
+        args = (product.a, weight, product.bias, transposed, choice.packed, choice.plain)
+        return replace(call, op=LINEAR, args=args)
+    if choice.plain == "oneDNN":
+        given = (product.a, product.rows, product.bias, "none", (), "")
+        return replace(call, op=ONEDNN, args=given)
+    return call
+
+
+def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
+    """The operands, if oneDNN's linear computes the same: both matrices on the CPU, of fixed sizes
+    and a dtype that it knows; a bias of one number for each column."""
+    at = PRODUCTS.get(call.op)
+    if at is None or (call.kwargs and any(value != 1 for _, value in call.kwargs)):
+        return None
+    views = call.args[: at + 2]
+    if not all(isinstance(view, BufferView) for view in views):
+        return None
+    buffers = [program.buffers[view.buffer] for view in views]
+    dtype = buffers[0].dtype
+    if any(b.device != "cpu" or b.dtype != dtype for b in buffers) or not onednn_knows(dtype):
+        return None
+    *bias, a, b = views
+    layouts = [view.layout for view in views]
+    if not all(isinstance(n, int) for layout in layouts for n in (*layout.size, *layout.stride)):
+        return None
+    if bias and (len(bias[0].layout.size) != 1 or bias[0].layout.stride != (1,)):
+        return None
+    product = Product(bias[0] if bias else None, a, b, dtype)
+    return product if product.matters else None
+
+
+def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[int, Product]:
+    """The products with their weights, where these are whole inputs that only products read: a
+    kernel of ours would ask for a pointer that it could write through."""
+    buffers = schedule.program.buffers
+    others = (step for position, step in enumerate(schedule.steps) if position not in products)
+    read = frozenset[str]().union(*map(needed_by, others))
+    read |= {p.a.buffer for p in products.values()}
+    read |= {p.bias.buffer for p in products.values() if p.bias is not None}
+    found = dict(products)
+    for position, product in products.items():
+        weight = buffers[product.b.buffer]
+        layouts = (product.b.layout, flipped(product.b.layout))
+        whole = weight.layout in layouts and weight.layout == Layout.contiguous(weight.layout.size)
+        if whole and weight.kind is BufferKind.INPUT and weight.name not in read:
+            found[position] = replace(product, weight=weight)
+    return found
+
+
+Question: TypeAlias = tuple[str, ...]
+"""All that the seconds depend on: equal products of a graph get one answer."""
+
+
+def question_of(op: str, product: Product) -> Question:
+    layouts = [view.layout for view in (product.a, product.b)]
+    shape = repr([(layout.size, layout.stride) for layout in layouts])
+    dtype = str(product.dtype).removeprefix("torch.")
+    kind = "matmul" if product.weight is None else "matmul packed"
+    where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
+    return (kind, "steady", op.split(".")[1], dtype, shape, *where)
+
+
+def measured(question: Question, product: Product, cache: bool = True) -> Choice:
+    """How long each candidate takes, from the cache or by trying."""
+
+    def build(folder: Path) -> None:
+        (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")
+
+    try:
+        if cache:
+            entry = open_cache().entry(question, build)
+            seconds = json.loads((entry / ANSWER).read_text(encoding="ascii"))
+        else:
+            seconds = timed(product)
+    except CacheRefused:
+        return measured(question, product, cache=False)
+    except Unsteady as now:
+        seconds = now.seconds
+    return Choice(question[2], product.sizes, question[3], tuple(seconds.items()))
+
+
+def timed(product: Product) -> dict[str, float]:
+    """Seconds of the quickest of some calls of each candidate, in turns, on random matrices.
+
+    Raises Unsteady where the calls of one candidate take too different times.
+    """
+    wait_for_all()
+    with without_modes(), torch.no_grad():
+        candidates = candidates_of(product)
+        best: dict[str, float] = {}
+        for _ in range(ATTEMPTS):
+            took = in_turns(candidates)
+            best = {name: min(*times, best.get(name, times[0])) for name, times in took.items()}
+            if all(median(times) <= STEADY * best[name] for name, times in took.items()):
+                return best
+    raise Unsteady(best)
+
+
+def in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Seconds of some calls of each candidate."""
+    took: dict[str, list[float]] = {candidate: [] for candidate in candidates}
+    begin = time.perf_counter()
+    for number in range(ROUNDS.stop):
+        for candidate, run in candidates.items():
+            start = time.perf_counter()
+            run()
+            if number:  # the first call finds cold caches
+                took[candidate].append(time.perf_counter() - start)
+        if number in ROUNDS and time.perf_counter() - begin > SECONDS:
+            break
+    return took
+
+
+def candidates_of(product: Product) -> dict[str, Callable[[], torch.Tensor]]:
+    """Every implementation of a product, on random matrices."""
+    a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
+    bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
+    weight = b.t()
+    candidates: dict[str, Callable[[], torch.Tensor]] = {
+        "ATen": partial(aten, a, weight, bias),
+        "oneDNN": partial(onednn, a, weight, weight, bias),
+    }
+    for name, library in LIBRARIES.items():
+        if product.weight is not None and library.knows(product.dtype):
+            packed = library.pack(weight.contiguous(), len(a))
+            candidates[f"{name} packed"] = partial(library.multiply, a, packed, weight, bias)
+    return candidates
+
+
+def _random(layout: Layout, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(layout.size, layout.stride, dtype=dtype).normal_()

@@ -1,0 +1,280 @@
+"""A new process starts warm: compiled graphs come from disk, without AOTAutograd and without us.
+
+AOTAutograd keeps on disk what it has learned of a graph, and with it what a backend made of it, if
+that is an `OutputCode`: ours is a `Part`.  Schedule, kernels and host program are data, and become
+running code as they do in a compile; the C++ libraries lie in our own cache.  The key is torch's
+own: the graph, what is known of its inputs, torch's version and settings, the machine.  What our
+compiler looks at besides is added to it.
+
+Inductor: FxGraphCache in `codecache.py`, CompiledFxGraph in `output_code.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+import inductor_lab
+from inductor_lab import torch_aot, torch_api
+from inductor_lab.accelerate.bare import Compiled
+from inductor_lab.accelerate.pool import make_room
+from inductor_lab.codegen.kernel import HostProgram, Kernel
+from inductor_lab.errors import NoCompiler
+from inductor_lab.options import Options
+from inductor_lab.runtime.cuda_graphs import recorded
+from inductor_lab.runtime.executable import build_executable
+from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.runtime.trust import distrust
+from inductor_lab.schedule.result import Schedule
+from inductor_lab.torch_aot import KEY
+from inductor_lab.torch_api import FakeTensor, OperatorBase, OpOverloadPacket, functorch_config
+from inductor_lab.torch_logs import Shared
+from inductor_lab.torch_names import optional
+
+if TYPE_CHECKING:
+    from inductor_lab.accelerate.first_call import FirstCall
+
+_CACHE = "torch._functorch._aot_autograd.autograd_cache."
+_torchs_own_key = optional(_CACHE + "autograd_cache_key")
+_Pickler = optional(_CACHE + "AOTAutogradCachePickler")
+_detect_fake_mode = optional("torch._guards.detect_fake_mode")
+_groups = optional("torch.distributed.distributed_c10d._get_all_pg_configs")
+_TracingContext = optional("torch._guards.TracingContext")
+Bypass: Any = optional(_CACHE + "BypassAOTAutogradCache")
+OutputCode: Any = optional("torch._functorch._aot_autograd.aot_autograd_result.OutputCode", object)
+FIRST_CALL: ContextVar[FirstCall] = ContextVar("graph in AOTAutograd's hands")
+
+
+def loaded_call(
+    schedule: Schedule,
+    kernels: Sequence[Kernel],
+    host: HostProgram,
+    options: Options,
+    traces: Mapping[str, str],
+) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
+    make_room(schedule, options)
+    call = build_executable(schedule, kernels, host, options, traces).call
+    return recorded(call, schedule.program, options)
+
+
+def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:
+    """All that a compile depends on and torch's own key does not hold, as one word; "" if nothing
+    shall be kept on disk, or the folder is not one to load code from.
+
+    That is the compiler itself, what was `changed` in it at run time (`overrides.py`), its options,
+    which inputs are parameters, how many threads there are, and the C++ compiler.
+    """
+    folder = options.cache and options.target is None and torch_aot.cache_folder()
+    if not folder or distrust(Path(folder)):
+        return ""
+    with suppress(NoCompiler):
+        own, compiler = compiler_itself(), find_toolchain().identity
+        threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+        facts = (own, changed, options, sorted(parameters), threads, precision, compiler)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+    return ""
+
+
+@functools.cache
+def compiler_itself() -> str:
+    """A checksum of our own source."""
+    digest = hashlib.sha256()
+    folder = Path(inductor_lab.__file__).parent
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".py", ".h"):
+            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class Part(OutputCode):  # type: ignore[misc]  # which this torch may lack
+    """A compiled graph, forward or backward, that AOTAutograd can keep on disk.
+
+    call    takes a list of inputs, which it empties
+    remake  makes `call` in another process, given stack traces of the user's code by FX
+            node; None if only this process can
+    traces  those stack traces
+    """
+
+    def __init__(
+        self,
+        call: Compiled,
+        remake: Callable[[Mapping[str, str]], Compiled] | None,
+        traces: Mapping[str, str],
+    ) -> None:
+        self.call: Any = call
+        self.remake, self.traces = remake, traces
+        self.kept = b""
+        self._boxed_call = True
+
+    def __call__(self, args: Any) -> Any:
+        return self.call(args)
+
+    def kept_with(self, kind: str, bare: Any, captured: Sequence[str]) -> Part:
+        """With what is kept with it: its kind of graph, and what a bare call is to know.
+
+        The user's file may have changed otherwise when the graph is read, so a node has
+        the place of a stack trace among those of the captured graph.
+        """
+        places = {trace: place for place, trace in enumerate(captured)}
+        found = {node: places[trace] for node, trace in self.traces.items() if trace in places}
+        self.context = kind, bare, found
+        return self
+
+    def prepare_for_serialization(self) -> None:
+        """This copy is about to be written to disk."""
+        if self.remake is None:
+            raise Bypass("only this process can make it")
+        context = _TracingContext.get()
+        if context.guards_context.aotautograd_guards or _floats_are_fixed(context.fake_mode):
+            raise Bypass("the guards that AOTAutograd has added are not kept with it")
+        try:
+            self.kept = pickle.dumps((self.remake, *self.context))
+        except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as problem:
+            raise Bypass("it consists of what only this process has") from problem
+        self.call, self.remake, self.traces = None, None, {}
+        del self.context
+
+    def post_compile(self, inputs: Any, constants: Any, settings: Any) -> None:
+        """This copy was found on disk, by the right key."""
+        first_call = FIRST_CALL.get()
+        remake, kind, bare, places = pickle.loads(self.kept)
+        self.call = remake({node: first_call.traces[place] for node, place in places.items()})
+        self.kept = b""
+        first_call.found(remake)
+        first_call.learn(kind, self.call, bare)
+
+
+def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -> Any:
+    """In place of torch's function, for graphs that we compile: the key of a captured graph.
+
+    torch's own takes two seconds in a new process, in which it reads all of Inductor and Triton.
+    Its pickler says what matters of a graph, of tensors and of AOTAutograd's settings.  A graph
+    with state of its own (constants, modules, sub-graphs) and with operators whose tracing is
+    somebody else's Python gets no key.
+    """
+    if not hasattr(module, KEY):
+        return _torchs_own_key(module, inputs, config, *more)
+    with optional(_CACHE + "sanitize_gm_for_cache")(module):
+        optional(_CACHE + "check_cacheable")(module)
+        if optional("torch._C._functorch.peek_interpreter_stack")() is not None:
+            raise Bypass("a transformation of torch.func is at work")
+        if any(True for _ in module.children()):
+            raise Bypass("it has sub-graphs or modules")
+        arguments = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
+        for node in module.graph.nodes:
+            if not (_is_known(node) or (node.op == "get_attr" and node.target in arguments)):
+                raise Bypass(f"{node.op} {node.target}")
+        inputs = list(_without_meshes(inputs))
+        facts = (module, inputs, _places(inputs), _ranges(inputs), config, _settings())
+        key = KEY + _Pickler(module).get_hash(facts)
+        with suppress(OSError):  # what is used now goes last, when room is made
+            os.utime(os.path.join(torch_aot.cache_folder(), key))
+            discard_damaged(Path(torch_aot.cache_folder(), key))
+        return key, []
+
+
+def _give_our_keys() -> Callable[[], None]:
+    autograd_cache: Any = sys.modules[_torchs_own_key.__module__]
+    autograd_cache.autograd_cache_key = _key_of_graph
+    return functools.partial(setattr, autograd_cache, "autograd_cache_key", _torchs_own_key)
+
+
+OUR_KEYS = Shared(_give_our_keys)
+"""While a graph of ours is in AOTAutograd's hands; it asks torch itself for graphs of others."""
+
+
+def discard_damaged(folder: Path) -> None:
+    """Delete entries that have changed since torch wrote them: it names each by its checksum, but
+    does not look at that when it loads one."""
+    for path in folder.iterdir():
+        digest = base64.b32encode(hashlib.sha256(path.read_bytes()).digest()).decode().lower()
+        if len(path.name) == NAME_LENGTH and path.name != digest[:NAME_LENGTH]:
+            path.unlink()
+
+
+NAME_LENGTH = 51
+"""Of the name of an entry; a file of another name was not written so, and is torch's affair."""
+
+
+def _is_known(node: torch.fx.Node) -> bool:
+    if isinstance(node.target, OpOverloadPacket | OperatorBase):
+        return str(node.target).startswith(("aten.", "prims."))
+    return node.op in ("placeholder", "call_function", "call_method", "output")
+
+
+def _without_meshes(inputs: Iterable[Any]) -> Iterator[Any]:
+    """Inputs with facts in place of meshes: their layout, who we are, and all process groups, for a
+    graph names its groups.  A DTensor becomes such facts, and the tensor of this rank."""
+    for given in inputs:
+        mesh = given.real_obj if isinstance(given, torch_api.FakeScriptObject) else given
+        ask = getattr(mesh, "_stable_hash_for_caching", getattr(mesh, "_stable_hash", None))
+        if ask is None or _groups is None:
+            yield given
+        else:
+            yield ask(), dist.get_rank(), _groups()
+            held = mesh.__tensor_flatten__()[0] if isinstance(given, torch.Tensor) else ()
+            yield from _without_meshes(getattr(given, name) for name in held)
+
+
+def _places(inputs: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """Which tensors share a storage, its size, and where they lie in it: torch leaves that out."""
+    storages: dict[int, int] = {}
+    places = []
+    for given in inputs:
+        if isinstance(given, torch.Tensor):
+            if type(given) is not FakeTensor:
+                raise Bypass(f"a tensor of class {type(given).__name__}")
+            storage = given.untyped_storage()
+            number = storages.setdefault(storage._cdata, len(storages))
+            places.append((str(number), str(storage.nbytes()), str(given.storage_offset())))
+    return places
+
+
+def _ranges(inputs: Sequence[Any]) -> list[tuple[str, str]]:
+    """What is known of each symbolic size before AOTAutograd; torch compares guards alone."""
+    shapes = getattr(_detect_fake_mode(inputs), "shape_env", None)
+    known = {} if shapes is None else shapes.var_to_range
+    return sorted((str(symbol), str(reach)) for symbol, reach in known.items())
+
+
+def _floats_are_fixed(mode: Any) -> bool:
+    """Has AOTAutograd taken a symbolic float for its value?  torch keeps guards of ints alone."""
+    shapes = getattr(mode, "shape_env", None)
+    used = [guard.expr.free_symbols for guard in shapes.guards] if shapes is not None else []
+    return any(symbol.is_integer is not True for symbols in used for symbol in symbols)
+
+
+def _settings() -> tuple[Any, ...]:
+    """All that AOTAutograd, decompositions and we look at besides the graph."""
+    devices = optional("torch._C._autocast_supported_devices")()
+    gpus = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
+    return (
+        [(g.name, g.multi_processor_count) for g in map(torch.cuda.get_device_properties, gpus)],
+        torch.__version__,
+        torch.version.git_version,
+        functorch_config.save_config(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        [(d, str(torch.get_autocast_dtype(d))) for d in devices if torch.is_autocast_enabled(d)],
+        torch.are_deterministic_algorithms_enabled(),
+        str(torch.get_default_dtype()),
+        str(torch.get_default_device()),
+        *(optional(f"torch._C._get_{library}_enabled")() for library in LIBRARIES),
+    )
+
+
+LIBRARIES = ("flash_sdp", "mem_efficient_sdp", "math_sdp", "mkldnn")
+"""Which of torch's libraries may be switched off."""

@@ -1,0 +1,36 @@
+"""Strip-mining: a loop becomes a loop over stretches of it, and one over the turns of a stretch.
+
+    for i0 in 0 .. 10000:                for i0_block in 0 .. 10000 by 512:
+        ...                       →          i0_end = min(i0_block + 512, 10000)
+                                             for i0 in i0_block .. i0_end: ...
+
+Inductor: `LoopLevel.tile` in `codegen/cpp.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from inductor_lab.codegen.tree import Bound, Least, Loop, LoopKind, Tree
+from inductor_lab.ir.index import Axis, Index
+
+
+def strip_mined(
+    loop: Loop,
+    width: int,
+    inside: Callable[[Loop], Tree],
+    kind: LoopKind | None = None,
+    names: tuple[str, str] = ("", ""),
+) -> Loop:
+    """The loop, of `kind` if that is to change, over stretches of so many turns.
+
+    `inside` is given the loop over one stretch; what it makes is done in each.  `names` are those
+    of where a stretch begins and ends.
+    """
+    name, size = loop.axis.name, loop.axis.size
+    first, end = Axis(names[0] or f"{name}_block", size), Axis(names[1] or f"{name}_end", size)
+    stop = Bound(end, Least(Index.of(first) + width, loop.stop))
+    stretch = replace(loop, begin=Index.of(first), end=Index.of(end))
+    body = (stop, *inside(stretch))
+    return replace(loop, axis=first, kind=kind or loop.kind, body=body, step=width)

@@ -1,0 +1,133 @@
+"""What a partitioner trades: bytes kept for the backward against the time of recomputing.
+
+    traded(partition)
+                     kept      peak    a training step
+    waves      ours  0 B       8.4 MB   4.31 ms  ± 2%
+               you   12.6 MB  16.8 MB   3.90 ms  ± 3%
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_lab.autograd.result import Partition
+from inductor_lab.backend import inspect
+from inductor_lab.bench.jobs import job
+from inductor_lab.bench.timing import compare
+from inductor_lab.compilation import Compilation
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture, bars
+from inductor_lab.display import bytes_text
+from inductor_lab.overrides import override
+
+SIZES = (512, 128)
+"""Rows and columns of x: enough that kernels take longer than the calls around them."""
+
+
+@dataclass(frozen=True)
+class Trade:
+    """One partition of one program.
+
+    kept     bytes that the forward keeps for the backward, inputs left out
+    peak     the most bytes alive at once, in the forward, or in the backward with what was kept
+    seconds  of a training step, the median; `spread` is half the distance of the quartiles over it
+    """
+
+    program: str
+    who: str
+    kept: int
+    peak: int
+    seconds: float
+    spread: float
+
+    @property
+    def step(self) -> str:
+        return f"{self.seconds * 1e3:.3g} ms ±{self.spread:.0%}"
+
+
+@dataclass(frozen=True)
+class Traded:
+    """Memory and time, a line for each program and each partitioner."""
+
+    rows: tuple[Trade, ...]
+
+    def __str__(self) -> str:
+        heads = ("", "", say("kept"), say("peak"), say("a training step"))
+        lines = [heads] + [
+            (row.program, row.who, bytes_text(row.kept), bytes_text(row.peak), row.step)
+            for row in self.rows
+        ]
+        return "\n".join("".join(f"{cell:<{20 if n == 4 else 12}}" for n, cell in enumerate(line))
+                         .rstrip() for line in lines)  # fmt: skip
+
+    __repr__ = __str__
+
+    def picture(self) -> Picture:
+        """The bytes as bars, the time of a step beside each."""
+        title = say("kept for the backward; behind it the time of a training step")
+        return bars(title, [
+            (f"{row.program} {row.who}".strip(), float(row.kept),
+             f"{bytes_text(row.kept)}, {row.step}") for row in self.rows
+        ])  # fmt: skip
+
+
+def compiled(
+    function: Callable[..., Any], partitioner: Callable[..., Any] | None, sizes: tuple[int, int]
+) -> Compilation:
+    """One of the programs of lab 3, compiled with a partitioner or with ours."""
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(sizes, generator=draw)
+    w = torch.randn(sizes[::-1], generator=draw).requires_grad_()
+    with override(**({} if partitioner is None else {"partition": partitioner})):
+        found: Compilation = inspect(function, x, w)
+    return found
+
+
+def traded(
+    partitioner: Callable[..., Any],
+    programs: Sequence[Callable[..., Any]],
+    seconds: float = 1.0,
+    sizes: tuple[int, int] = SIZES,
+) -> Traded:
+    """A partitioner and ours on programs: their training steps take turns, for so many seconds each
+    program.  Raises Refused for a partition that is not legal."""
+    rows = []
+    for function in programs:
+        found = {
+            say("ours"): compiled(function, None, sizes),
+            say("you"): compiled(function, partitioner, sizes),
+        }
+        steps = {who: _step(each) for who, each in found.items()}
+        times = compare(steps, seconds=seconds)
+        rows += [
+            Trade(function.__name__, who, _partition(each).cut_bytes, peak_of(each),
+                  times.median_ms(who) / 1e3, times.spread(who))
+            for who, each in found.items()
+        ]  # fmt: skip
+    return Traded(tuple(rows))
+
+
+def peak_of(compilation: Compilation) -> int:
+    """What the forward makes and keeps, or what the backward makes beside what was kept."""
+    graph = compilation.graphs[0]
+    assert graph.backward is not None, "lab 3 trains"
+    kept = _partition(compilation).cut_bytes
+    made: int = graph.backward.schedule.memory.peak_after
+    forward: int = graph.forward.schedule.memory.peak_after
+    return max(forward, kept + made)
+
+
+def _partition(compilation: Compilation) -> Partition:
+    partition = compilation.graphs[0].partition
+    assert partition is not None, "lab 3 trains"
+    return partition
+
+
+def _step(compilation: Compilation) -> Callable[[], Any]:
+    call, function = compilation.call, compilation.compiled
+    assert call is not None and function is not None, "compiled in this process"
+    return job(function, call.args, call.kwargs, backward=True)

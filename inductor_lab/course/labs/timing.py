@@ -1,0 +1,252 @@
+"""Lab 11, measuring honestly: timers and five benchmarks, on a machine that is simulated.
+
+What remains of the lab is in `measuring.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.labs.beside import numbers
+from inductor_lab.course.labs.measuring import number
+from inductor_lab.course.language import say
+from inductor_lab.course.pictures import Picture, bars
+from inductor_lab.course.simulated import Machine, TooLong, Troubles
+
+Call: TypeAlias = Callable[[], None]
+Clock: TypeAlias = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A machine, and the programs on it in true seconds per call; the last one is compiled."""
+
+    troubles: Troubles
+    seconds: tuple[float, ...]
+    seed: int
+
+    def __str__(self) -> str:
+        costs = say(" and ").join(f"{each:g} s" for each in self.seconds)
+        return say("programs of {c} a call; troubles: {t}", c=costs, t=self.troubles)  # fmt: skip
+
+    def run(self, solution: Any) -> tuple[Any, Machine]:
+        """What a timer says on this machine; raises TooLong."""
+        machine = Machine(self.troubles, self.seed)
+        last = len(self.seconds) - 1
+        calls = [
+            machine.program(("first", "second")[n], each, compiles=n == last)
+            for n, each in enumerate(self.seconds)
+        ]
+        return solution(*calls, machine.clock), machine
+
+
+class _Timed(Exercise):
+    """Cases are machines; an answer may be off by `tolerance`."""
+
+    tolerance = 0.1
+
+    def truth(self, case: Setting) -> float:
+        """What a right timer says."""
+        raise NotImplementedError
+
+    def smaller(self, case: Setting) -> Iterable[Setting]:
+        calm = Troubles()
+        for name in ("compile", "grain", "interrupts", "slower", "throttled"):
+            if getattr(case.troubles, name) != getattr(calm, name):
+                less = replace(case.troubles, **{name: getattr(calm, name)})
+                yield replace(case, troubles=less)
+
+    def judge(self, solution: Any, case: Setting) -> str | None:
+        try:
+            found, machine = case.run(solution)
+        except TooLong as reason:
+            return say("it took too long: {r}", r=reason)
+        wrong = number(found)
+        if wrong:
+            return wrong
+        right = self.truth(case)
+        if abs(found - right) <= self.tolerance * right:
+            return None
+        return say(
+            "it is {r:.4g}, you say {f:.4g}; calls made: {n:,}",
+            r=right, f=found, n=len(machine.log),
+        )  # fmt: skip
+
+    def picture(self, solution: Any, case: Setting) -> Picture:
+        """The first calls, as they really were."""
+        _, machine = case.run(solution)
+        rows = [(f"{n}: {name}", took, f"{took:.3g} s") for n, (name, took) in
+                enumerate(machine.log[:12])]  # fmt: skip
+        return bars(say("the first calls, as they really were"), rows)
+
+
+@exercise("11.2", "Seconds per call", "每次调用几秒", points=3)
+class PerCall(_Timed):
+    """`seconds_per_call(call, clock)`: of a warm program, whatever the machine does."""
+
+    def cases(self, draw: random.Random) -> Iterator[Setting]:
+        each = (
+            (Troubles(), 1e-3),
+            (Troubles(compile=3.0), 1e-3),
+            (Troubles(grain=1e-3), 2e-5),
+            (Troubles(), 0.5),
+            (Troubles(interrupts=True), 1e-3),
+            (Troubles(compile=3.0, grain=1e-4, interrupts=True), 5e-4),
+        )
+        for troubles, seconds in (*each, *each):
+            cost = round(seconds * draw.uniform(1, 2), 7)
+            yield Setting(troubles, (cost,), draw.randrange(1000))
+
+    def truth(self, case: Setting) -> float:
+        return case.seconds[0]
+
+
+@exercise("11.3", "In turns", "轮流计时", points=3)
+class InTurns(_Timed):
+    """`times_as_long(first, second, clock)`: how many times as long as the second the first takes.
+
+    Both are warm already.
+    """
+
+    tolerance = 0.06
+
+    def cases(self, draw: random.Random) -> Iterator[Setting]:
+        each = (
+            Troubles(),
+            Troubles(slower=0.3),
+            Troubles(throttled=1.8),
+            Troubles(interrupts=True),
+            Troubles(interrupts=True, slower=0.3, throttled=1.8),
+        )
+        for troubles in (*each, *each, *each):
+            costs = tuple(round(draw.uniform(1e-3, 3e-3), 5) for _ in range(2))
+            yield Setting(troubles, costs, draw.randrange(1000))
+
+    def truth(self, case: Setting) -> float:
+        return case.seconds[0] / case.seconds[1]
+
+
+# ---- five benchmarks ----------------------------------------------------------------------------
+
+
+def timed(call: Call, clock: Clock, calls: int = 1) -> float:
+    """Seconds per call of some calls in a row."""
+    start = clock()
+    for _ in range(calls):
+        call()
+    return (clock() - start) / calls
+
+
+def warm(*programs: Call) -> None:
+    for program in programs:
+        for _ in range(3):
+            program()
+
+
+def as_in_the_blog(first: Call, second: Call, clock: Clock) -> float:
+    warm(first, second)
+    return timed(first, clock, 1000) / timed(second, clock, 1000)
+
+
+def right_away(first: Call, second: Call, clock: Clock) -> float:
+    rounds = [(timed(first, clock, 20), timed(second, clock, 20)) for _ in range(50)]
+    return sum(one for one, _ in rounds) / sum(other for _, other in rounds)
+
+
+def the_shortest(first: Call, second: Call, clock: Clock) -> float:
+    warm(first, second)
+    times = [min(timed(each, clock) for _ in range(1000)) for each in (first, second)]
+    return times[0] / times[1]
+
+
+def two_medians(first: Call, second: Call, clock: Clock) -> float:
+    warm(first, second)
+    one = statistics.median(timed(first, clock, 50) for _ in range(21))
+    other = statistics.median(timed(second, clock, 50) for _ in range(21))
+    return one / other
+
+
+def call_by_call(first: Call, second: Call, clock: Clock) -> float:
+    warm(first, second)
+    rounds = [(timed(first, clock), timed(second, clock)) for _ in range(500)]
+    return statistics.median(one / other for one, other in rounds)
+
+
+BENCHMARKS = (as_in_the_blog, right_away, the_shortest, two_medians, call_by_call)
+"""Each says how many times as long as the second program the first one takes."""
+
+TROUBLES = {
+    "compile": Troubles(compile=3.0),
+    "grain": Troubles(grain=4e-3),
+    "interrupts": Troubles(interrupts=True),
+    "slower": Troubles(slower=0.3),
+}
+ROUNDS = 20
+
+
+def said(benchmark: Callable[..., float], trouble: str) -> float:
+    """The worst answer in twenty runs with one trouble; two programs of 1 ms, so 1 is right."""
+    found: list[float] = []
+    for seed in range(ROUNDS):
+        try:
+            found.append(Setting(TROUBLES[trouble], (1e-3, 1e-3), seed).run(benchmark)[0])
+        except ZeroDivisionError:  # the clock did not move
+            return math.inf
+    return max(found, key=lambda ratio: abs(math.log(ratio)) if ratio else math.inf)
+
+
+def harms(benchmark: Callable[..., float], trouble: str) -> bool:
+    """Whether a trouble makes a benchmark say something that is off by more than a tenth."""
+    return not 0.9 < said(benchmark, trouble) < 1.1
+
+
+@exercise("11.5", "Five benchmarks", "五个测试", points=3, limit=60.0)
+class Five(Exercise):
+    """`harmed()`: for each benchmark, the list of troubles that it does not withstand."""
+
+    def cases(self, draw: random.Random) -> Iterator[Any]:
+        return iter(BENCHMARKS)
+
+    def told(self, case: Any) -> str:
+        return str(case.__name__)
+
+    def judge(self, solution: Any, case: Any) -> str | None:
+        found = solution()
+        if not isinstance(found, dict):
+            return expected(dict, found)
+        listed = found.get(case.__name__)
+        if not isinstance(listed, (list, tuple, set)):
+            return say("no list for {n}", n=case.__name__)
+        unknown = [name for name in listed if name not in TROUBLES]
+        if unknown:
+            return say("{u!r} is none of {k}", u=unknown[0], k=", ".join(TROUBLES))  # fmt: skip
+        for trouble in TROUBLES:
+            if harms(case, trouble) and trouble not in listed:
+                return say(
+                    "there is more that harms it: of two equal programs it can say that one "
+                    "takes {s:.2f} times as long",
+                    s=said(case, trouble),
+                )  # fmt: skip
+            if trouble in listed and not harms(case, trouble):
+                return say(
+                    "{t} does it no harm: at worst it says {s:.2f}, and 1 is right",
+                    t=trouble, s=said(case, trouble),
+                )  # fmt: skip
+        return None
+
+    def picture(self, solution: Any, case: Any) -> Picture | None:
+        """Two equal programs: 1 is right.  A trouble that is not listed keeps its name."""
+        listed = solution()[case.__name__]
+        for trouble in TROUBLES:
+            if (trouble in listed) != harms(case, trouble):
+                name = trouble if trouble in listed else say("one that is not listed")
+                return numbers(say("how many times as long, of two equal programs"), [
+                    (say("right"), 1.0), (name, said(case, trouble)),
+                ])  # fmt: skip
+        return None

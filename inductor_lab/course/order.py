@@ -1,0 +1,29 @@
+"""Cells that were run in the wrong order: a sentence below Python's NameError says what to do."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from inductor_lab.course.language import say
+
+
+def watch() -> None:
+    """Have the notebook around us, if there is one, say it from now on."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and _tell not in shell.events.callbacks["post_run_cell"]:
+        shell.events.register("post_run_cell", _tell)
+
+
+def _tell(result: Any) -> None:
+    error = result.error_in_exec
+    if isinstance(error, NameError) and error.name:
+        print(hint(error))
+
+
+def hint(error: NameError) -> str:
+    """What to do about a name that is not there."""
+    return say(
+        "`{name}` is not defined: run the cells above, from the first one on, or check the name",
+        name=error.name,
+    )

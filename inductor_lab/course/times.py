@@ -1,0 +1,129 @@
+"""How long each cell of each tutorial takes: `inductor-lab course times`.
+
+Every tutorial runs in a kernel of its own.  Beside the seconds on the wall stand those of the
+processor, with the compilers that a cell starts: others on the machine do not make them more.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.course.build import Cell, file_text, sources
+from inductor_lab.course.scores import VARIABLE
+from inductor_lab.course.source import Source
+from inductor_lab.errors import LabError, MissingPackage
+
+LIMIT = 20.0
+"""Seconds of a cell: nobody looks at a cell that runs any longer."""
+LONGEST_SHOWN = 5
+PATIENCE = 600
+"""Seconds for one cell, on whatever machine."""
+
+_WATCH = """
+import json, os, time
+{spent}
+_begun, _cells = [spent()], []
+def _before(info): _begun[0] = spent()
+def _after(result): _cells.append([now - then for now, then in zip(spent(), _begun[0])])
+get_ipython().events.register("pre_run_cell", _before)
+get_ipython().events.register("post_run_cell", _after)
+"""
+_TELL = "print(json.dumps(_cells))"
+
+
+@dataclass(frozen=True)
+class CellTime:
+    """A cell of code: its number among them from 1, its first line, seconds on the wall and of the
+    processor."""
+
+    number: int
+    line: str
+    wall: float
+    processor: float
+
+    @property
+    def seconds(self) -> float:
+        """What the cell is to answer for: waiting for a busy processor does not count."""
+        return min(self.wall, self.processor)
+
+    def __str__(self) -> str:
+        slow = f"  over {LIMIT:.0f} s" if self.seconds > LIMIT else ""
+        return f"{self.wall:7.1f} {self.processor:9.1f}   {self.number:3} {self.line[:60]}{slow}"
+
+
+@dataclass(frozen=True)
+class TutorialTimes:
+    """All cells of one tutorial."""
+
+    name: str
+    cells: tuple[CellTime, ...]
+
+    def __str__(self) -> str:
+        walls = sum(cell.wall for cell in self.cells)
+        processor = sum(cell.processor for cell in self.cells)
+        longest = sorted(self.cells, key=lambda cell: -cell.wall)[:LONGEST_SHOWN]
+        head = f"{walls:7.1f} {processor:9.1f}   {self.name}, {len(self.cells)} cells; the longest:"
+        return "\n".join([head, *map(str, longest)])
+
+
+def times(folder: Path, names: Sequence[str], tell: Callable[[str], None]) -> list[TutorialTimes]:
+    """Run the tutorials whose names begin with one of `names` (all, if there is none), telling of
+    each as it ends.
+
+    Raises LabError for a cell that fails.
+    """
+    found = []
+    tell("   wall processor   seconds, by cell")
+    for source in sources(folder):
+        if source.kind == "tutorial" and (not names or source.stem.startswith(tuple(names))):
+            found.append(TutorialTimes(source.stem, tuple(run(source))))
+            tell(str(found[-1]))
+    return found
+
+
+def spent() -> tuple[float, float]:
+    """Seconds so far: of the clock, and of the processor for this process and those it started."""
+    used = os.times()
+    processor = used.user + used.system + used.children_user + used.children_system
+    return time.perf_counter(), processor
+
+
+def run(source: Source) -> Iterator[CellTime]:
+    """The cells of one tutorial, each with its time; raises LabError where one fails."""
+    cells = [cell for cell in _executed(source).cells if cell.cell_type == "code"]
+    spent = json.loads(cells[-1].outputs[0].text)
+    # the first cell heard its own end, the last one told before its own
+    for number, (cell, both) in enumerate(zip(cells[1:-1], spent[1:], strict=True), 1):
+        lines = [line for line in cell.source.splitlines() if line and line != "guess = None"]
+        yield CellTime(number, lines[0] if lines else "", *both)
+
+
+def _executed(source: Source) -> Any:
+    """The English notebook with a clock around each cell, after it ran."""
+    try:
+        import nbformat
+        from nbclient import NotebookClient
+        from nbclient.exceptions import CellExecutionError
+    except ImportError as missing:
+        raise MissingPackage("nbclient") from missing
+    cells = [Cell(kind, text) for kind, text in source.cells("en", solved=True)]
+    notebook = nbformat.reads(file_text(source, "en", cells), as_version=4)
+    watching = _WATCH.format(spent=inspect.getsource(spent))  # imports nothing that is timed
+    watch, tell = (nbformat.v4.new_code_cell(text) for text in (watching, _TELL))
+    notebook.cells = [watch, *notebook.cells, tell]
+    with tempfile.TemporaryDirectory(prefix="inductor_lab-") as scratch:
+        environment = {VARIABLE: f"{scratch}/course.json"}
+        try:
+            client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3")
+            client.execute(env=os.environ | environment)
+        except CellExecutionError as failed:
+            raise LabError(str(failed), source.stem, "mend the cell") from failed
+    return notebook

@@ -1,0 +1,37 @@
+"""Tables as text that fit into a notebook."""
+
+from __future__ import annotations
+
+import textwrap
+
+LINE = 88
+"""Letters of a line of text in a window that is 900 px wide."""
+
+
+def folded(text: str) -> str:
+    """Text whose long lines go on below themselves at a word; a notebook breaks them inside of one.
+
+    >>> print(folded("  why: " + "legal, " * 13))
+      why: legal, legal, legal, legal, legal, legal, legal, legal, legal, legal, legal,
+          legal, legal,
+    """
+    return "\n".join(_folded(line) if len(line) > LINE else line for line in text.split("\n"))
+
+
+def last_column(before: str, text: str) -> str:
+    """A row whose last column goes on below itself where it is long.
+
+    >>> print(last_column("lanes  7.84 ms  ", "innermost loops in vector lanes, " * 3))
+    lanes  7.84 ms  innermost loops in vector lanes, innermost loops in vector lanes,
+                    innermost loops in vector lanes,
+    """
+    return textwrap.fill(
+        " ".join(text.split()), LINE, initial_indent=before, subsequent_indent=" " * len(before)
+    )
+
+
+def _folded(line: str) -> str:
+    inside = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.fill(
+        line, LINE, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,52 @@
+// A page that Python made as a tree `[tag, attributes, ...children]`: build it, keep it alive.
+
+import { copyText, html } from "./dom.js";
+import { build } from "./tree.js";
+
+/** @import { Model } from "./types.d.ts" */
+
+/**
+ * Put a button that copies before each Markdown text.
+ *
+ * @param {HTMLElement} root
+ */
+export function addButtons(root) {
+  for (const text of root.querySelectorAll(".lab-markdown")) {
+    const button = html("button", {
+      type: "button",
+      onclick: async () => {
+        await copyText(text.textContent || "");
+        button.textContent = "copied";
+        setTimeout(() => { button.textContent = "Copy as Markdown"; }, 1500);
+      },
+    }, "Copy as Markdown");
+    text.closest("details")?.before(button);
+  }
+}
+
+/**
+ * Draw what the model holds, whenever that changes; seconds go on between the changes.
+ *
+ * @param {Model} model
+ * @param {HTMLElement} root
+ */
+export function follow(model, root) {
+  let shown = performance.now();
+  const draw = () => {
+    root.replaceChildren(build(model.get("tree")));
+    shown = performance.now();
+  };
+  const count = () => {
+    const label = /** @type {HTMLElement | null} */ (root.querySelector(".lab-since"));
+    if (!label) return;
+    const seconds = Number(label.dataset.since) + (performance.now() - shown) / 1000;
+    label.textContent = `${seconds.toFixed(1)} s`;
+  };
+  model.on("change:tree", draw);
+  draw();
+  const clock = setInterval(count, 100);
+  return () => {
+    clearInterval(clock);
+    model.off("change:tree", draw);
+  };
+}

@@ -1,0 +1,15 @@
+// Pages that are trees made in Python: a benchmark as it runs, and a call that is stepped through.
+
+import { follow } from "./bench.js";
+import { steps } from "./debug.js";
+
+/** @import { Rendered } from "./types.d.ts" */
+
+export { addButtons } from "./bench.js";
+
+export const benchWidget = {
+  render: (/** @type {Rendered} */ { model, el }) => follow(model, el),
+};
+export const stepsWidget = {
+  render: (/** @type {Rendered} */ { model, el }) => steps(model, el),
+};

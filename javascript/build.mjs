@@ -1,0 +1,47 @@
+// The modules here as the files that pages hold: `npm run build` writes widgets/built, which is committed
+// so that nobody needs node to install the package.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const into = process.argv[2] || join(here, "..", "widgets", "built");
+
+/** What tests/project/test_javascript.py computes too: the text of all modules, by name. */
+function sourcesHash() {
+  const hash = createHash("sha256");
+  for (const name of readdirSync(here).filter((each) => each.endsWith(".js")).sort()) {
+    hash.update(`${name}\n${readFileSync(join(here, name), "utf8")}`);
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** Types are for the checker alone: comments within expressions would be in every page. */
+const withoutTypes = {
+  name: "without types",
+  setup: (each) => each.onLoad({ filter: /\.js$/ }, ({ path }) => ({
+    contents: readFileSync(path, "utf8").replace(/\/\*\* @type \{[^*]*\} \*\/ ?/g, ""),
+  })),
+};
+
+mkdirSync(into, { recursive: true });
+const banner = `// Made by \`npm run build\` in javascript, from sources ${sourcesHash()}.`;
+for (const name of ["page", "line", "bench"]) {
+  const { outputFiles: [file] } = await build({
+    absWorkingDir: here,
+    entryPoints: [`${name}_entry.js`],
+    bundle: true,
+    write: false,
+    format: "iife",
+    globalName: "inductorLab",
+    target: "es2022",
+    charset: "utf8",
+    legalComments: "none",
+    plugins: [withoutTypes],
+    banner: { js: banner },
+  });
+  writeFileSync(join(into, `${name}.js`), file.text);
+}

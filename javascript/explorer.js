@@ -1,0 +1,372 @@
+// The explorer: header, rail, panes and trail around one document (see model.py).
+
+import { budgetView } from "./budget.js";
+import { copyText, html, refill, svg } from "./dom.js";
+import { graphView } from "./graph.js";
+import { guardsView } from "./guards.js";
+import { helpPanel } from "./help.js";
+import { keepKeys, keyboard } from "./keys.js";
+import { Links } from "./links.js";
+import { whenLive } from "./live.js";
+import { unpack } from "./pack.js";
+import { deepLinks, toggleFullScreen, togglePresenter } from "./present.js";
+import { say, speak } from "./say.js";
+import { Selection } from "./selection.js";
+import { stepsView } from "./steps.js";
+import { textView } from "./text.js";
+import { Search } from "./search.js";
+import { followTheme, toggleTheme } from "./theme.js";
+import { Trail } from "./trail.js";
+import { treeView } from "./view.js";
+import { WhatIf } from "./whatif.js";
+import { Words } from "./words.js";
+
+/**
+ * @import {
+ *   Connection, Context, Document, Drawn, Listener, Packed, Pane, Slot, View,
+ * } from "./types.d.ts"
+ */
+
+/**
+ * @param {View} view
+ * @param {Context} context
+ * @returns {Drawn}
+ */
+function drawn(view, context) {
+  switch (view.kind) {
+    case "text": return textView(view, context);
+    case "graph": return graphView(view, context);
+    case "tree": return treeView(view, context);
+    case "budget": return budgetView(view, context);
+    case "guards": return guardsView(view, context);
+    case "steps": return stepsView(view, context);
+  }
+}
+
+const MOST_PANES = 4;
+
+/**
+ * Draw a document, packed (see pack.py), inside `root`, in place of what is there; returns the
+ * explorer.  Where a Python process answers on `channel`, the explorer can ask it "what if".
+ *
+ * @param {HTMLElement} root
+ * @param {Packed} packed
+ * @param {string | null} channel
+ */
+export function render(root, packed, channel = null) {
+  const start = performance.now();
+  const explorer = new Explorer(root, unpack(packed));
+  performance.measure("inductor_lab: draw", { start });
+  const held = new WeakRef(explorer);
+  if (channel) whenLive(channel, (line) => held.deref()?.connect(line), () => !held.deref());
+  return explorer;
+}
+
+export class Explorer {
+  /**
+   * @param {HTMLElement} root
+   * @param {Document} doc
+   */
+  constructor(root, doc) {
+    this.root = root;
+    this.doc = doc;
+    speak(doc.texts);
+    this.links = new Links(doc.links);
+    this.selection = new Selection(this.links);
+    this.words = new Words(root, doc.words);
+    /** @type {Context} */
+    this.context = { links: this.links, selection: this.selection, words: this.words, whatIf: null };
+    /** @type {string[]} */
+    this.order = [];
+    this.orderPanes();
+    /** @type {Map<string, number>} */
+    this.chosen = new Map();
+    /** @type {Slot[]} */
+    this.slots = [];
+    this.search = new Search(this);
+    /** @type {Map<string, HTMLElement>} */
+    this.railButtons = new Map();
+    this.area = html("main", { class: "lab-panes" });
+    this.trail = new Trail(this);
+    root.classList.add("lab-explorer");
+    keepKeys(root);
+    followTheme(root);
+    this.head = this.header();
+    this.nav = html("nav", { class: "lab-rail", "aria-label": say("phases") });
+    this.fillRail();
+    refill(root, this.head, html("div", { class: "lab-middle" }, this.nav, this.area),
+      this.trail.element);
+    doc.open.forEach((id) => this.addSlot(id));
+    /** @type {Slot} */
+    this.focused = this.slots[0];
+    this.focus(this.slots[0]);
+    this.selection.listen((lit, _, scroll) => this.light(lit, scroll));
+    keyboard(this);
+    deepLinks(this);
+  }
+
+  orderPanes() {
+    this.order = this.doc.groups.flatMap((group) => group.panes);
+  }
+
+  /**
+   * There is a Python process to ask.
+   *
+   * @param {Connection} line
+   */
+  connect(line) {
+    if (this.context.whatIf) return;
+    this.context.whatIf = new WhatIf(this, line);
+    this.head.after(this.context.whatIf.element);
+    this.root.classList.add("live");
+  }
+
+  /**
+   * Panes that were not there from the start; the first of them is shown if they are `wanted`.
+   *
+   * @param {string} title
+   * @param {Record<string, Pane>} panes
+   */
+  addGroup(title, panes, wanted = true) {
+    this.removeGroup(title, false);
+    const ids = Object.keys(panes);
+    this.doc.groups.unshift({ title, panes: ids });
+    Object.assign(this.doc.panes, panes);
+    this.orderPanes();
+    this.fillRail();
+    const shown = this.slots.filter((slot) => ids.includes(slot.id));
+    for (const slot of shown) this.fill(slot, slot.id);
+    if (!shown.length && wanted) this.fill(this.slots[1] || this.slots[0], ids[0]);
+    else for (const slot of this.slots) if (!shown.includes(slot)) this.fill(slot, slot.id);
+  }
+
+  /** @param {string} title */
+  removeGroup(title, settle = true) {
+    const gone = this.doc.groups.find((group) => group.title === title);
+    if (!gone) return;
+    this.doc.groups.splice(this.doc.groups.indexOf(gone), 1);
+    if (!settle) return;
+    this.orderPanes();
+    this.fillRail();
+    for (const slot of this.slots) {
+      this.fill(slot, gone.panes.includes(slot.id) ? this.doc.open[1] || this.order[0] : slot.id);
+    }
+  }
+
+  header() {
+    const facts = this.doc.facts.map((fact) => this.words.explain(html("button", {
+      type: "button", class: `lab-fact ${fact.mark}`, title: say("show {pane}", { pane: fact.pane }),
+      onclick: () => this.show(fact.pane, true),
+    }, html("b", {}, fact.value), ` ${say(fact.label)}`), fact.label, "fact"));
+    return html("header", { class: "lab-header" },
+      html("h1", {}, this.doc.title, html("span", { class: "lab-subtitle" }, this.doc.subtitle)),
+      html("div", { class: "lab-facts" }, facts),
+      html("div", { class: "lab-actions" }, this.search.field, this.search.count,
+        html("button", {
+          type: "button", title: say("light or dark"), "aria-label": say("light or dark"),
+          onclick: () => toggleTheme(this.root),
+        }, "◐"),
+        html("button", {
+          type: "button", title: say("large type (P)"), "aria-label": say("large type"),
+          onclick: () => togglePresenter(this.root),
+        }, "A"),
+        html("button", {
+          type: "button", title: say("whole screen (F)"), "aria-label": say("whole screen"),
+          hidden: !document.fullscreenEnabled, onclick: () => toggleFullScreen(this.root),
+        }, corners()),
+        html("button", {
+          type: "button", title: say("keys (?)"), "aria-label": say("keys"), onclick: () => this.help(),
+        }, "?")), this.search.elsewhere);
+  }
+
+  fillRail() {
+    this.railButtons = new Map();
+    const groups = this.doc.groups.filter((group) => group.panes.length).map((group) => [
+      group.title ? html("h2", {}, say(group.title)) : null,
+      ...group.panes.map((id) => this.railButton(id)),
+    ]);
+    refill(this.nav, groups.flat());
+  }
+
+  /** @param {string} id */
+  railButton(id) {
+    const pane = this.doc.panes[id];
+    const button = html("button", {
+      type: "button", "data-pane": id, title: say("Shift-click opens it beside"),
+      onclick: (event) => (event.shiftKey ? this.addSlot(id) : this.show(id)),
+    },
+    html("span", { class: "lab-rail-title" }, say(pane.title)),
+    pane.problem ? html("span", { class: "lab-problem" }, `● ${say(pane.problem)}`) : null,
+    html("span", { class: "lab-rail-count" }, pane.count),
+    html("span", { class: "lab-rail-time" }, seconds(pane.seconds)));
+    this.railButtons.set(id, button);
+    return this.words.explain(button, pane.title);
+  }
+
+  /**
+   * One more pane beside the others, or the last one changed when there are enough.
+   *
+   * @param {string} id
+   */
+  addSlot(id) {
+    if (this.slots.length >= MOST_PANES) {
+      this.fill(this.slots[this.slots.length - 1], id);
+      return this.slots[this.slots.length - 1];
+    }
+    const slot = { element: html("section", { class: "lab-pane" }), view: this.viewOf(id), id };
+    slot.element.addEventListener("focusin", () => this.focus(slot));
+    slot.element.addEventListener("pointerdown", () => this.focus(slot));
+    this.slots.push(slot);
+    this.area.append(slot.element);
+    this.area.dataset.count = String(this.slots.length);
+    this.fill(slot, id, slot.view);
+    return slot;
+  }
+
+  /** @param {Slot} slot */
+  closeSlot(slot) {
+    if (this.slots.length === 1) return;
+    this.slots.splice(this.slots.indexOf(slot), 1);
+    slot.element.remove();
+    this.area.dataset.count = String(this.slots.length);
+    this.focus(this.slots[0]);
+  }
+
+  /** @param {Slot} slot */
+  focus(slot) {
+    this.focused = slot;
+    for (const each of this.slots) each.element.classList.toggle("focused", each === slot);
+    this.markRail();
+  }
+
+  markRail() {
+    for (const [id, button] of this.railButtons) {
+      const shown = this.slots.some((slot) => slot.id === id);
+      button.classList.toggle("shown", shown);
+      if (this.focused?.id === id) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  /**
+   * Show a pane in the focused slot, or where it is shown already; `beside` spares the first.
+   *
+   * @param {string} id
+   * @param {boolean} beside
+   * @param {number | null} view
+   */
+  show(id, beside = false, view = null) {
+    if (view !== null) this.chosen.set(id, view);
+    const there = this.slots.find((slot) => slot.id === id);
+    const spared = beside && this.slots.length > 1 && this.focused === this.slots[0];
+    const slot = there || (spared ? this.slots[1] : this.focused);
+    if (!there || view !== null) this.fill(slot, id);
+    this.focus(slot);
+    return slot;
+  }
+
+  /** @param {string} id */
+  chosenOf(id) {
+    return Math.min(this.chosen.get(id) || 0, this.doc.panes[id].views.length - 1);
+  }
+
+  /** @param {string} id */
+  viewOf(id) {
+    return drawn(this.doc.panes[id].views[this.chosenOf(id)], this.context);
+  }
+
+  /**
+   * @param {Slot} slot
+   * @param {string} id
+   */
+  fill(slot, id, view = this.viewOf(id)) {
+    const pane = this.doc.panes[id];
+    slot.id = id;
+    slot.view = view;
+    slot.element.setAttribute("aria-label", this.title(id));
+    slot.element.dataset.pane = id;
+    const body = html("div", { class: "lab-body" },
+      pane.note ? html("p", { class: "lab-note" }, pane.note) : null, slot.view.above,
+      slot.view.element);
+    for (const head of body.querySelectorAll("th")) {
+      this.words.explain(head, head.dataset.term || head.textContent || "", pane.title);
+    }
+    refill(slot.element, this.paneHead(slot, pane, this.chosenOf(id)), body);
+    if (slot.view.fit) slot.view.fit();
+    this.markRail();
+    if (this.selection.things.length) this.selection.tell(true);
+  }
+
+  /**
+   * @param {Slot} slot
+   * @param {Pane} pane
+   * @param {number} chosen the place of the view that is shown
+   */
+  paneHead(slot, pane, chosen) {
+    const choose = html("select", {
+      "aria-label": say("what this pane shows"),
+      onchange: () => { this.fill(slot, choose.value); },
+    }, this.order.map((id) => html("option", { value: id, selected: id === slot.id },
+      this.title(id))));
+    const tabs = pane.views.map((view, i) => this.words.explain(html("button", {
+      type: "button", role: "tab", "aria-selected": String(i === chosen),
+      onclick: () => {
+        this.chosen.set(slot.id, i);
+        this.fill(slot, slot.id);
+        slot.view.element.focus({ preventScroll: true });
+      },
+    }, say(view.name)), view.name, pane.title));
+    const copy = html("button", {
+      type: "button", title: say("copy the text of this pane"), "aria-label": say("copy"),
+      onclick: async () => {
+        await copyText(slot.view.text());
+        copy.textContent = say("copied");
+        setTimeout(() => { copy.textContent = say("copy"); }, 900);
+      },
+    }, say("copy"));
+    const close = html("button", {
+      type: "button", title: say("close this pane"), "aria-label": say("close"),
+      onclick: () => this.closeSlot(slot),
+    }, "×");
+    return html("div", { class: "lab-pane-head" }, choose,
+      html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
+      html("span", { class: "lab-space" }), slot.view.actions || [], copy, close);
+  }
+
+  /**
+   * A pane's title with the group it stands in: `forward · code`.
+   *
+   * @param {string} id
+   */
+  title(id) {
+    const group = this.doc.groups.find((each) => each.panes.includes(id));
+    const own = say(this.doc.panes[id].title);
+    return group?.title ? `${say(group.title)} · ${own}` : own;
+  }
+
+  /** @type {(lit: Parameters<Listener>[0], scroll?: boolean) => void} */
+  light(lit, scroll) {
+    for (const slot of this.slots) slot.view.light(lit, scroll);
+    this.root.classList.toggle("has-pin", this.selection.pinned.length > 0);
+  }
+
+  help() {
+    const open = this.root.querySelector(".lab-help");
+    if (open) open.remove();
+    else this.root.append(helpPanel());
+  }
+}
+
+/** The sign of the whole screen, which few fonts have. */
+function corners() {
+  return svg("svg", { viewBox: "0 0 12 12", width: 11, height: 11, "aria-hidden": "true" },
+    svg("path", {
+      d: "M1 4V1h3M8 1h3v3M11 8v3H8M4 11H1V8", fill: "none", stroke: "currentColor", "stroke-width": 1.5,
+    }));
+}
+
+/** @param {number | null | undefined} value */
+function seconds(value) {
+  if (value === null || value === undefined) return "";
+  return value >= 1 ? `${value.toFixed(2)} s` : `${(1000 * value).toFixed(value < 0.01 ? 1 : 0)} ms`;
+}

@@ -1,0 +1,23 @@
+// What a page or a widget needs of the explorer; `widgets/built/page.js` has it under one name.
+
+import { render } from "./explorer.js";
+import { announce } from "./live.js";
+
+/** @import { Rendered } from "./types.d.ts" */
+
+export { coloured } from "./colours.js";
+export { announce, Line } from "./live.js";
+export { renderTabs } from "./tabs.js";
+export { render };
+
+/** For anywidget: announce a model, and draw its document. */
+export const widget = {
+  initialize(/** @type {Rendered} */ { model }) {
+    announce(model);
+  },
+  render(/** @type {Rendered} */ { model, el }) {
+    const root = document.createElement("div");
+    el.append(root);
+    render(root, model.get("document"), model.get("channel"));
+  },
+};

@@ -1,0 +1,70 @@
+// For an audience: large type, the whole screen, links to a line (`report.html#g0.forward.code/12`).
+
+import { targetOf } from "./dom.js";
+
+/** @import { Explorer } from "./types.d.ts" */
+
+/**
+ * Large type, on or off.
+ *
+ * @param {HTMLElement} root
+ */
+export function togglePresenter(root) {
+  root.classList.toggle("presenting");
+}
+
+/**
+ * The whole screen for the explorer, and back; where the page may not have it, nothing happens.
+ *
+ * @param {HTMLElement} root
+ */
+export function toggleFullScreen(root) {
+  const done = document.fullscreenElement === root
+    ? document.exitFullscreen() : root.requestFullscreen?.();
+  done?.catch(() => {});
+}
+
+/**
+ * How much larger than in the style sheet an element is drawn.
+ *
+ * @param {HTMLElement} root
+ */
+export function enlarged(root) {
+  return root.getBoundingClientRect().width / root.offsetWidth || 1;
+}
+
+/**
+ * Keep the address of a page and what it shows together: `#pane/line`, counted from 1.  The address
+ * of a notebook is not ours.
+ *
+ * @param {Explorer} explorer
+ */
+export function deepLinks(explorer) {
+  const { root } = explorer;
+  if (!root.classList.contains("lab-page")) return;
+  const held = new WeakRef(explorer);
+  addEventListener("hashchange", function changed() {
+    const alive = held.deref();
+    if (alive) follow(alive);
+    else removeEventListener("hashchange", changed);
+  });
+  root.addEventListener("click", (event) => {
+    const line = /** @type {HTMLElement | null} */ (targetOf(event).closest(".lab-line"));
+    const pane = /** @type {HTMLElement | null | undefined} */ (line?.closest(".lab-pane"))?.dataset.pane;
+    if (pane && line?.dataset.line) history.replaceState(null, "", address(pane, line.dataset.line));
+  });
+  follow(explorer);
+}
+
+const address = (/** @type {string} */ pane, /** @type {string} */ line) => (
+  `#${pane}/${Number(line) + 1}`);
+
+/** @param {Explorer} explorer */
+function follow(explorer) {
+  const [id, line] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const pane = explorer.doc.panes[id];
+  if (!pane) return;
+  const text = line ? pane.views.findIndex((view) => view.kind === "text") : -1;
+  const slot = explorer.show(id, false, text < 0 ? null : text);
+  if (text >= 0) slot.view.goTo?.(Number(line));
+}

@@ -1,0 +1,108 @@
+// One selection for the whole explorer: hover previews, click pins, Escape clears.
+
+import { push } from "./known.js";
+
+/** @import { Links, Listener, Lit, Thing } from "./types.d.ts" */
+
+export class Selection {
+  /** @param {Pick<Links, "way">} links */
+  constructor(links) {
+    this.links = links;
+    /** @type {Thing[]} */
+    this.pinned = [];
+    /** @type {Thing[]} */
+    this.hovered = [];
+    /** @type {Set<Listener>} */
+    this.listeners = new Set();
+    this.shown = "";
+  }
+
+  /**
+   * `listener(lit, things)` is told when what is lit changes; `lit` is null when nothing is.
+   *
+   * @param {Listener} listener
+   */
+  listen(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** @param {Thing[]} things */
+  preview(things) {
+    this.hovered = things;
+    this.tell();
+  }
+
+  /**
+   * Pin these things; pinning what is pinned lets it go.
+   *
+   * @param {Thing[]} things
+   */
+  pin(things) {
+    this.pinned = String(things) === String(this.pinned) ? [] : things;
+    this.hovered = [];
+    this.tell(true);
+  }
+
+  clear() {
+    this.pinned = this.hovered = [];
+    this.tell();
+  }
+
+  get things() {
+    return this.hovered.length ? this.hovered : this.pinned;
+  }
+
+  tell(scroll = false) {
+    const things = this.things;
+    const key = String(things);
+    if (key === this.shown && !scroll) return;
+    this.shown = key;
+    const lit = things.length ? this.links.way(things) : null;
+    for (const listener of this.listeners) listener(lit, things, scroll && things.length > 0);
+  }
+}
+
+/** Which elements show which thing; lights and dims them. */
+export class Shows {
+  /** @param {HTMLElement} container */
+  constructor(container) {
+    this.container = container;
+    /** @type {Map<Thing, Element[]>} */
+    this.elements = new Map();
+    /** @type {Set<Element>} */
+    this.lit = new Set();
+  }
+
+  /**
+   * @param {Element} element
+   * @param {Thing[]} things
+   */
+  add(element, things) {
+    for (const thing of things) push(this.elements, thing, element);
+  }
+
+  /**
+   * Light the elements of these things, and no others.
+   *
+   * @param {Lit} lit
+   */
+  light(lit) {
+    /** @type {Set<Element>} */
+    const now = new Set();
+    if (lit) for (const thing of lit) (this.elements.get(thing) || []).forEach((e) => now.add(e));
+    for (const element of this.lit) if (!now.has(element)) element.classList.remove("lit");
+    for (const element of now) if (!this.lit.has(element)) element.classList.add("lit");
+    this.lit = now;
+    this.container.classList.toggle("dim", now.size > 0);
+  }
+
+  /**
+   * The first lit element in the page's order.
+   *
+   * @returns {HTMLElement | null}
+   */
+  first() {
+    return this.container.querySelector(".lit");
+  }
+}

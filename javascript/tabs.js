@@ -1,0 +1,47 @@
+// Several explorers in one output: a row of tabs above the one that is shown.
+
+import { html, refill } from "./dom.js";
+import { render } from "./explorer.js";
+import { followTheme } from "./theme.js";
+
+/** @import { Packed } from "./types.d.ts" */
+
+/**
+ * `documents` are [document, channel, title]; each is drawn when its tab is first opened.
+ *
+ * @param {HTMLElement} root
+ * @param {[packed: Packed, channel: string | null, title: string][]} documents
+ */
+export function renderTabs(root, documents) {
+  const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
+  const tabs = documents.map(([, , title], i) => html("button", {
+    type: "button", role: "tab", onclick: () => open(i), onkeydown: (event) => move(event, i),
+  }, title));
+  /** @type {Set<number>} */
+  const drawn = new Set();
+
+  function open(/** @type {number} */ i) {
+    const [packed, channel] = documents[i];
+    if (!drawn.has(i)) render(panels[i].appendChild(html("div")), packed, channel);
+    drawn.add(i);
+    panels.forEach((panel, n) => { panel.hidden = n !== i; });
+    tabs.forEach((tab, n) => {
+      tab.setAttribute("aria-selected", String(n === i));
+      tab.tabIndex = n === i ? 0 : -1;
+    });
+  }
+
+  function move(/** @type {KeyboardEvent} */ event, /** @type {number} */ i) {
+    const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+    if (!by) return;
+    const next = (i + by + tabs.length) % tabs.length;
+    open(next);
+    tabs[next].focus();
+    event.preventDefault();
+  }
+
+  root.classList.add("lab-explorers");
+  followTheme(root);
+  refill(root, html("div", { role: "tablist", class: "lab-explorer-tabs" }, tabs), ...panels);
+  open(documents.length - 1);
+}

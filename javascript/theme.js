@@ -1,0 +1,40 @@
+// Light or dark: as the notebook is, as the system is, or as the user chose.
+
+/**
+ * Set `data-theme` on the root and keep it right until the user chooses, as long as it lives.
+ *
+ * @param {HTMLElement} root
+ */
+export function followTheme(root) {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const held = new WeakRef(root);
+  const apply = () => {
+    const alive = held.deref();
+    if (!alive) {
+      system.removeEventListener("change", apply);
+      body.disconnect();
+    } else if (!alive.dataset.chosen) {
+      alive.dataset.theme = notebookTheme() || (system.matches ? "dark" : "light");
+    }
+  };
+  const body = new MutationObserver(apply);
+  system.addEventListener("change", apply);
+  body.observe(document.body, { attributes: true });
+  apply();
+}
+
+/** @param {HTMLElement} root */
+export function toggleTheme(root) {
+  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  root.dataset.chosen = "yes";
+}
+
+/** JupyterLab and VS Code say it on the body; others leave it to the system. */
+function notebookTheme() {
+  const { body } = document;
+  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false" ? "dark" : "light";
+  if (body.dataset.vscodeThemeKind) {
+    return body.dataset.vscodeThemeKind.includes("light") ? "light" : "dark";
+  }
+  return null;
+}

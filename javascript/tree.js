@@ -1,0 +1,116 @@
+// Trees `[tag, attributes, ...children]` that Python made (see markup.py): built, and read as text.
+
+import { html, svg } from "./dom.js";
+
+/** @import { Branch, Make, Tree } from "./types.d.ts" */
+
+const HTML = /** @type {Make} */ (html);
+const SVG = /** @type {Make} */ (svg);
+
+/**
+ * The element of a tree; strings become text, whatever they contain.  `each` is told every element
+ * with its tree.  What a hidden element holds is not built: `fill` does, once it is to be seen.
+ *
+ * @param {Branch} node
+ * @param {(element: HTMLElement, node: Branch) => void} each
+ */
+export function build(node, each = () => {}, make = HTML) {
+  const [tag, attributes] = node;
+  const inside = tag === "svg" ? SVG : make;
+  const element = /** @type {HTMLElement} */ (inside(tag, attributes));
+  if (!("hidden" in attributes)) fill(element, node, each, inside);
+  each(element, node);
+  return element;
+}
+
+/**
+ * Build the children of an element.
+ *
+ * @param {HTMLElement} element
+ * @param {Branch} node
+ * @param {(element: HTMLElement, node: Branch) => void} each
+ */
+export function fill(element, node, each, make = HTML) {
+  element.append(...childrenOf(node).map((child) => (
+    typeof child === "string" ? child : build(child, each, make))));
+}
+
+/**
+ * @param {Branch} node
+ * @returns {Tree[]}
+ */
+const childrenOf = ([, , ...children]) => children;
+
+/**
+ * The tree as it is while a slider stands at a step (see `at_step` in markup.py).
+ *
+ * @param {Branch} node
+ * @param {number} step
+ * @returns {Branch}
+ */
+export function atStep(node, step) {
+  const there = childrenOf(node).filter((child) => (
+    typeof child === "string" || isAt(child[1]["data-steps"], step)));
+  return [node[0], node[1],
+    ...there.map((child) => (typeof child === "string" ? child : atStep(child, step)))];
+}
+
+/**
+ * Whether what has these steps (`"0 2"`) is there at a step; what has none always is.
+ *
+ * @param {string | null | undefined} steps
+ * @param {number} step
+ */
+export function isAt(steps, step) {
+  return typeof steps !== "string" || steps.split(" ").includes(String(step));
+}
+
+const ASIDE = /(^| )lab-sign( |$)/;
+const LINES = ["p", "h3", "tr"];
+
+/**
+ * What a part says: what its `<title>` says if it has one, else its cells between tabs.
+ *
+ * @param {Branch} node
+ */
+export function partText(node) {
+  const children = childrenOf(node);
+  const title = children.find((child) => typeof child !== "string" && child[0] === "title");
+  return title ? inlineText(title) : children.filter(isShown).map(inlineText).join("\t");
+}
+
+/**
+ * The lines of a view's text: its sentences, and each of its parts; not what is hidden.
+ *
+ * @param {Tree} node
+ * @returns {string[]}
+ */
+export function textLines(node) {
+  if (typeof node === "string" || "hidden" in node[1]) return [];
+  if ("data-things" in node[1] || LINES.includes(node[0])) return [partText(node)];
+  return childrenOf(node).flatMap(textLines);
+}
+
+/**
+ * What a search in a view that is closed looks at: parts, and the rows that they open.
+ *
+ * @param {Tree} node
+ * @returns {string[]}
+ */
+export function searched(node) {
+  if (typeof node === "string" || node[0] === "thead") return [];
+  const own = "data-things" in node[1] || (node[0] === "tr" && !("hidden" in node[1]));
+  return own ? [partText(node)] : childrenOf(node).flatMap(searched);
+}
+
+/** @param {Tree} node */
+const isShown = (node) => typeof node === "string" || !ASIDE.test(node[1].class || "");
+
+/**
+ * @param {Tree} node
+ * @returns {string}
+ */
+function inlineText(node) {
+  if (typeof node === "string") return node;
+  return childrenOf(node).filter(isShown).map(inlineText).join("");
+}

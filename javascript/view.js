@@ -1,0 +1,139 @@
+// Views that Python made as trees: one layer gives all of them hover, pin, keyboard, search and text.
+
+import { download, html, targetOf } from "./dom.js";
+import { exportButtons } from "./export.js";
+import { roving } from "./roving.js";
+import { say } from "./say.js";
+import { Shows } from "./selection.js";
+import { build, fill, partText, textLines } from "./tree.js";
+
+/** @import { Branch, Context, Drawn, Thing, TreeView } from "./types.d.ts" */
+
+/**
+ * Draw a tree.
+ *
+ * @param {TreeView} view
+ * @param {Context} context
+ * @returns {Drawn}
+ */
+export function treeView(view, context) {
+  const { selection } = context;
+  /** @type {Map<Element, Part>} */
+  const known = new Map();
+  /** @type {Map<HTMLElement, Branch>} */
+  const later = new Map();
+  const see = (/** @type {HTMLElement} */ element, /** @type {Branch} */ node) => {
+    const attributes = node[1];
+    if ("data-things" in attributes) known.set(element, new Part(element, node));
+    if ("hidden" in attributes) later.set(element, node);
+    if ("data-pair" in attributes) element.children[1].append(pairButton(attributes, context));
+    if ("data-term" in attributes && attributes.scope !== "col") {
+      context.words.explain(element, attributes["data-term"] || element.textContent);
+    }
+  };
+  const element = build(view.tree, see);
+  element.setAttribute("tabindex", "0");
+  const shows = new Shows(element);
+  const parts = [...known.values()];
+  for (const part of parts) shows.add(part.element, part.things);
+  for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
+  addFiles(element, view);
+  const thingsAt = (/** @type {Event} */ event) => {
+    const part = targetOf(event).closest("[data-things]");
+    return (part && known.get(part)?.things) || [];
+  };
+  element.addEventListener("mouseover", (event) => selection.preview(thingsAt(event)));
+  element.addEventListener("mouseleave", () => selection.preview([]));
+  element.addEventListener("click", (event) => {
+    const things = thingsAt(event);
+    if (things.length && !targetOf(event).closest("button")) selection.pin(things);
+  });
+  roving(element, parts, selection);
+  return {
+    element,
+    light: (lit, scroll) => {
+      shows.light(lit);
+      if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
+    },
+    find: (query) => parts.filter((part) => part.has(query)).map((part) => part.element),
+    text: () => `${textLines(view.tree).join("\n")}\n`,
+  };
+}
+
+/** An element that is about something: it can be pointed at, reached by arrows, and found. */
+class Part {
+  /**
+   * @param {HTMLElement} element
+   * @param {Branch} node
+   */
+  constructor(element, node) {
+    this.element = element;
+    this.node = node;
+    /** @type {Thing[]} */
+    this.things = node[1]["data-things"].split(" ").filter(Boolean).map(Number);
+    /** @type {string | undefined} */
+    this.text = undefined;
+    if (this.things.length) element.classList.add("linked");
+  }
+
+  /** @param {string} query */
+  has(query) {
+    const text = this.text ?? partText(this.node).toLowerCase();
+    this.text = text;
+    return text.includes(query);
+  }
+}
+
+/**
+ * A button in the row above, which opens a hidden row; it is filled when it is first opened.
+ *
+ * @param {HTMLElement} folded
+ * @param {() => void} fillIt
+ */
+function openFromAbove(folded, fillIt) {
+  const button = html("button", {
+    class: "lab-open", type: "button", "aria-expanded": "false", "aria-label": say("details"),
+    onclick: () => {
+      folded.hidden = !folded.hidden;
+      if (!folded.childElementCount) fillIt();
+      button.setAttribute("aria-expanded", String(!folded.hidden));
+      button.textContent = folded.hidden ? "▸" : "▾";
+    },
+  }, "▸");
+  folded.previousElementSibling?.firstElementChild?.prepend(button);
+}
+
+/**
+ * "force" or "forbid" for two buffers of one part; it is seen where there is somebody to ask.
+ *
+ * @param {Record<string, string>} attributes
+ * @param {Context} context
+ */
+function pairButton(attributes, context) {
+  const [choice, producer, consumer, part] = attributes["data-pair"].split(" ");
+  return html("button", {
+    class: "lab-pair", type: "button",
+    "aria-label": say(`${choice} {producer} and {consumer}`, { producer, consumer }),
+    title: say(`compile again and ${choice} this pair in {part}`, { part }),
+    onclick: () => context.whatIf?.togglePair(
+      /** @type {"force" | "forbid"} */ (choice), [producer, consumer, part]),
+  }, say(choice));
+}
+
+/**
+ * Buttons beside the note: the files that a view offers, and its drawing as a picture.
+ *
+ * @param {HTMLElement} element
+ * @param {TreeView} view
+ */
+function addFiles(element, view) {
+  const files = (view.files || []).map((file) => html("button", {
+    type: "button", class: "lab-save", title: file.tip,
+    onclick: () => download(file.name, file.type, JSON.stringify(file.data)),
+  }, file.label));
+  const drawing = /** @type {SVGSVGElement | null} */ (element.querySelector("svg.lab-drawing"));
+  const pictures = drawing ? exportButtons(view.name, () => ({
+    element: drawing, width: drawing.width.baseVal.value, height: drawing.height.baseVal.value,
+  })) : [];
+  element.querySelector(".lab-note")?.append(" ", ...files, ...pictures);
+}

@@ -1,0 +1,125 @@
+"""What a correct compiler does not need can be left out, each thing alone and all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch.testing import assert_close
+
+import inductor_lab as lab
+from inductor_lab.accelerate import bare, switches
+from inductor_lab.accelerate.packing import WEIGHTS
+from inductor_lab.accelerate.pool import POOL
+from inductor_lab.errors import BadOption
+from inductor_lab.options import Options
+from inductor_lab.torch_names import OPTIONAL
+
+OFF = [(), *((name,) for name in switches.NEEDS), ("all",)]
+
+
+class Net(torch.nn.Module):
+    """A convolution with its norm, a product that is large enough to be measured, a softmax."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(16, 48, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(48)
+        self.linear = torch.nn.Linear(1024, 512)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        made = self.norm(self.convolution(images)).relu()
+        return self.linear(made.flatten(2)).softmax(-1)
+
+
+@pytest.mark.parametrize("off", OFF, ids=lambda off: ",".join(off) or "nothing")
+def test_results_are_right_without(off: tuple[str, ...]) -> None:
+    torch.manual_seed(0)
+    net, images = Net().eval(), torch.randn(8, 16, 32, 32)
+    fast = lab.compile(net, options={"accelerators_off": off})
+    with torch.no_grad():
+        for _ in range(2):
+            assert_close(fast(images), net(images), rtol=1e-4, atol=1e-5)
+    x = torch.randn(1000, dtype=torch.float64, requires_grad=True)
+    trained = lab.compile(lambda x: (x.sin() * x).sum(), options={"accelerators_off": off})
+    for _ in range(3):
+        (gradient,) = torch.autograd.grad(trained(x), x)
+        assert_close(gradient, x.detach().sin() + x.detach() * x.detach().cos())
+
+
+def test_what_is_off_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    net, images = Net().eval(), torch.randn(8, 16, 32, 32)
+    with torch.no_grad():
+        whole = lab.inspect(net, images, options={"accelerators_off": "all"}).graphs[0].forward
+    assert "POOL" not in str(whole.host) and "inductor_lab.linear" not in str(whole.loops)
+    assert not whole.libraries
+    assert not any(fired.rule == "channels_last" for fired in whole.rewrites.fired)
+
+
+def direct_calls(monkeypatch: pytest.MonkeyPatch, off: Any) -> int:
+    """How many calls of a trained function went past AOTAutograd's wrapper."""
+    made: list[Any] = []
+    own = bare.direct_call
+    monkeypatch.setattr(bare, "direct_call", lambda *given: made.append(given) or own(*given))
+    torch._dynamo.reset()
+    x = torch.randn(10, requires_grad=True)
+    fast = lab.compile(lambda x: x.sin().sum(), options={"accelerators_off": off})
+    for _ in range(2):
+        fast(x).backward()
+    return len(made)
+
+
+def test_bare_calls_have_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert direct_calls(monkeypatch, []) == 1
+    assert direct_calls(monkeypatch, ["bare_calls"]) == 0
+
+
+def test_warm_graphs_have_a_switch() -> None:
+    def saved(off: Any) -> int:
+        torch._dynamo.reset()
+        counters.clear()
+        with torch._functorch.config.patch(enable_autograd_cache=True):
+            lab.compile(lambda x: x.sin() * 3.25, options={"accelerators_off": off})(torch.ones(7))
+        found = counters["aot_autograd"]
+        return found["autograd_cache_saved"] + found["autograd_cache_hit"]
+
+    assert saved([]) == 1
+    assert saved(["warm_graphs"]) == 0
+
+
+def test_weights_are_not_packed_and_memory_is_not_kept() -> None:
+    lab.release_memory()
+    weights, kept = WEIGHTS.nbytes, POOL.held
+    torch.manual_seed(0)
+    net, images = Net().eval(), torch.randn(8, 16, 32, 32)
+    off = ["packed_weights", "pool"]
+    with torch.no_grad():
+        lab.compile(net, options={"accelerators_off": off})(images)
+    assert (WEIGHTS.nbytes, POOL.held) == (weights, kept)
+
+
+@pytest.mark.parametrize("name", [name for name, feature in switches.NEEDS.items() if feature])
+def test_it_is_off_by_itself_where_torch_lacks_a_name(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = switches.NEEDS[name]
+    assert lacking in OPTIONAL
+    assert name not in switches.possible(Options()).accelerators_off
+    monkeypatch.setattr(switches, "missing", lambda feature: ("x",) if feature == lacking else ())
+    assert switches.possible(Options()).accelerators_off == (name,)
+
+
+def test_other_options_agree() -> None:
+    options = switches.possible(Options.make({"accelerators_off": "all"}))
+    assert options.accelerators_off == tuple(switches.NEEDS)
+    assert (options.matmul, options.memory_pool, options.pack_weights) == ("aten", 0.0, False)
+    assert options.rewrites_off == ("convolutions",)
+    assert switches.possible(options) == options
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(BadOption, match="bare_calls"):
+        switches.possible(Options(accelerators_off=("speed",)))

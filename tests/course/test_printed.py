@@ -1,0 +1,40 @@
+"""What the course prints fits into a notebook of 900 px, and counts as English does."""
+
+import pytest
+import torch
+
+from inductor_lab import course
+from inductor_lab.course import dynamo
+from inductor_lab.course.checking import Verdict
+from inductor_lab.notebook.columns import LINE
+
+
+def test_a_long_line_goes_on_at_a_word(capsys) -> None:
+    long = "  legality  same_iteration_space  no: " + "the kernel of buf2 runs over i0<64, " * 4
+    course.show("short", "", long.rstrip())
+    lines = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert lines[:2] == ["short", ""] and len(lines) > 3
+    assert max(map(len, lines)) <= LINE and " ".join(" ".join(lines[2:]).split()) == " ".join(
+        long.split()
+    )
+    assert all(line.startswith("      ") for line in lines[3:])
+
+
+def test_one_is_singular() -> None:
+    captured = dynamo.capture(lambda x: x + 1)
+    captured(torch.ones(2))
+    assert repr(captured).endswith(": 1 graph, 1 guard, 0 breaks)")
+    assert "8.2 The peak: 0 of 1 point\n" in f"{Verdict('8.2', 'The peak', 0, 1)}\n"
+    assert "0 of 2 points" in str(Verdict("8.1", "Lifetimes", 0, 2))
+
+
+@pytest.fixture
+def chinese():
+    course.speak("zh")
+    yield
+    course.speak("en")
+
+
+@pytest.mark.usefixtures("chinese")
+def test_a_chinese_verdict_has_a_chinese_colon() -> None:
+    assert str(Verdict("8.2", "峰值", 1, 1)) == "✓ 8.2 峰值：1/1 分"

@@ -1,0 +1,107 @@
+"""Pages of figures speak Chinese: what is left in Latin letters is a name, a unit or a term."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.bench.result import Contender
+from inductor_lab.bench.timing import Timings
+from inductor_lab.capture.graph import Span
+from inductor_lab.stock.trace_log import Compiled
+from inductor_lab.widgets.bench import html
+from inductor_lab.widgets.markup import written
+from inductor_lab.widgets.recompiles import function_name
+from inductor_lab.widgets.trace import index_tree
+from tests.widgets.test_bench import every, result
+from tests.widgets.test_recompiles import watched
+
+NAMES = {
+    "eager", "inductor", "inductor_lab", "wave",
+    "GFLOP", "GB", "MB", "kB", "B", "ms", "µs", "ns", "f32",
+    "kernel", "kernels", "rank", "forward", "ATen", "aten", "default", "torch", "Markdown", "mm",
+    "threads", "processor", "over", "sizes", "programs", "modes", "one", "two", "in", "a", "s", "x",
+}  # fmt: skip
+"""Of functions, contenders, titles that the user chose, the machine's own text, and units."""
+
+
+@pytest.fixture(autouse=True)
+def chinese() -> Iterator[None]:
+    lab.language("zh")
+    yield
+    lab.language("en")
+
+
+def english(page: str) -> set[str]:
+    """Words in Latin letters that a reader of the page sees, pictures and code left out."""
+    text = re.sub(r"(?s)<(style|script|svg|pre)\b.*?</\1>|<div title=.*?</div>", " ", page)
+    text = re.sub(r"<[^>]*>|&\w+;", " ", text)
+    text = re.sub(r"cpp_fused\w+|\w+\.py\S*|\w+\([^)]*\)", " ", text)
+    return {word for word in re.findall(r"\b[A-Za-zµ_]\w*", text) if word not in NAMES}
+
+
+@pytest.mark.parametrize("shown", every(), ids=lambda shown: type(shown).__name__)
+def test_a_benchmark_speaks_chinese(shown: Any) -> None:
+    found = html(shown)
+    assert "每次调用" in found or "编译者" in found or "大小" in found
+    assert english(found) <= {"img", "src", "onerror", "alert", "no"}, "the user's own names"
+
+
+@pytest.mark.parametrize("new, said", [
+    ((1e-3,) * 8, "速度是 eager 的 2 倍"), ((4e-3,) * 8, "耗时是 eager 的 2 倍"),
+    ((2e-3,) * 8, "与 eager 一样快"), ((1e-3, 9e-3) * 4, "噪声太大，无法判断"),
+    ((1e-3,) * 2, "轮数太少，无法判断：2"),
+])  # fmt: skip
+def test_a_verdict_speaks_chinese(new: tuple[float, ...], said: str) -> None:
+    times = {"eager": (2e-3,) * len(new), "inductor_lab": new}
+    assert Timings(times).verdict("inductor_lab", "eager").startswith(said)
+
+
+def test_what_went_wrong_is_said_in_chinese() -> None:
+    shown = result()
+    wrong = Contender("inductor_lab", error=0.5, agrees=False)
+    told = replace(shown, contenders=(Contender("eager"), wrong), complete=False)
+    assert "提前停止；以下结果来自 8 轮。" in told.sentences
+    assert told.verdict("inductor_lab").endswith("；但结果相差 5e-01")
+    failed = replace(shown, contenders=(Contender("eager"), Contender("inductor", failure="?")))
+    assert failed.verdict("inductor") == "失败：?"
+
+
+def test_profile_and_ranks_speak_chinese(known_limits: None) -> None:
+    compilation = lab.inspect(lambda x, w: torch.softmax(x @ w, -1), *torch.randn(2, 64, 64))
+    page = compilation.profile()._repr_html_()
+    assert "kernel 之间" in page and english(page) <= {"lambda", "cell", "g0", "mkldnn"}
+    other = lab.inspect(lambda x: x + 1, torch.ones(4))
+    for second, said in ((compilation, "0 次集合通信一致"), (other, "集合通信")):
+        page = lab.join([compilation, second])._repr_html_()
+        assert said in page and "捕获的图" in page and english(page) <= {"lambda", "oneDNN"}
+    line = lab.distributed.timeline(compilation, 2)._repr_html_()
+    assert "2 个 rank" in line and english(line) <= {"lambda"}
+
+
+def test_recompiles_speak_chinese() -> None:
+    seen = watched([4, 4, 5])
+    page = seen._repr_html_()
+    assert page is not None
+    for said in ("其中重新编译 1 次", "服务次数", "x 第 0 维的大小是 5", "为第 3 次调用编译"):
+        assert said in page
+    assert english(page) <= {"shifted"}
+    assert function_name("torch_dynamo_resume_in_f_at_12") == "f 第 12 行之后"
+
+
+def test_a_trace_log_speaks_chinese() -> None:
+    where = Span("/a/train.py", 3, 0, 3, 1)
+    row = Compiled("", "0/0", "forward", where, 0.5, 1, ("miss", "hit"), ("again",), (), (), "")
+    rows = (row, replace(row, compile_id="0/1", parts=0), replace(row, error="no"))
+    log = SimpleNamespace(compiled=rows, name="log", torch_version="", problems=("line 3",))
+    page = written(index_tree(log, {"0/0"}))  # type: ignore[arg-type]
+    for said in ("3 个编译编号", "缓存未命中", "没有图", "重新开始", "跳过了 1 处损坏"):
+        assert said in page
+    assert english(page) <= {"log", "train", "again", "no", "line", "py"}

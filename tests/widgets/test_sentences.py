@@ -1,0 +1,110 @@
+"""What the compiler says of its decisions has its Chinese in the table, sentence by sentence."""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import inductor_lab as lab
+from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.notebook.language import table, translate
+from inductor_lab.schedule.rules import LEGALITY, PROFIT
+from inductor_lab.widgets.words import _said_by
+
+PACKAGE = Path(__file__).parents[2] / "inductor_lab"
+DECIDE = ("schedule/legality.py", "schedule/profit.py", "schedule/combo.py",
+          "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
+          "autograd/given.py")  # fmt: skip
+"""Files whose sentences are reasons."""
+ELSEWHERE = {"{} is a reduction", "{} is a scan", "{} is a scatter"}
+"""`{buffer} is a {kind}` of combo.py, for each kind of nest that it says that of."""
+
+
+def template(node: ast.expr, known: dict[str, str]) -> str:
+    """A text as it is written, `{}` in the place of each value; "" for what is no text."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.FormattedValue(value=ast.Name(id=name)) if name in known:
+            return known[name]
+        case ast.FormattedValue():
+            return "{}"
+        case ast.JoinedStr():
+            return "".join(template(part, known) for part in node.values)
+    return ""
+
+
+def written(path: Path) -> Iterator[str]:
+    """The sentences of a file; a name that another sentence holds stands for its own text."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    parts = (part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values)
+    values = (part.value for part in parts if isinstance(part, ast.FormattedValue))
+    held = {value.id for value in values if isinstance(value, ast.Name)}
+    known: dict[str, str] = {}
+    skipped: set[ast.AST] = set()
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.JoinedStr() as said):
+                if name in held:
+                    known[name] = template(said, {})
+                    skipped.update(ast.walk(said))
+            case ast.Assign(value=ast.Call()) | ast.Raise() | ast.Assert():
+                skipped.update(ast.walk(node))
+            case ast.Expr(value=ast.Constant() as docstring):
+                skipped.add(docstring)
+            case ast.JoinedStr():
+                skipped.update(part for part in ast.walk(node) if part is not node)
+            case ast.BinOp(op=ast.Add()) | ast.Attribute():
+                skipped.update(ast.walk(node))
+    for node in nodes:
+        if isinstance(node, ast.expr) and node not in skipped and " " in template(node, known):
+            yield template(node, known)
+
+
+def test_every_reason_is_in_the_table() -> None:
+    said = {text for name in DECIDE for text in written(PACKAGE / name)} - {"{} is a {}"}
+    translated = {re.sub(r"\{\w+\}", "{}", text) for text in table()["sentences"]}
+    assert sorted(said - translated) == []
+    of_rules = {_said_by(rule) for rules in (LEGALITY, PROFIT) for rule in rules.values()}
+    of_passes = {step.what for step in PASSES}
+    assert sorted((of_rules | of_passes) - translated) == []
+    library = {name for name in translated if not name.count(" ") or len(name.split()) < 4}
+    steps = {text for text in translated if text.endswith(" roof")}
+    assert sorted(translated - said - of_rules - of_passes - ELSEWHERE - library - steps) == []
+
+
+def test_every_value_is_in_both_languages() -> None:
+    def values(text: str) -> set[str]:
+        return {name for _, name, *_ in string.Formatter().parse(text) if name}
+
+    for english, chinese in table()["sentences"].items():
+        assert values(english) - {"s"} == values(chinese), english
+        assert re.search("[\u4e00-\u9fff]", chinese), english
+
+
+@pytest.fixture
+def chinese() -> Iterator[None]:
+    lab.language("zh")
+    yield
+    lab.language("en")
+
+
+@pytest.mark.parametrize("sentence, said", [
+    ("4,096 elements of buf5 would be left to 1 independent point",
+     "buf5 的 4,096 个元素只剩 1 个独立的点来处理"),
+    ("the memory budget allows it, though: mm is a heavy op; 3 flops against 4 bytes",
+     "内存预算允许重算，尽管：mm 是开销大的算子；3 次浮点运算换 4 字节"),
+    ("a rule of the user's says no", "a rule of the user's says no"),
+])  # fmt: skip
+def test_a_sentence_is_translated_with_its_values(
+    chinese: None, sentence: str, said: str
+) -> None:
+    assert translate(sentence) == said
+    lab.language("en")
+    assert translate(sentence) == sentence

@@ -1,0 +1,158 @@
+"""One table has what people read in both languages: complete, used, and nothing beside it.
+
+Checked are the course, the explorer's document (`DOCUMENT`), its JavaScript, and the pages of
+figures: benchmarks, profiles, traces, ranks, recompiles.  The compiler's reasons for a
+decision are test_sentences.py's.  What a machine is, and errors of the compiler, are English.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.course.language import speak
+from inductor_lab.errors import BadArguments
+from inductor_lab.notebook.language import language, say, table
+from inductor_lab.widgets.model import document
+from inductor_lab.widgets.words import glossary, words
+
+ROOT = Path(__file__).parents[2]
+OTHER_PAGES = ("bench", "bench_entry", "debug")
+JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
+              if path.stem not in OTHER_PAGES]  # fmt: skip
+DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
+    "bench_pane", "budget", "compare", "graphs", "guards", "ladder", "lesson", "lesson_diff",
+    "memory", "model", "parts", "picture", "split", "stock", "steps", "svg", "time", "user_side",
+    "views")]  # fmt: skip
+PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
+    "bench", "profile", "ranks", "recompiles", "trace")]  # fmt: skip
+FIGURES = [ROOT / "inductor_lab" / name for name in (
+    "bench/result.py", "bench/timing.py", "debug/profile.py", "debug/reasons.py",
+    "distributed/join.py", "distributed/timeline.py", "stock/trace_log.py")]  # fmt: skip
+"""Where pages have the names of their columns and rows from, and sentences."""
+SPOKEN = [*DOCUMENT, *PAGES, *FIGURES, *sorted((ROOT / "inductor_lab" / "course").rglob("*.py"))]
+PLACES = {"pane": (0,), "text_view": (0,), "table_view": (0, 1, 3), "empty_view": (0, 1),
+          "_fact": (0,), "bars_view": (0, 2), "_lanes": (0,), "_noun": (0,),
+          "say": (0,)}  # fmt: skip
+"""What a page shows of the arguments of these functions."""
+SAME = {"TTIR", "TTGIR"}
+DECIDED = {"legality", "profit", "vertical", "horizontal", "combo", "unneeded"}
+"""Words of the compiler's for kinds of rules, of pairs and of choices, which the explorer says."""
+SAID_IN_JAVASCRIPT = re.compile(r'\bsay\(\s*"((?:[^"\\]|\\.)*)"')
+SHOWN_IN_JAVASCRIPT = re.compile(
+    r'(?:\b(?:title|placeholder|label)|"aria-label"|"aria-valuetext"|\.textContent)'
+    r'\s*[:=]\s*["`]([^"`]*[A-Za-z]{3}[^"`]*)["`]'
+)
+
+
+@pytest.fixture
+def chinese() -> Iterator[None]:
+    lab.language("zh")
+    yield
+    lab.language("en")
+
+
+def known() -> dict[str, str]:
+    return {**table()["course"], **table()["explorer"]}
+
+
+def texts(node: ast.AST, constants: dict[str, list[str]]) -> list[str]:
+    """The texts that an expression may be; those of an f-string are unknown."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text.removeprefix(">")]
+        case ast.IfExp():
+            return texts(node.body, constants) + texts(node.orelse, constants)
+        case ast.Tuple() | ast.List():
+            return [text for element in node.elts for text in texts(element, constants)]
+        case ast.Name(id=name):
+            return constants.get(name, [])
+    return []
+
+
+def shown(path: Path) -> set[str]:
+    """Texts in a file that a page shows."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    constants: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            constants.setdefault(node.targets[0].id, []).extend(texts(node.value, {}))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            for place in PLACES.get(node.func.id, ()):
+                for given in node.args[place : place + 1]:
+                    found.update(texts(given, constants))
+            for keyword in node.keywords if node.func.id in PLACES else ():
+                if keyword.arg in ("problem", "note"):
+                    found.update(texts(keyword.value, constants))
+    return {text for text in found if re.search("[A-Za-z]", text)}
+
+
+@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: path.stem)
+def test_what_is_shown_is_in_the_table(path: Path) -> None:
+    assert sorted(shown(path) - known().keys() - SAME) == []
+
+
+@pytest.mark.parametrize("path", JAVASCRIPT, ids=lambda path: path.stem)
+def test_what_javascript_says_is_in_the_table(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert sorted(set(SAID_IN_JAVASCRIPT.findall(text)) - known().keys()) == []
+    told = [re.sub(r"\$\{[^}]*\}", "", text) for text in SHOWN_IN_JAVASCRIPT.findall(text)]
+    told = [text for text in told if re.search("[A-Za-z]{3}", text) and "say(" not in text]
+    assert told == [], "say it: say(...)"
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, *_ in string.Formatter().parse(text) if name}
+
+
+def test_both_languages_are_complete_and_agree() -> None:
+    for section in ("course", "explorer"):
+        for english, chinese in table()[section].items():
+            assert english.strip() and chinese.strip(), english
+            assert fields(english) >= fields(chinese), english
+            missing = fields(english) - fields(chinese)
+            assert not missing, f"{english}: the Chinese leaves out {missing}"
+    double = table()["course"].keys() & table()["explorer"].keys()
+    assert [text for text in double if table()["course"][text] != table()["explorer"][text]] == []
+    assert table()["glossary"].keys() == glossary().keys()
+
+
+def test_nothing_in_the_table_is_unused() -> None:
+    python = [node.value for path in [*SPOKEN, *(ROOT / "widgets").glob("*.py")]
+              for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+              if isinstance(node, ast.Constant) and isinstance(node.value, str)]  # fmt: skip
+    javascript = "\n".join(path.read_text(encoding="utf-8") for path in JAVASCRIPT)
+    everything = {text.removeprefix(">") for text in python} | {text + "s" for text in python}
+    composed = re.compile(r" by an option$|^(force|forbid) |this pair in|^program \{p\} ")
+    unused = [text for text in known().keys() - everything - DECIDED
+              if text not in javascript and not composed.search(text)]  # fmt: skip
+    assert unused == []
+
+
+def test_the_language_is_switched(chinese: None) -> None:
+    assert language() == "zh" and say("{n} found", n=3) == "找到 3 处"
+    assert say("no such text {n}") == "no such text {n}"
+    speak("en")
+    assert say("{n} found", n=3) == "3 found"
+    for wrong in ("de", ""):
+        with pytest.raises(BadArguments, match="one of en, zh"):
+            speak(wrong)
+
+
+def test_a_document_carries_its_language(chinese: None) -> None:
+    compilation = lab.inspect(lambda x: x.sin() + 1, torch.ones(8))
+    found = document(compilation)
+    assert found["language"] == "zh" and found["texts"]["copy"] == "复制"
+    assert "条件" in words()["guard"] and found["words"]["guard"] == words()["guard"]
+    assert found["panes"]["g0.forward.schedule"]["title"] == "schedule", "the key stays English"
+    lab.language("en")
+    assert "texts" not in document(compilation) and "must hold" in words()["guard"]

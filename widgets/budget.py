@@ -1,0 +1,123 @@
+"""What each memory budget keeps for the backward: picture, sentence and table, under a slider.
+
+Python draws every cut.  A page shows one at a time (`data-steps`, see `markup.py`), and so does the
+picture that stands alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from inductor_lab.autograd.result import Cut, Partition
+from inductor_lab.display import bytes_text
+from inductor_lab.notebook.language import say, translate
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.markup import Tree, at_step, element, inside
+from inductor_lab.widgets.shapes import BudgetView
+from inductor_lab.widgets.svg import drawing, drawing_svg
+from inductor_lab.widgets.views import Row, note_tree, row, table_view, tree_view
+
+NAMES, LONGEST, LINE = 104, 288, 22
+"""Pixels: of the budgets' names, of the longest bar, and from one bar to the next."""
+COLUMNS = ("value", ">size", "here", "as compiled, because")
+
+
+def budget_view(partition: Partition, scope: str, links: Links) -> BudgetView:
+    """All cuts of a partition; the slider starts at the one that was compiled."""
+    compiled = _nearest(partition)
+    note = say(
+        "Eager mode keeps {eager} for the backward. Inputs are alive anyway and do not count.",
+        eager=bytes_text(partition.bytes_if_all_saved),
+    )
+    said = (_sentence(cut, step, step == compiled) for step, cut in enumerate(partition.cuts))
+    values = table_view("values", COLUMNS, _rows(partition, compiled, scope, links))
+    shown = element(
+        "div", {"class": "lab-budget-tree"}, note_tree(note), _bars(partition, compiled),
+        element("p", {"class": "lab-budget-said", "role": "status"}, *said), values["tree"],
+    )  # fmt: skip
+    budgets = [cut.memory_budget for cut in partition.cuts]
+    return {"kind": "budget", "name": "budget", "tree": shown, "budgets": budgets, "at": compiled}
+
+
+def budget_svg(partition: Partition) -> str:
+    """The bars alone, as they are when the slider stands at what was compiled."""
+    view = budget_view(partition, "", Links())
+    whole = at_step(view["tree"], view["at"])
+    (note, *_), (bars,) = inside(whole, "p"), inside(whole, "svg")
+    return drawing_svg(tree_view(view["name"], element("div", {}, note, bars)))
+
+
+def _bars(partition: Partition, compiled: int) -> Tree:
+    """Bytes kept, a bar for each cut; that of the step that is shown has a line around it."""
+    most = max([partition.bytes_if_all_saved, *(cut.cut_bytes for cut in partition.cuts), 1])
+    texts = [_kept_and_run(cut) for cut in partition.cuts]
+    texts[compiled] += f"   {say('as compiled')}"
+    size = {"width": NAMES + LONGEST + 330, "height": len(texts) * LINE + 2}
+    row_of, body = {"x": 0, "width": size["width"], "height": LINE}, []
+    for step, (cut, text) in enumerate(zip(partition.cuts, texts, strict=True)):
+        y, length = step * LINE + 2, max(LONGEST * cut.cut_bytes / most, 2)
+        place = {"x": NAMES, "y": y, "width": f"{length:.1f}", "height": LINE - 5, "rx": 2}
+        around = {**place, "class": "chosen", "data-steps": step}
+        name = say("budget {b}", b=_budget_text(cut))
+        body.append(element(
+            "g", {"data-step": step}, element("title", {}, f"{name}: {text}"),
+            element("rect", {**row_of, "y": y, "fill": "none", "pointer-events": "all"}),
+            element("text", {"x": 2, "y": y + 13}, name),
+            element("rect", {**place, "class": "other" if step == compiled else "bar"}),
+            element("rect", around),
+            element("text", {"class": "sub", "x": f"{NAMES + 8 + length:.1f}", "y": y + 13}, text),
+        ))  # fmt: skip
+    shown = element("svg", {**drawing(say("memory budgets")), **size}, *body)
+    return element("div", {"class": "lab-budget-bars"}, shown)
+
+
+def _sentence(cut: Cut, step: int, is_compiled: bool) -> Tree:
+    kept = say("{bytes} kept", bytes=bytes_text(cut.cut_bytes))
+    return element(
+        "span", {"data-steps": step}, element("b", {}, f"memory_budget {_budget_text(cut)}"),
+        f"  {kept}, {_again(cut)}",
+        element("span", {"class": "lab-soft"}, f"  {say('as compiled')}") if is_compiled else None,
+    )  # fmt: skip
+
+
+def _kept_and_run(cut: Cut) -> str:
+    return f"{bytes_text(cut.cut_bytes)}, {_again(cut)}"
+
+
+def _again(cut: Cut) -> str:
+    again = "{n} op run again ({flop} flop)" if cut.recomputed == 1 else (
+        "{n} ops run again ({flop} flop)")  # fmt: skip
+    return say(again, n=cut.recomputed, flop=f"{cut.flops:,}")
+
+
+def _budget_text(cut: Cut) -> str:
+    """A budget that reaches its cut, to three digits and never below it."""
+    return f"{math.ceil(cut.memory_budget * 1000) / 1000:g}"
+
+
+def _rows(partition: Partition, compiled: int, scope: str, links: Links) -> Iterator[Row]:
+    """A row for each value that the compiled cut or the shown one keeps: what becomes of it."""
+    decisions = {decision.node: decision for decision in partition.decisions}
+    inputs = {value.name for value in partition.saved if value.is_input}
+    keeping: dict[str, list[int]] = {}
+    for step, cut in enumerate(partition.cuts):
+        for name in cut.saved:
+            keeping.setdefault(name, []).append(step)
+    for name in (each for each in keeping if each in decisions):
+        keep = keeping[name]
+        others = [step for step in range(len(partition.cuts)) if step not in keep]
+        label, things = links.label("node", scope, name), links.find("node", scope, [name])
+        size = say("input") if name in inputs else bytes_text(decisions[name].nbytes)
+        reasons = "; ".join(map(translate, decisions[name].reasons))
+        fates = [("kept", "", keep), ("run again instead", "no", others)]
+        for here, mark, steps in fates if compiled in keep else [("kept too", "warn", keep)]:
+            if steps:
+                yield row((label, size, say(here), reasons), things, mark=mark, steps=steps)
+
+
+def _nearest(partition: Partition) -> int:
+    """The cut that was compiled: of those that fit into the budget, the one that keeps most."""
+    budgets = [cut.memory_budget for cut in partition.cuts]
+    fits = [n for n, budget in enumerate(budgets) if budget <= partition.memory_budget]
+    return fits[0] if fits else len(budgets) - 1

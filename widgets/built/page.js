@@ -1,0 +1,3277 @@
+// Made by `npm run build` in javascript, from sources 2452c8d670ee50ab.
+"use strict";
+var inductorLab = (() => {
+  var __defProp = Object.defineProperty;
+  var __getOwnPropDesc = Object.getOwnPropertyDescriptor;
+  var __getOwnPropNames = Object.getOwnPropertyNames;
+  var __hasOwnProp = Object.prototype.hasOwnProperty;
+  var __export = (target, all) => {
+    for (var name in all)
+      __defProp(target, name, { get: all[name], enumerable: true });
+  };
+  var __copyProps = (to, from, except, desc) => {
+    if (from && typeof from === "object" || typeof from === "function") {
+      for (let key of __getOwnPropNames(from))
+        if (!__hasOwnProp.call(to, key) && key !== except)
+          __defProp(to, key, { get: () => from[key], enumerable: !(desc = __getOwnPropDesc(from, key)) || desc.enumerable });
+    }
+    return to;
+  };
+  var __toCommonJS = (mod) => __copyProps(__defProp({}, "__esModule", { value: true }), mod);
+
+  // page_entry.js
+  var page_entry_exports = {};
+  __export(page_entry_exports, {
+    Line: () => Line,
+    announce: () => announce,
+    coloured: () => coloured,
+    render: () => render,
+    renderTabs: () => renderTabs,
+    widget: () => widget
+  });
+
+  // dom.js
+  var SVG = "http://www.w3.org/2000/svg";
+  function html(tag, attributes, ...children) {
+    return furnish(document.createElement(tag), attributes, children);
+  }
+  function svg(tag, attributes, ...children) {
+    return furnish(document.createElementNS(SVG, tag), attributes, children);
+  }
+  function furnish(element, attributes, children) {
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === null || value === void 0 || value === false) continue;
+      if (typeof value === "function") {
+        element.addEventListener(name.slice(2), value);
+      } else element.setAttribute(name, value === true ? "" : String(value));
+    }
+    element.append(...children.flat().filter(isThere));
+    return element;
+  }
+  function refill(element, ...children) {
+    element.replaceChildren(...children.flat().filter(isThere));
+  }
+  var isThere = (child) => child !== null && child !== void 0 && child !== false && child !== "";
+  function targetOf(event) {
+    return event.target;
+  }
+  async function copyText(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = html("textarea", { style: "position:fixed;opacity:0" });
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  }
+  function download(name, type, content) {
+    const address2 = URL.createObjectURL(new Blob([content], { type }));
+    const link = html("a", { href: address2, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(address2), 1e3);
+  }
+
+  // say.js
+  var spokenTexts = {};
+  function speak(texts) {
+    spokenTexts = texts || {};
+  }
+  function say(text, values = null) {
+    const said = Object.hasOwn(spokenTexts, text) ? spokenTexts[text] : text;
+    if (values === null) return said;
+    return said.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+  }
+
+  // tree.js
+  var HTML = html;
+  var SVG2 = svg;
+  function build(node, each = () => {
+  }, make = HTML) {
+    const [tag, attributes] = node;
+    const inside = tag === "svg" ? SVG2 : make;
+    const element = inside(tag, attributes);
+    if (!("hidden" in attributes)) fill(element, node, each, inside);
+    each(element, node);
+    return element;
+  }
+  function fill(element, node, each, make = HTML) {
+    element.append(...childrenOf(node).map((child) => typeof child === "string" ? child : build(child, each, make)));
+  }
+  var childrenOf = ([, , ...children]) => children;
+  function atStep(node, step2) {
+    const there = childrenOf(node).filter((child) => typeof child === "string" || isAt(child[1]["data-steps"], step2));
+    return [
+      node[0],
+      node[1],
+      ...there.map((child) => typeof child === "string" ? child : atStep(child, step2))
+    ];
+  }
+  function isAt(steps, step2) {
+    return typeof steps !== "string" || steps.split(" ").includes(String(step2));
+  }
+  var ASIDE = /(^| )lab-sign( |$)/;
+  var LINES = ["p", "h3", "tr"];
+  function partText(node) {
+    const children = childrenOf(node);
+    const title = children.find((child) => typeof child !== "string" && child[0] === "title");
+    return title ? inlineText(title) : children.filter(isShown).map(inlineText).join("	");
+  }
+  function textLines(node) {
+    if (typeof node === "string" || "hidden" in node[1]) return [];
+    if ("data-things" in node[1] || LINES.includes(node[0])) return [partText(node)];
+    return childrenOf(node).flatMap(textLines);
+  }
+  function searched(node) {
+    if (typeof node === "string" || node[0] === "thead") return [];
+    const own = "data-things" in node[1] || node[0] === "tr" && !("hidden" in node[1]);
+    return own ? [partText(node)] : childrenOf(node).flatMap(searched);
+  }
+  var isShown = (node) => typeof node === "string" || !ASIDE.test(node[1].class || "");
+  function inlineText(node) {
+    if (typeof node === "string") return node;
+    return childrenOf(node).filter(isShown).map(inlineText).join("");
+  }
+
+  // export.js
+  var PROPERTIES = [
+    "fill",
+    "stroke",
+    "stroke-width",
+    "stroke-dasharray",
+    "opacity",
+    "font-family",
+    "font-size",
+    "font-weight",
+    "text-anchor",
+    "paint-order"
+  ];
+  var SHARPER = 2;
+  var AROUND = 10;
+  function exportButtons(name, drawing) {
+    const button = (label, action) => html("button", {
+      type: "button",
+      title: say("save as {label}", { label }),
+      onclick: action,
+      "aria-label": say("save as {label}", { label })
+    }, label);
+    return [
+      button("SVG", () => download(`${name}.svg`, "image/svg+xml", standalone(drawing()))),
+      button("PNG", async () => {
+        const found = drawing();
+        download(`${name}.png`, "image/png", await painted(standalone(found), found));
+      })
+    ];
+  }
+  function standalone({ element, width, height }) {
+    const copied = element.cloneNode(true);
+    writeStyles(element, copied);
+    copied.removeAttribute("transform");
+    const explorer = element.closest(".lab-explorer");
+    const paper = getComputedStyle(explorer).backgroundColor;
+    const [w, h] = [width, height].map((side) => Math.ceil(side) + 2 * AROUND);
+    const inside = new XMLSerializer().serializeToString(copied);
+    return `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}"><rect width="${w}" height="${h}" fill="${paper}"/><g transform="translate(${AROUND} ${AROUND})">${inside}</g></svg>
+`;
+  }
+  function writeStyles(shown, copied) {
+    const style = getComputedStyle(shown);
+    copied.setAttribute("style", PROPERTIES.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";").replaceAll('"', "'"));
+    [...shown.children].forEach((child, i) => writeStyles(child, copied.children[i]));
+  }
+  function painted(text, { width, height }) {
+    const picture = new Image();
+    const [w, h] = [width, height].map((side) => SHARPER * (Math.ceil(side) + 2 * AROUND));
+    const canvas = html("canvas", { width: w, height: h });
+    return new Promise((done, failed) => {
+      picture.onload = () => {
+        canvas.getContext("2d")?.drawImage(picture, 0, 0, w, h);
+        canvas.toBlob((file) => file ? done(file) : failed(new Error(`no PNG of ${w} by ${h}`)), "image/png");
+      };
+      picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+    });
+  }
+
+  // roving.js
+  var ARROWS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
+  function roving(container, parts, selection) {
+    const whole = new Map(parts.map((part) => [part.element, part]));
+    for (const { element } of parts) element.setAttribute("tabindex", "-1");
+    container.addEventListener("keydown", (event) => {
+      const part = whole.get(targetOf(event));
+      if (event.key === "Enter" && part?.things.length) selection.pin(part.things);
+      if (!(event.key in ARROWS) || !part && event.target !== container) return;
+      const there = parts.filter((each) => container.contains(each.element));
+      const next = part ? there.indexOf(part) + ARROWS[event.key] : 0;
+      there[Math.max(0, Math.min(there.length - 1, next))]?.element.focus();
+      event.preventDefault();
+    });
+    container.addEventListener("focusin", (event) => {
+      const part = whole.get(targetOf(event));
+      if (part) selection.preview(part.things);
+    });
+    container.addEventListener("focusout", () => selection.preview([]));
+  }
+
+  // known.js
+  function known(map, key) {
+    const found = map.get(key);
+    if (found === void 0) throw new Error(`nothing is known of ${key}`);
+    return found;
+  }
+  function push(map, key, value) {
+    const list = map.get(key);
+    if (list) list.push(value);
+    else map.set(key, [value]);
+  }
+
+  // selection.js
+  var Selection = class {
+    /** @param {Pick<Links, "way">} links */
+    constructor(links) {
+      this.links = links;
+      this.pinned = [];
+      this.hovered = [];
+      this.listeners = /* @__PURE__ */ new Set();
+      this.shown = "";
+    }
+    /**
+     * `listener(lit, things)` is told when what is lit changes; `lit` is null when nothing is.
+     *
+     * @param {Listener} listener
+     */
+    listen(listener) {
+      this.listeners.add(listener);
+      return () => this.listeners.delete(listener);
+    }
+    /** @param {Thing[]} things */
+    preview(things) {
+      this.hovered = things;
+      this.tell();
+    }
+    /**
+     * Pin these things; pinning what is pinned lets it go.
+     *
+     * @param {Thing[]} things
+     */
+    pin(things) {
+      this.pinned = String(things) === String(this.pinned) ? [] : things;
+      this.hovered = [];
+      this.tell(true);
+    }
+    clear() {
+      this.pinned = this.hovered = [];
+      this.tell();
+    }
+    get things() {
+      return this.hovered.length ? this.hovered : this.pinned;
+    }
+    tell(scroll = false) {
+      const things = this.things;
+      const key = String(things);
+      if (key === this.shown && !scroll) return;
+      this.shown = key;
+      const lit = things.length ? this.links.way(things) : null;
+      for (const listener of this.listeners) listener(lit, things, scroll && things.length > 0);
+    }
+  };
+  var Shows = class {
+    /** @param {HTMLElement} container */
+    constructor(container) {
+      this.container = container;
+      this.elements = /* @__PURE__ */ new Map();
+      this.lit = /* @__PURE__ */ new Set();
+    }
+    /**
+     * @param {Element} element
+     * @param {Thing[]} things
+     */
+    add(element, things) {
+      for (const thing of things) push(this.elements, thing, element);
+    }
+    /**
+     * Light the elements of these things, and no others.
+     *
+     * @param {Lit} lit
+     */
+    light(lit) {
+      const now = /* @__PURE__ */ new Set();
+      if (lit) for (const thing of lit) (this.elements.get(thing) || []).forEach((e) => now.add(e));
+      for (const element of this.lit) if (!now.has(element)) element.classList.remove("lit");
+      for (const element of now) if (!this.lit.has(element)) element.classList.add("lit");
+      this.lit = now;
+      this.container.classList.toggle("dim", now.size > 0);
+    }
+    /**
+     * The first lit element in the page's order.
+     *
+     * @returns {HTMLElement | null}
+     */
+    first() {
+      return this.container.querySelector(".lit");
+    }
+  };
+
+  // view.js
+  function treeView(view, context) {
+    const { selection } = context;
+    const known3 = /* @__PURE__ */ new Map();
+    const later = /* @__PURE__ */ new Map();
+    const see = (element2, node) => {
+      const attributes = node[1];
+      if ("data-things" in attributes) known3.set(element2, new Part(element2, node));
+      if ("hidden" in attributes) later.set(element2, node);
+      if ("data-pair" in attributes) element2.children[1].append(pairButton(attributes, context));
+      if ("data-term" in attributes && attributes.scope !== "col") {
+        context.words.explain(element2, attributes["data-term"] || element2.textContent);
+      }
+    };
+    const element = build(view.tree, see);
+    element.setAttribute("tabindex", "0");
+    const shows = new Shows(element);
+    const parts = [...known3.values()];
+    for (const part of parts) shows.add(part.element, part.things);
+    for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
+    addFiles(element, view);
+    const thingsAt = (event) => {
+      const part = targetOf(event).closest("[data-things]");
+      return part && known3.get(part)?.things || [];
+    };
+    element.addEventListener("mouseover", (event) => selection.preview(thingsAt(event)));
+    element.addEventListener("mouseleave", () => selection.preview([]));
+    element.addEventListener("click", (event) => {
+      const things = thingsAt(event);
+      if (things.length && !targetOf(event).closest("button")) selection.pin(things);
+    });
+    roving(element, parts, selection);
+    return {
+      element,
+      light: (lit, scroll) => {
+        shows.light(lit);
+        if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
+      },
+      find: (query) => parts.filter((part) => part.has(query)).map((part) => part.element),
+      text: () => `${textLines(view.tree).join("\n")}
+`
+    };
+  }
+  var Part = class {
+    /**
+     * @param {HTMLElement} element
+     * @param {Branch} node
+     */
+    constructor(element, node) {
+      this.element = element;
+      this.node = node;
+      this.things = node[1]["data-things"].split(" ").filter(Boolean).map(Number);
+      this.text = void 0;
+      if (this.things.length) element.classList.add("linked");
+    }
+    /** @param {string} query */
+    has(query) {
+      const text = this.text ?? partText(this.node).toLowerCase();
+      this.text = text;
+      return text.includes(query);
+    }
+  };
+  function openFromAbove(folded, fillIt) {
+    const button = html("button", {
+      class: "lab-open",
+      type: "button",
+      "aria-expanded": "false",
+      "aria-label": say("details"),
+      onclick: () => {
+        folded.hidden = !folded.hidden;
+        if (!folded.childElementCount) fillIt();
+        button.setAttribute("aria-expanded", String(!folded.hidden));
+        button.textContent = folded.hidden ? "▸" : "▾";
+      }
+    }, "▸");
+    folded.previousElementSibling?.firstElementChild?.prepend(button);
+  }
+  function pairButton(attributes, context) {
+    const [choice, producer, consumer, part] = attributes["data-pair"].split(" ");
+    return html("button", {
+      class: "lab-pair",
+      type: "button",
+      "aria-label": say(`${choice} {producer} and {consumer}`, { producer, consumer }),
+      title: say(`compile again and ${choice} this pair in {part}`, { part }),
+      onclick: () => context.whatIf?.togglePair(
+        choice,
+        [producer, consumer, part]
+      )
+    }, say(choice));
+  }
+  function addFiles(element, view) {
+    const files = (view.files || []).map((file) => html("button", {
+      type: "button",
+      class: "lab-save",
+      title: file.tip,
+      onclick: () => download(file.name, file.type, JSON.stringify(file.data))
+    }, file.label));
+    const drawing = element.querySelector("svg.lab-drawing");
+    const pictures = drawing ? exportButtons(view.name, () => ({
+      element: drawing,
+      width: drawing.width.baseVal.value,
+      height: drawing.height.baseVal.value
+    })) : [];
+    element.querySelector(".lab-note")?.append(" ", ...files, ...pictures);
+  }
+
+  // budget.js
+  function budgetView(view, context) {
+    const last = view.budgets.length - 1;
+    view.state ??= { at: view.at };
+    const { state } = view;
+    const shown = treeView({ kind: "tree", name: view.name, tree: view.tree }, context);
+    const said = shown.element.querySelector(".lab-budget-said");
+    const showStep = stepped(shown.element);
+    const slider = html("input", {
+      type: "range",
+      min: 0,
+      max: last,
+      value: last - state.at,
+      "aria-label": say("memory budget"),
+      oninput: () => move(),
+      onchange: () => settle()
+    });
+    const move = () => {
+      state.at = last - Number(slider.value);
+      showStep(state.at);
+      slider.setAttribute("aria-valuetext", said.textContent);
+      shown.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+    };
+    const settle = () => context.whatIf?.setBudget(
+      state.at === view.at ? null : view.budgets[state.at]
+    );
+    shown.element.addEventListener("click", (event) => {
+      const bar = targetOf(event).closest("[data-step]");
+      if (!bar) return;
+      slider.value = String(last - Number(bar.dataset.step));
+      move();
+      settle();
+    });
+    said.before(html(
+      "div",
+      { class: "lab-budget-scale" },
+      html("span", {}, say("recompute")),
+      slider,
+      html("span", {}, say("keep"))
+    ));
+    move();
+    return {
+      element: html("div", { class: "lab-budget" }, shown.element),
+      light: shown.light,
+      find: (query) => shown.find(query).filter((part) => part.isConnected),
+      text: () => `${textLines(atStep(view.tree, state.at)).join("\n")}
+`
+    };
+  }
+  function stepped(element) {
+    const parents = new Set([...element.querySelectorAll("[data-steps]")].map((part) => part.parentNode));
+    const whole = [...parents].flatMap((parent) => parent ? [{ parent, children: [...parent.childNodes] }] : []);
+    return (step2) => {
+      for (const { parent, children } of whole) {
+        parent.replaceChildren(...children.filter((child) => !(child instanceof Element) || isAt(child.getAttribute("data-steps"), step2)));
+      }
+    };
+  }
+
+  // place.js
+  var GAP = 18;
+  var ROW_GAP = 30;
+  var MARGIN = 12;
+  var HEAD = 24;
+  var CHARACTER = 7.3;
+  var Placement = class {
+    /** @param {GraphPicture} picture */
+    constructor(picture) {
+      this.items = new Map(picture.items.map((item) => [item[0], item]));
+      this.frames = new Map(picture.frames.map((frame) => [frame[0], frame]));
+      const ends = picture.edges.map((place) => picture.items[place][0]);
+      this.edges = ends.flatMap((end, i) => i % 2 ? [] : [[end, ends[i + 1]]]);
+      this.inside = picture.inside;
+      this.open = new Set(picture.frames.filter((frame) => frame[5]).map((frame) => frame[0]));
+      this.boxes = /* @__PURE__ */ new Map();
+      this.routes = /* @__PURE__ */ new Map();
+      this.sizes = /* @__PURE__ */ new Map();
+    }
+    /** Everything visible: `{width, height, boxes: Map(name → box), frames: [...], arrows: [...]}`. */
+    place() {
+      this.boxes = /* @__PURE__ */ new Map();
+      this.routes = /* @__PURE__ */ new Map();
+      this.sizes = /* @__PURE__ */ new Map();
+      const { width, height } = this.measure("");
+      this.settle("", 0, 0);
+      return { width, height, boxes: this.boxes, arrows: this.arrows() };
+    }
+    /** @param {string} name */
+    isOpen(name) {
+      return this.frames.has(name) && this.open.has(name);
+    }
+    /**
+     * Lay out one level from the inside out; its boxes are relative to its own corner.
+     *
+     * @param {string} level
+     */
+    measure(level) {
+      const layout = this.inside[level];
+      const rows = /* @__PURE__ */ new Map();
+      for (const [i, [x, y, w, h]] of layout.boxes.entries()) {
+        const name = layout.names[i];
+        const size = this.sizeOf(name, w, h);
+        push(rows, Math.round(y + h / 2), { name, middle: x + w / 2, x: 0, y: 0, ...size });
+      }
+      layout.routes.forEach(([, , points], i) => {
+        for (let p = 2; p < points.length - 2; p += 2) {
+          const bend = { bend: [i, p], middle: points[p], x: 0, y: 0, width: 0, height: 0 };
+          push(rows, nearest(rows, Math.round(points[p + 1])), bend);
+        }
+      });
+      const placed = placeRows(rows);
+      this.sizes.set(level, placed);
+      return placed;
+    }
+    /**
+     * @param {string} name
+     * @param {number} width
+     * @param {number} height
+     * @returns {Size}
+     */
+    sizeOf(name, width, height) {
+      const frame = this.frames.get(name);
+      if (!frame) return { width, height };
+      if (!this.open.has(name)) return closedSize(frame);
+      const within = this.measure(name);
+      const label = frame[1].length * CHARACTER;
+      return {
+        width: Math.max(within.width, label) + 2 * MARGIN,
+        height: within.height + HEAD + MARGIN
+      };
+    }
+    /**
+     * From coordinates within a level to those of the page.
+     *
+     * @param {string} level
+     * @param {number} left
+     * @param {number} top
+     */
+    settle(level, left, top) {
+      const { cells } = known(this.sizes, level);
+      const bends = /* @__PURE__ */ new Map();
+      for (const cell of cells) {
+        const box = { x: left + cell.x, y: top + cell.y, width: cell.width, height: cell.height };
+        if ("bend" in cell) {
+          push(bends, cell.bend[0], [cell.bend[1], box.x, box.y]);
+        } else {
+          this.boxes.set(cell.name, { ...box, level });
+          if (this.isOpen(cell.name)) this.settle(cell.name, box.x + MARGIN, box.y + HEAD);
+        }
+      }
+      this.inside[level].routes.forEach(([source, target], i) => {
+        const between = (bends.get(i) || []).sort((a, b) => a[0] - b[0]).map(([, x, y]) => [x, y]);
+        this.routes.set(`${source}
+${target}`, between);
+      });
+    }
+    /** One arrow for each pair of visible boxes that an edge joins. */
+    arrows() {
+      const found = /* @__PURE__ */ new Map();
+      for (const [source, target] of this.edges) {
+        const from = this.visible(source);
+        const to = this.visible(target);
+        if (from === to) continue;
+        const key = `${from}
+${to}`;
+        if (found.has(key)) continue;
+        const a = known(this.boxes, from);
+        const b = known(this.boxes, to);
+        const bends = a.level === b.level ? this.routes.get(key) || [] : [];
+        const up = b.y < a.y;
+        found.set(key, {
+          from,
+          to,
+          points: [
+            [a.x + a.width / 2, up ? a.y : a.y + a.height],
+            ...bends,
+            [b.x + b.width / 2, up ? b.y + b.height : b.y]
+          ]
+        });
+      }
+      return [...found.values()];
+    }
+    /**
+     * The item itself, or the outermost closed frame around it.
+     *
+     * @param {string} name
+     */
+    visible(name) {
+      let shown = name;
+      for (let frame = known(this.items, name)[6]; frame; frame = known(this.frames, frame)[4]) {
+        if (!this.open.has(frame)) shown = frame;
+      }
+      return shown;
+    }
+    /**
+     * Open every frame around an item.
+     *
+     * @param {string} name
+     */
+    reveal(name) {
+      for (let frame = known(this.items, name)[6]; frame; frame = known(this.frames, frame)[4]) {
+        this.open.add(frame);
+      }
+    }
+  };
+  function nearest(rows, y) {
+    for (const near of [y, y - 1, y + 1]) if (rows.has(near)) return near;
+    return y;
+  }
+  function closedSize([, label, sub]) {
+    const cut = (text) => Math.min(text.length, 44);
+    return {
+      width: Math.max(cut(label), 0.9 * cut(sub)) * CHARACTER + 40,
+      height: sub ? 40 : 26
+    };
+  }
+  function placeRows(rows) {
+    const cells = [];
+    let top = 0;
+    let right = 0;
+    let left = 0;
+    for (const key of [...rows.keys()].sort((a, b) => a - b)) {
+      const row = known(rows, key).sort((a, b) => a.middle - b.middle);
+      const height = Math.max(...row.map((cell) => cell.height));
+      let edge = -Infinity;
+      for (const cell of row) {
+        cell.x = Math.max(cell.middle - cell.width / 2, edge);
+        cell.y = top + (height - cell.height) / 2;
+        edge = cell.x + cell.width + GAP;
+        left = Math.min(left, cell.x);
+        right = Math.max(right, cell.x + cell.width);
+        cells.push(cell);
+      }
+      top += height + (height ? ROW_GAP : 0);
+    }
+    for (const cell of cells) cell.x -= left;
+    return { cells, width: right - left, height: Math.max(0, top - ROW_GAP) };
+  }
+
+  // graph.js
+  var PAD = 14;
+  var LONGEST = 44;
+  function graphView(view, context) {
+    return new GraphView(view, context);
+  }
+  var GraphView = class {
+    /**
+     * @param {GraphPicture} view
+     * @param {Context} context
+     */
+    constructor(view, context) {
+      this.view = view;
+      this.context = context;
+      this.placement = new Placement(view);
+      this.drawing = svg("g", {});
+      this.paper = svg("svg", {
+        class: "lab-paper",
+        role: "group",
+        "aria-label": view.told
+      }, this.drawing);
+      this.element = html("div", { class: "lab-graph", tabindex: 0 }, this.paper, this.tools());
+      this.shows = new Shows(this.element);
+      this.scale = 1;
+      this.x = this.y = 0;
+      this.fitted = false;
+      this.size = { width: 0, height: 0 };
+      this.nodes = /* @__PURE__ */ new Map();
+      this.contents = null;
+      this.lowered = null;
+      this.current = null;
+      this.draw();
+      this.listen();
+      new ResizeObserver(() => this.fitted || this.fit()).observe(this.element);
+    }
+    tools() {
+      const button = (label, title, action) => html("button", {
+        type: "button",
+        title,
+        "aria-label": title,
+        onclick: action
+      }, label);
+      return html(
+        "div",
+        { class: "lab-tools" },
+        this.placement.frames.size ? [
+          button("⊞", say("open all frames"), () => this.openAll(true)),
+          button("⊟", say("close all frames"), () => this.openAll(false))
+        ] : null,
+        button("+", say("zoom in (+)"), () => this.zoom(1.25)),
+        button("−", say("zoom out (-)"), () => this.zoom(0.8)),
+        button(say("fit"), say("fit (f)"), () => this.fit()),
+        exportButtons(this.view.title, () => ({ element: this.drawing, ...this.size }))
+      );
+    }
+    draw() {
+      const placed = this.placement.place();
+      this.size = placed;
+      this.shows.elements.clear();
+      this.nodes = /* @__PURE__ */ new Map();
+      const frames = [];
+      const boxes = [];
+      const titles = [];
+      for (const [name, box] of placed.boxes) {
+        const isOpen = this.placement.isOpen(name);
+        (isOpen ? frames : boxes).push(this.box(name, box, isOpen));
+        if (isOpen) titles.push(frameTitle(known(this.placement.frames, name)[1], box));
+      }
+      const arrows = placed.arrows.map((arrow) => arrowElement(arrow));
+      refill(this.drawing, frames, arrows, boxes, titles);
+    }
+    /**
+     * @param {string} name
+     * @param {Box} box
+     * @param {boolean} isOpen
+     */
+    box(name, { x, y, width, height }, isOpen) {
+      const frame = this.placement.frames.get(name);
+      const [, label, sub, role, tip, things] = frame ? this.boxOf(frame, isOpen) : known(this.placement.items, name);
+      const cue = frame ? null : this.context.links.cue(things);
+      const at = { x: x + width / 2, y: y + (sub ? 16.5 : height / 2 + 4), "text-anchor": "middle" };
+      const group = svg(
+        "g",
+        {
+          class: `lab-node ${role}${things.length ? " linked" : ""}`,
+          "data-name": name,
+          "data-hue": cue ? cue.hue : null,
+          tabindex: -1,
+          role: frame ? "button" : "img",
+          "aria-expanded": frame ? String(isOpen) : null,
+          "aria-label": frame && !isOpen ? null : [label, sub].filter(Boolean).join(", ")
+        },
+        svg("title", {}, tip),
+        svg("rect", { x, y, width, height, rx: role === "input" ? 13 : 4 }),
+        cue ? svg("rect", { class: "cue", x: x + 2, y: y + 5, width: 4, height: height - 10, rx: 2 }) : null,
+        isOpen ? null : svg("text", at, frame ? `▸ ${shorten(label)}` : shorten(label)),
+        sub && !isOpen ? svg(
+          "text",
+          { x: x + width / 2, y: y + 31, "text-anchor": "middle", class: "sub" },
+          shorten(sub)
+        ) : null
+      );
+      this.nodes.set(name, { group, things, x, y, width, height });
+      if (!isOpen) this.shows.add(group, things);
+      return group;
+    }
+    /**
+     * A frame as the item that stands for it.
+     *
+     * @param {Frame} frame
+     * @param {boolean} isOpen
+     * @returns {Item}
+     */
+    boxOf(frame, isOpen) {
+      const [name, label, sub, tip, parent] = frame;
+      return [name, label, sub, isOpen ? "frame" : "closed", tip, this.thingsIn(frame), parent];
+    }
+    /**
+     * A closed frame shows what all its items show.
+     *
+     * @param {Frame} frame
+     */
+    thingsIn(frame) {
+      if (frame[6].length) return frame[6];
+      if (!this.contents) this.contents = contentsOf(this.placement);
+      return this.contents.get(frame[0]) || [];
+    }
+    listen() {
+      const { selection } = this.context;
+      const at = (event) => {
+        const group = targetOf(event).closest(".lab-node");
+        const name = group?.dataset.name ?? "";
+        return { name, node: this.nodes.get(name) };
+      };
+      let dragged = null;
+      this.paper.addEventListener("mouseover", (event) => {
+        const { name, node } = at(event);
+        selection.preview(node && !this.placement.isOpen(name) ? node.things : []);
+      });
+      this.paper.addEventListener("mouseleave", () => selection.preview([]));
+      this.paper.addEventListener("pointerdown", (event) => {
+        dragged = { x: event.clientX - this.x, y: event.clientY - this.y, far: 0 };
+      });
+      this.paper.addEventListener("pointermove", (event) => {
+        if (!dragged || !event.buttons) return;
+        const [x, y] = [event.clientX - dragged.x, event.clientY - dragged.y];
+        dragged.far += Math.abs(x - this.x) + Math.abs(y - this.y);
+        this.move(x, y);
+      });
+      this.paper.addEventListener("click", (event) => {
+        if (dragged && dragged.far > 4) return;
+        const { name, node } = at(event);
+        if (this.placement.frames.has(name)) this.toggle(name);
+        else if (node?.things.length) selection.pin(node.things);
+      });
+      this.element.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey && !event.metaKey && !this.element.contains(document.activeElement)) return;
+        event.preventDefault();
+        if (event.ctrlKey || event.metaKey) this.zoom(event.deltaY < 0 ? 1.1 : 1 / 1.1, event);
+        else this.move(this.x - event.deltaX, this.y - event.deltaY);
+      }, { passive: false });
+      this.element.addEventListener("keydown", (event) => this.key(event));
+    }
+    /** @param {KeyboardEvent} event */
+    key(event) {
+      const pan = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+      if (pan[event.key]) {
+        this.move(this.x + pan[event.key][0], this.y + pan[event.key][1]);
+        event.preventDefault();
+      } else if (event.key === "n" || event.key === "p") {
+        this.step(event.key === "n" ? 1 : -1);
+      } else if (event.key === "Enter" && this.current) {
+        if (this.placement.frames.has(this.current)) this.toggle(this.current);
+        else this.context.selection.pin(known(this.nodes, this.current).things);
+      }
+    }
+    /**
+     * The next or previous box, for the keyboard.
+     *
+     * @param {number} by
+     */
+    step(by) {
+      const names = [...this.nodes.keys()];
+      const index = names.indexOf(this.current ?? "") + by;
+      const name = names[(index + names.length) % names.length];
+      this.nodes.get(this.current ?? "")?.group.classList.remove("current");
+      this.current = name;
+      const node = known(this.nodes, name);
+      node.group.classList.add("current");
+      node.group.focus({ preventScroll: true });
+      this.show(node);
+      this.context.selection.preview(this.placement.isOpen(name) ? [] : node.things);
+    }
+    /** @param {string} name */
+    toggle(name) {
+      const { open } = this.placement;
+      const before = known(this.nodes, name);
+      if (open.has(name)) open.delete(name);
+      else open.add(name);
+      this.redraw();
+      const after = known(this.nodes, name);
+      this.move(
+        this.x + (before.x + before.width / 2 - after.x - after.width / 2) * this.scale,
+        this.y + (before.y - after.y) * this.scale
+      );
+    }
+    /** @param {boolean} all */
+    openAll(all) {
+      this.placement.open = new Set(all ? this.placement.frames.keys() : []);
+      this.redraw();
+      this.fit();
+    }
+    redraw() {
+      const held = this.drawing.contains(document.activeElement);
+      this.draw();
+      if (held) this.nodes.get(this.current ?? "")?.group.focus({ preventScroll: true });
+      this.context.selection.tell(true);
+    }
+    light(lit, scroll) {
+      this.shows.light(lit);
+      const first = scroll && this.shows.first();
+      if (first) this.show(known(this.nodes, first.dataset.name));
+    }
+    /**
+     * Move so that a box can be seen.
+     *
+     * @param {Box} box
+     */
+    show({ x, y, width, height }) {
+      const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
+      const [left, top] = [this.x + x * this.scale, this.y + y * this.scale];
+      const inside = left >= 0 && top >= 0 && left + width * this.scale <= clientWidth && top + height * this.scale <= clientHeight;
+      if (inside) return;
+      this.move(
+        clientWidth / 2 - (x + width / 2) * this.scale,
+        clientHeight / 2 - (y + height / 2) * this.scale
+      );
+    }
+    /**
+     * @param {number} x
+     * @param {number} y
+     */
+    move(x, y) {
+      this.x = x;
+      this.y = y;
+      this.fitted = true;
+      this.drawing.setAttribute("transform", `translate(${x} ${y}) scale(${this.scale})`);
+    }
+    /**
+     * @param {number} factor
+     * @param {WheelEvent} [event]
+     */
+    zoom(factor, event) {
+      const area = this.paper.getBoundingClientRect();
+      const [px, py] = event ? [event.clientX - area.left, event.clientY - area.top] : [area.width / 2, area.height / 2];
+      const scale = Math.min(4, Math.max(0.03, this.scale * factor));
+      const ratio = scale / this.scale;
+      this.scale = scale;
+      this.move(px - (px - this.x) * ratio, py - (py - this.y) * ratio);
+    }
+    /** The whole picture if it stays readable that way, otherwise its top at a readable size. */
+    fit() {
+      const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
+      if (!clientWidth || !clientHeight) return;
+      const wide2 = (clientWidth - 2 * PAD) / Math.max(1, this.size.width);
+      const high = (clientHeight - 2 * PAD) / Math.max(1, this.size.height);
+      const whole = Math.min(wide2, high, 1);
+      this.scale = whole > 0.35 ? whole : Math.max(Math.min(wide2, 0.7), 0.2);
+      const spare = (clientHeight - this.size.height * this.scale) / 2;
+      this.move((clientWidth - this.size.width * this.scale) / 2, Math.min(Math.max(spare, PAD), 40));
+      this.fitted = false;
+    }
+    /** @param {string} query */
+    find(query) {
+      this.lowered ??= this.view.items.map((item) => item.slice(0, 5).join("\n").toLowerCase());
+      const { lowered: lowered2 } = this;
+      const hits = this.view.items.filter((_, i) => lowered2[i].includes(query));
+      const { open } = this.placement;
+      const before = open.size;
+      if (hits.length <= 50) hits.forEach((item) => this.placement.reveal(item[0]));
+      if (open.size > before) this.draw();
+      const names = new Set(hits.map((item) => this.placement.visible(item[0])));
+      return [...names].map((name) => known(this.nodes, name).group);
+    }
+    /**
+     * Bring an element that `find` gave into sight.
+     *
+     * @param {Element} group
+     */
+    showElement(group) {
+      this.show(known(this.nodes, group.dataset.name));
+    }
+    text() {
+      return this.view.items.map((item) => `${item[1]}	${item[2]}`).join("\n") + "\n";
+    }
+  };
+  function contentsOf(placement) {
+    const contents = /* @__PURE__ */ new Map();
+    for (const [, , , , , things, inside] of placement.items.values()) {
+      for (let frame = inside; frame; frame = known(placement.frames, frame)[4]) {
+        for (const thing of things) push(contents, frame, thing);
+      }
+    }
+    return contents;
+  }
+  function shorten(text) {
+    if (text.length <= LONGEST) return text;
+    return `${text.slice(0, LONGEST / 2 - 1)}…${text.slice(-LONGEST / 2)}`;
+  }
+  function frameTitle(label, { x, y }) {
+    return svg("text", { x: x + 12, y: y + 16, class: "sub lab-frame-title" }, `▾ ${shorten(label)}`);
+  }
+  function arrowElement({ points }) {
+    let path = `M${points[0][0]} ${points[0][1]}`;
+    for (let i = 1; i < points.length; i++) {
+      const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
+      const middle = (y0 + y1) / 2;
+      path += `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1}`;
+    }
+    const [, before] = points[points.length - 2];
+    const [x, y] = points[points.length - 1];
+    const back = before <= y ? 6 : -6;
+    return svg(
+      "g",
+      { class: "lab-arrow" },
+      svg("path", { d: path }),
+      svg("path", { class: "head", d: `M${x} ${y}l-3.5 ${-back}h7z` })
+    );
+  }
+
+  // guards.js
+  var DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "uint8",
+    "bool",
+    "complex64"
+  ];
+  var STATES = { holds: "✓", fails: "✗", unknown: "·" };
+  function guardsView(view, context) {
+    view.state ??= { values: copy(view.inputs), said: "", calls: [] };
+    const { state } = view;
+    const element = html("div", { class: "lab-table lab-guards", tabindex: 0 });
+    const verdict = html("p", { class: "lab-guard-verdict", role: "status" });
+    const body = html("div", {});
+    const calls = html("div", { class: "lab-calls" });
+    const shown = { rows: [], shows: new Shows(element) };
+    const judge = () => {
+      const found = view.entries.map((entry) => judged(entry.checks, state.values));
+      const hit = found.findIndex((states) => !states.includes("fails"));
+      refill(verdict, ...verdictParts(view, found, hit, state.values, context));
+      verdict.className = `lab-guard-verdict ${hit < 0 ? "no" : "ok"}`;
+      shown.rows = [];
+      shown.shows = new Shows(element);
+      refill(body, view.entries.map((entry, i) => checkTable(entry, found[i], shown, context)));
+    };
+    const edited = () => {
+      state.said = "";
+      refill(said);
+      judge();
+    };
+    const said = html("p", { class: "lab-note lab-guard-said", role: "status" }, state.said);
+    const form = html(
+      "div",
+      { class: "lab-guard-form" },
+      state.values.map((value) => inputRow(value, edited)),
+      html(
+        "div",
+        { class: "lab-guard-actions" },
+        html("button", { type: "button", onclick: () => reset(view, state, refillForm) }, say("as it was")),
+        html("button", {
+          type: "button",
+          class: "lab-run-it",
+          title: say("call the compiled function with these inputs"),
+          onclick: async () => {
+            await runIt(view, state, context, said, judge);
+            refill(calls, callTable(state.calls));
+          }
+        }, say("run it"))
+      )
+    );
+    const refillForm = () => {
+      form.querySelectorAll(".lab-guard-input").forEach((row, i) => {
+        row.replaceWith(inputRow(state.values[i], edited));
+      });
+      edited();
+    };
+    element.append(html("p", { class: "lab-note" }, view.note), form, verdict, said, calls, body);
+    refill(calls, callTable(state.calls));
+    judge();
+    return {
+      element,
+      light: (lit, scroll) => {
+        shown.shows.light(lit);
+        if (scroll) shown.shows.first()?.scrollIntoView({ block: "nearest" });
+      },
+      find: (query) => shown.rows.filter((r) => r.text.toLowerCase().includes(query)).map((r) => r.element),
+      text: () => `${verdict.textContent}
+${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
+`
+    };
+  }
+  var copy = (data) => JSON.parse(JSON.stringify(data));
+  function reset(view, state, refillForm) {
+    state.values = copy(view.inputs);
+    refillForm();
+  }
+  function edits(view, values) {
+    const changed = {};
+    values.forEach((value, i) => {
+      const before = { ...view.inputs[i] };
+      for (const [name, now] of Object.entries(value)) {
+        if (String(now) === String(before[name]) || name === "stride") continue;
+        changed[value.source] ||= {};
+        changed[value.source][name] = now;
+      }
+    });
+    return changed;
+  }
+  async function runIt(view, state, context, said, judge) {
+    if (!context.whatIf) return;
+    said.textContent = say("running …");
+    const answer = await context.whatIf.line.ask({ show: "again", edits: edits(view, state.values) });
+    state.said = say(answer.error || answer.verdict || "");
+    if (answer.entry) view.entries.push(answer.entry);
+    if (answer.call) {
+      const now = performance.now();
+      state.first ??= now;
+      state.calls.push({ ...answer.call, at: `${((now - state.first) / 1e3).toFixed(1)} s` });
+    }
+    judge();
+    said.textContent = state.said;
+  }
+  function callTable(calls) {
+    if (!calls.length) return null;
+    const head = ["call", "at", "took", "what", "guards that failed"];
+    return html(
+      "table",
+      {},
+      html("caption", {}, say("calls from here")),
+      html("thead", {}, html("tr", {}, head.map((name) => html("th", {}, say(name))))),
+      html("tbody", {}, calls.map(({ at, took, what, why }, i) => html(
+        "tr",
+        {},
+        [i + 1, at, took, what, why.join("\n")].map((cell) => html("td", {}, String(cell)))
+      )))
+    );
+  }
+  var callText = (calls) => calls.map(({ at, took, what, why }, i) => `call ${i + 1} at ${at}, ${took}: ${[what, ...why].join("; ")}
+`).join("");
+  function inputRow(value, edited) {
+    const fields = isTensor(value) ? tensorFields(value, edited) : [plainField(value, edited)].flat();
+    return html(
+      "div",
+      { class: "lab-guard-input", "data-input": value.name },
+      html("b", {}, value.name),
+      fields
+    );
+  }
+  var isTensor = (value) => value.kind === "tensor";
+  function tensorFields(value, edited) {
+    const change = (facts) => {
+      Object.assign(value, facts);
+      edited();
+    };
+    const refused = html("span", { class: "lab-refused", role: "alert" });
+    const sizes = html("input", {
+      value: value.size.join(", "),
+      size: wide(value.size.join(", ")),
+      "data-fact": "size",
+      "aria-label": say("size of {name}", { name: value.name })
+    });
+    sizes.addEventListener("input", () => {
+      const parts = sizes.value.split(",").map((part) => part.trim()).filter(Boolean);
+      const bad = parts.some((part) => !/^\d{1,9}$/.test(part));
+      sizes.size = wide(sizes.value);
+      refuse(sizes, refused, bad, say("whole numbers, such as 8, 16"));
+      if (!bad) change({ size: parts.map(Number), stride: null });
+    });
+    const known3 = DTYPES.includes(value.dtype) ? DTYPES : [value.dtype, ...DTYPES];
+    const dtype = html("select", {
+      "aria-label": say("dtype of {name}", { name: value.name }),
+      "data-fact": "dtype",
+      onchange: () => {
+        change({ dtype: dtype.value });
+      }
+    }, known3.map((name) => html("option", { selected: name === value.dtype }, name)));
+    const grad = html("input", {
+      type: "checkbox",
+      checked: value.requires_grad,
+      "data-fact": "requires_grad",
+      onchange: () => {
+        change({ requires_grad: grad.checked });
+      }
+    });
+    return ["[", sizes, "]", refused, dtype, html("label", {}, grad, " requires_grad")];
+  }
+  function plainField(value, edited) {
+    if (value.kind === "bool") {
+      const box = html("input", {
+        type: "checkbox",
+        checked: Boolean(value.value),
+        "aria-label": value.name,
+        "data-fact": "value",
+        onchange: () => {
+          value.value = box.checked;
+          edited();
+        }
+      });
+      return box;
+    }
+    const refused = html("span", { class: "lab-refused", role: "alert" });
+    const whole = value.kind === "int";
+    const field = html("input", {
+      value: String(value.value),
+      "aria-label": value.name,
+      "data-fact": "value",
+      size: wide(String(value.value)),
+      oninput: () => {
+        const text = field.value;
+        const number = text.trim() ? Number(text) : NaN;
+        const bad = value.kind !== "str" && (Number.isNaN(number) || whole && !Number.isInteger(number));
+        field.size = wide(text);
+        refuse(field, refused, bad, say(whole ? "a whole number" : "a number"));
+        if (bad) return;
+        value.value = value.kind === "str" ? text : Number(text);
+        edited();
+      }
+    });
+    return [field, refused];
+  }
+  var wide = (text) => Math.min(Math.max(text.length + 1, 8), 60);
+  function refuse(field, said, bad, what) {
+    field.setAttribute("aria-invalid", String(bad));
+    said.textContent = bad ? what : "";
+  }
+  function verdictParts(view, found, hit, values, context) {
+    if (hit >= 0) {
+      const which = view.entries.length > 1 ? ` ${view.entries[hit].title}` : "";
+      return [
+        html("b", {}, say("hit")),
+        " ",
+        say("all guards hold: the compiled code{which} is used again", { which })
+      ];
+    }
+    const last = view.entries[found.length - 1];
+    const check = last.checks[found[found.length - 1].indexOf("fails")];
+    const [text, condition, , where, things] = check;
+    const link = where ? html("button", {
+      type: "button",
+      onclick: () => things.length && context.selection.pin(things)
+    }, where) : null;
+    return [
+      html("b", {}, say("recompile")),
+      ` ${say("the first guard that fails:")} `,
+      html("code", {}, text),
+      " ",
+      mismatch(condition, values),
+      " ",
+      link
+    ];
+  }
+  function mismatch(condition, values) {
+    if (condition?.[0] !== "tensor") return "";
+    const [, source, dtype, needsGrad, sizes] = condition;
+    const input = values.find((value) => value.source === source);
+    if (!input || !isTensor(input)) return "";
+    if (input.dtype !== dtype) return `(dtype is ${input.dtype})`;
+    if (!agree(sizes, input.size)) return `(size is ${input.size.join(", ")})`;
+    if (input.requires_grad !== needsGrad) return `(requires_grad is ${input.requires_grad})`;
+    return `(stride is ${strides(input)?.join(", ")})`;
+  }
+  function checkTable(entry, states, shown, context) {
+    const first = states.indexOf("fails");
+    const rows = entry.checks.map(([text, , kind, where, things], i) => {
+      const row = html(
+        "tr",
+        {
+          class: `lab-check ${states[i]}${i === first ? " first" : ""}${things.length ? " linked" : ""}`,
+          onmouseenter: () => context.selection.preview(things),
+          onmouseleave: () => context.selection.preview([]),
+          onclick: () => things.length && context.selection.pin(things)
+        },
+        html("td", {}, html("span", {
+          class: `lab-sign ${{ holds: "ok", fails: "no", unknown: "" }[states[i]]}`,
+          title: say(states[i] === "unknown" ? "of nothing that can be edited here" : states[i])
+        }, STATES[states[i]]), text),
+        html("td", {}, kind),
+        html("td", {}, where)
+      );
+      shown.shows.add(row, things);
+      shown.rows.push({ element: row, text: `${STATES[states[i]]} ${text}	${kind}	${where}` });
+      return row;
+    });
+    const heads = [say("guards of {title}", { title: entry.title }), say("kind"), say("asked for at")];
+    return html("table", {}, html("thead", {}, html(
+      "tr",
+      {},
+      heads.map((head) => html("th", { scope: "col" }, head))
+    )), html("tbody", {}, rows));
+  }
+  function judged(checks, values) {
+    const inputs = new Map(values.map((value) => [value.source, value]));
+    return checks.map(([, condition]) => {
+      const value = condition ? evaluate(condition, inputs) : void 0;
+      return value === void 0 ? "unknown" : value ? "holds" : "fails";
+    });
+  }
+  function evaluate(condition, inputs) {
+    const all = (operands) => operands.map((each) => evaluate(each, inputs));
+    if (condition[0] === "const") return condition[1];
+    if (condition[0] === "compare") return compare(condition[1], all(condition[2]));
+    if (condition[0] === "op") return OPERATORS[condition[1]](...all(condition[2]));
+    const input = inputs.get(condition[1]);
+    if (!input) return void 0;
+    switch (condition[0]) {
+      case "input":
+        return input.value;
+      case "size":
+        return input.size?.[condition[2]];
+      case "stride":
+        return strides(input)?.[condition[2]];
+      case "type":
+        return input.kind === condition[2] || isTensor(input) && /Tensor|Parameter/.test(condition[2]);
+      default:
+        return isTensor(input) ? sameTensor(input, condition) : void 0;
+    }
+  }
+  function sameTensor(input, [, , dtype, needsGrad, sizes, steps]) {
+    return input.dtype === dtype && input.requires_grad === needsGrad && agree(sizes, input.size) && agree(steps, strides(input) || []);
+  }
+  function agree(wanted, found) {
+    return wanted.length === found.length && wanted.every((each, i) => each === null || each === found[i]);
+  }
+  function strides({ size, stride }) {
+    if (stride || !size) return stride;
+    return size.map((_, i) => size.slice(i + 1).reduce((all, each) => all * Math.max(each, 1), 1));
+  }
+  function compare(signs, values) {
+    if (values.includes(void 0)) return void 0;
+    return signs.every((sign, i) => RELATIONS[sign](values[i], values[i + 1]));
+  }
+  var RELATIONS = {
+    "==": (a, b) => a === b,
+    "!=": (a, b) => a !== b,
+    "<": (a, b) => a < b,
+    "<=": (a, b) => a <= b,
+    ">": (a, b) => a > b,
+    ">=": (a, b) => a >= b
+  };
+  var known2 = (compute) => (...values) => values.includes(void 0) ? void 0 : compute(...values);
+  var OPERATORS = {
+    "+": known2((a, b) => a + b),
+    "-": known2((a, b) => a - b),
+    "*": known2((a, b) => a * b),
+    "//": known2((a, b) => Math.floor(a / b)),
+    "%": known2((a, b) => a - b * Math.floor(a / b)),
+    "**": known2((a, b) => a ** b),
+    neg: known2((a) => -a),
+    not: known2((a) => !a),
+    isnan: known2((a) => Number.isNaN(a)),
+    min: known2(Math.min),
+    max: known2(Math.max),
+    and: known2((...all) => all.every(Boolean)),
+    or: known2((...all) => all.some(Boolean))
+  };
+
+  // help.js
+  var KEYS = [
+    ["hover", "light up what a line or box came from and became"],
+    ["click, Enter", "pin it; again to let go"],
+    ["Esc", "clear"],
+    ["[ ]", "previous and next phase in the focused pane"],
+    ["/", "search; Enter for the next; closed panes are named with what they hold"],
+    ["d", "the diff, where there is one"],
+    ["f + -", "fit and zoom a graph"],
+    ["n p", "next and previous box of a graph"],
+    ["arrows", "line by line, or move a graph"],
+    ["P", "large type, for an audience"],
+    ["F", "the whole screen; again or Esc to come back"],
+    ["?", "this list"]
+  ];
+  function helpPanel() {
+    const rows = KEYS.map(([key, what]) => html(
+      "tr",
+      {},
+      html("td", {}, html("kbd", {}, say(key))),
+      html("td", {}, say(what))
+    ));
+    const panel = html(
+      "div",
+      { class: "lab-help", role: "dialog", "aria-label": say("keys") },
+      html("table", {}, rows)
+    );
+    panel.addEventListener("click", () => panel.remove());
+    return panel;
+  }
+
+  // present.js
+  function togglePresenter(root) {
+    root.classList.toggle("presenting");
+  }
+  function toggleFullScreen(root) {
+    const done = document.fullscreenElement === root ? document.exitFullscreen() : root.requestFullscreen?.();
+    done?.catch(() => {
+    });
+  }
+  function enlarged(root) {
+    return root.getBoundingClientRect().width / root.offsetWidth || 1;
+  }
+  function deepLinks(explorer) {
+    const { root } = explorer;
+    if (!root.classList.contains("lab-page")) return;
+    const held = new WeakRef(explorer);
+    addEventListener("hashchange", function changed() {
+      const alive = held.deref();
+      if (alive) follow(alive);
+      else removeEventListener("hashchange", changed);
+    });
+    root.addEventListener("click", (event) => {
+      const line = targetOf(event).closest(".lab-line");
+      const pane = line?.closest(".lab-pane")?.dataset.pane;
+      if (pane && line?.dataset.line) history.replaceState(null, "", address(pane, line.dataset.line));
+    });
+    follow(explorer);
+  }
+  var address = (pane, line) => `#${pane}/${Number(line) + 1}`;
+  function follow(explorer) {
+    const [id, line] = decodeURIComponent(location.hash.slice(1)).split("/");
+    const pane = explorer.doc.panes[id];
+    if (!pane) return;
+    const text = line ? pane.views.findIndex((view) => view.kind === "text") : -1;
+    const slot = explorer.show(id, false, text < 0 ? null : text);
+    if (text >= 0) slot.view.goTo?.(Number(line));
+  }
+
+  // keys.js
+  var page = globalThis;
+  var USED_LAST = /* @__PURE__ */ Symbol.for("inductor_lab.used last");
+  var SPARED = "data-lm-suppress-shortcuts";
+  var MOVES = [
+    "Enter",
+    " ",
+    "Escape",
+    "ArrowUp",
+    "ArrowDown",
+    "ArrowLeft",
+    "ArrowRight",
+    "Home",
+    "End",
+    "PageUp",
+    "PageDown",
+    "n",
+    "p"
+  ];
+  function keyboard(explorer) {
+    const { root } = explorer;
+    const used = () => {
+      page[USED_LAST] = new WeakRef(root);
+    };
+    root.addEventListener("pointerdown", used);
+    root.addEventListener("focusin", used);
+    root.addEventListener("keydown", (event) => pressed(explorer, event));
+    keysOfThePage(new WeakRef(explorer));
+  }
+  function keysOfThePage(held) {
+    document.addEventListener("keydown", function elsewhere(event) {
+      const alive = held.deref();
+      if (!alive) document.removeEventListener("keydown", elsewhere);
+      else if (event.target === document.body && isMeant(alive.root)) pressed(alive, event);
+    });
+  }
+  function isMeant(root) {
+    const last = page[USED_LAST]?.deref();
+    if (!root.isConnected) return false;
+    if (last?.isConnected) return last === root;
+    return document.querySelectorAll(".lab-explorer").length === 1;
+  }
+  function pressed(explorer, event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") {
+      clearAll(explorer);
+      return;
+    }
+    if (isField(targetOf(event))) return;
+    const action = ACTIONS[event.key];
+    if (action) {
+      action(explorer);
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+  function keepKeys(root) {
+    const held = new WeakRef(root);
+    window.addEventListener("keydown", function before(event) {
+      const alive = held.deref();
+      if (!alive) window.removeEventListener("keydown", before, true);
+      else if (alive.contains(targetOf(event))) alive.toggleAttribute(SPARED, isOurs(event));
+    }, true);
+  }
+  function isOurs(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    if (isField(targetOf(event))) return true;
+    if (event.shiftKey && event.key === "Enter") return false;
+    return event.key in ACTIONS || MOVES.includes(event.key);
+  }
+  var isField = (element) => ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
+  var ACTIONS = {
+    "[": (explorer) => step(explorer, -1),
+    "]": (explorer) => step(explorer, 1),
+    "/": (explorer) => explorer.search.field.focus(),
+    "?": (explorer) => explorer.help(),
+    P: (explorer) => togglePresenter(explorer.root),
+    F: (explorer) => toggleFullScreen(explorer.root),
+    d: (explorer) => showDiff(explorer),
+    f: (explorer) => explorer.focused.view.fit?.(),
+    "+": (explorer) => explorer.focused.view.zoom?.(1.25),
+    "=": (explorer) => explorer.focused.view.zoom?.(1.25),
+    "-": (explorer) => explorer.focused.view.zoom?.(0.8)
+  };
+  function clearAll(explorer) {
+    explorer.root.querySelector(".lab-help")?.remove();
+    explorer.search.clear();
+    explorer.selection.clear();
+  }
+  function step(explorer, by) {
+    const { order, focused } = explorer;
+    const next = (order.indexOf(focused.id) + by + order.length) % order.length;
+    explorer.fill(focused, order[next]);
+    focused.view.element.focus({ preventScroll: true });
+  }
+  function showDiff(explorer) {
+    const { id } = explorer.focused;
+    const index = explorer.doc.panes[id].views.findIndex((view) => view.name.includes("diff"));
+    if (index >= 0) explorer.show(id, false, index);
+  }
+
+  // links.js
+  var Links = class {
+    /** @param {LinkColumns} data */
+    constructor(data) {
+      this.kind = data.kind;
+      this.scope = data.scope;
+      this.label = data.label;
+      this.parents = data.parents;
+      this.children = this.parents.map(() => []);
+      this.parents.forEach((parents, thing) => parents.forEach((p) => this.children[p].push(thing)));
+      this.colours = this.numberColours();
+      this.sources = /* @__PURE__ */ new Map();
+    }
+    /** Source lines that became something, in order of appearance: thing → 0, 1, 2, ... */
+    numberColours() {
+      const lines = this.kind.map((_, thing) => thing).filter((thing) => this.kind[thing] === "source" && this.children[thing].length > 0).sort((a, b) => lineNumber(this.label[a]) - lineNumber(this.label[b]));
+      return new Map(lines.map((thing, order) => [thing, order]));
+    }
+    /**
+     * The given things with all they came from and all they became.
+     *
+     * @param {Thing[]} things
+     */
+    way(things) {
+      const found = /* @__PURE__ */ new Set();
+      this.follow(things, this.parents, found);
+      const below = /* @__PURE__ */ new Set();
+      this.follow(things, this.children, below);
+      below.forEach((thing) => found.add(thing));
+      return found;
+    }
+    /**
+     * @param {Thing[]} things
+     * @param {Thing[][]} next
+     * @param {Set<Thing>} found
+     */
+    follow(things, next, found) {
+      const waiting = [...things];
+      for (let thing = waiting.pop(); thing !== void 0; thing = waiting.pop()) {
+        if (found.has(thing)) continue;
+        found.add(thing);
+        waiting.push(...next[thing]);
+      }
+    }
+    /**
+     * Source lines that these things came from, each once.
+     *
+     * @param {Thing[]} things
+     */
+    sourcesOf(things) {
+      const lines = /* @__PURE__ */ new Set();
+      for (const thing of things) this.sourcesOfOne(thing).forEach((line) => lines.add(line));
+      return [...lines];
+    }
+    /** @param {Thing} thing */
+    sourcesOfOne(thing) {
+      const known3 = this.sources.get(thing);
+      if (known3) return known3;
+      const above = /* @__PURE__ */ new Set();
+      this.follow([thing], this.parents, above);
+      const lines = [...above].filter((t) => this.kind[t] === "source");
+      this.sources.set(thing, lines);
+      return lines;
+    }
+    /**
+     * The cue of some things: that of their first source line, or null.
+     *
+     * @param {Thing[]} things
+     * @returns {Cue | null}
+     */
+    cue(things) {
+      const lines = this.sourcesOf(things).filter((line) => this.colours.has(line));
+      if (!lines.length) return null;
+      lines.sort((a, b) => known(this.colours, a) - known(this.colours, b));
+      const more = lines.length > 1 ? "+" : "";
+      return {
+        hue: known(this.colours, lines[0]) % HUES,
+        number: `${lineNumber(this.label[lines[0]])}${more}`,
+        title: lines.map((line) => this.label[line]).join(", ")
+      };
+    }
+  };
+  var HUES = 8;
+  function lineNumber(label) {
+    return Number(label.slice(label.lastIndexOf(":") + 1));
+  }
+
+  // live.js
+  var page2 = globalThis;
+  var CHANNELS = /* @__PURE__ */ Symbol.for("inductor_lab.channels");
+  var ARRIVED = "inductor_lab.arrived";
+  var PATIENCE = 3e5;
+  var GONE = ["dead", "terminating", "restarting", "autorestarting"];
+  var NOBODY = "The kernel that compiled this is gone: run the cell again.";
+  var Line = class {
+    /** @param {Model} model */
+    constructor(model) {
+      this.model = model;
+      this.waiting = /* @__PURE__ */ new Map();
+      this.count = 0;
+      this.gone = false;
+      model.on("msg:custom", (answer) => {
+        const id = answer.id ?? "";
+        const done = this.waiting.get(id);
+        this.waiting.delete(id);
+        if (done) done(answer);
+      });
+      model.on("comm_live_update", () => this.hangUp());
+      model.on("destroy", () => this.hangUp());
+      kernelOf(model)?.statusChanged?.connect((_, status) => GONE.includes(status) && this.hangUp());
+    }
+    /** Whoever waits is told at once, and so is whoever asks later. */
+    hangUp() {
+      this.gone = true;
+      for (const done of this.waiting.values()) done({ error: NOBODY });
+      this.waiting.clear();
+      const name = this.model.get("channel");
+      if (channels().get(name) === this) channels().delete(name);
+    }
+    /**
+     * Promises the answer to `request`: `{error}` if it failed or nobody answers.
+     *
+     * @param {Request} request
+     * @returns {Promise<Answer>}
+     */
+    ask(request) {
+      const kernel = kernelOf(this.model);
+      if (kernel && (kernel.isDisposed || GONE.includes(kernel.status))) this.hangUp();
+      if (this.gone) return Promise.resolve({ error: NOBODY });
+      const id = `${this.model.get("channel")}.${this.count++}.${Math.random()}`;
+      return new Promise((done) => {
+        this.waiting.set(id, done);
+        setTimeout(() => {
+          if (this.waiting.delete(id)) done({ error: "No answer: is the kernel still running?" });
+        }, PATIENCE);
+        this.model.send({ id, ...request });
+      });
+    }
+  };
+  function kernelOf(model) {
+    const manager = model.widget_manager;
+    return manager?.kernel || manager?.context?.sessionContext?.session?.kernel;
+  }
+  function announce(model) {
+    channels().set(model.get("channel"), new Line(model));
+    document.dispatchEvent(new CustomEvent(ARRIVED));
+  }
+  function whenLive(channel, connect, isGone = () => false) {
+    const look = () => {
+      const line = channels().get(channel);
+      if (isGone()) document.removeEventListener(ARRIVED, look);
+      if (!line || isGone()) return;
+      document.removeEventListener(ARRIVED, look);
+      connect(line);
+    };
+    document.addEventListener(ARRIVED, look);
+    look();
+  }
+  function channels() {
+    page2[CHANNELS] ??= /* @__PURE__ */ new Map();
+    return page2[CHANNELS];
+  }
+
+  // pack.js
+  function unpack({ shared, data }) {
+    const values = [];
+    const made = (value) => {
+      if (typeof value === "string") {
+        if (value[0] !== "~") return value;
+        return value[1] === "~" ? value.slice(1) : values[parseInt(value.slice(1), 36)];
+      }
+      if (Array.isArray(value)) return list(value);
+      if (value === null || typeof value !== "object") return value;
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, made(inner)]));
+    };
+    const list = (value) => {
+      const first = typeof value[0] === "string" ? value[0] : "";
+      if (first === "~|") return value.slice(1).map(made).join("\n");
+      if (first === "~#") return form(value);
+      if (first === "~*") return runs(value);
+      if (!first.startsWith("~:")) return value.map(made);
+      const names = values[parseInt(first.slice(2), 36)];
+      return Object.fromEntries(names.map((name, i) => [name, made(value[i + 1])]));
+    };
+    const form = ([, text, ...numbers]) => {
+      let at = 0;
+      return String(made(text)).replace(/~/g, () => String(numbers[at++]));
+    };
+    const runs = (value) => value.slice(1).flatMap((inner, i) => i % 2 ? [] : Array.from({ length: Number(value[i + 2]) }, () => made(inner)));
+    for (const value of shared) values.push(made(value));
+    return made(data);
+  }
+
+  // colours.js
+  var words = (text) => `\\b(?:${text.trim().replace(/\s+/g, "|")})\\b`;
+  var NUMBER = "\\b(?:0[xXfd][\\da-fA-F.]+(?:[pP][-+]?\\d+)?|\\d[\\d_]*\\.?\\d*(?:[eE][-+]?\\d+)?)[fFuUlL]*\\b";
+  var STRING = `"(?:\\\\.|[^"\\\\])*"|'(?:\\\\.|[^'\\\\])*'`;
+  var CALLED = "\\b[A-Za-z_]\\w*(?=\\()";
+  var PYTHON = {
+    comment: "#.*",
+    string: `[rbfRBF]{0,2}(?:${STRING})`,
+    keyword: words(`False None True and as assert async await break class continue def del elif else
+    except finally for from global if import in is lambda nonlocal not or pass raise return try
+    while with yield match case`),
+    type: `@[\\w.]+|${words("self cls int float bool str tuple list dict set torch tl triton")}`,
+    called: CALLED,
+    number: NUMBER
+  };
+  var CPP = {
+    comment: "//.*",
+    string: `#\\s*pragma .*|#\\s*include .*|${STRING}`,
+    keyword: words(`alignas auto break case const constexpr continue default do else extern for if
+    inline namespace noexcept operator return sizeof static struct switch template typedef typename
+    union using while volatile restrict __restrict true false nullptr #define #if #endif`),
+    type: `\\b\\w+_t\\b|${words(`void bool char short int long float double unsigned signed half
+    bfloat16`)}`,
+    called: `${CALLED}|\\b[a-z_]\\w*(?=<[\\w, ]+>\\()`,
+    number: NUMBER
+  };
+  var ASSEMBLY = {
+    comment: "//.*|; *\\S.*|#.*|<[A-Za-z_][^>]*>",
+    string: STRING,
+    keyword: "^\\s*(?:[\\da-f]+:\\s+)?(?:@!?%\\w+\\s+)?[a-z][\\w.:]*(?=\\s|;|$)|^\\s*\\.[\\w.]+",
+    type: "%[\\w.]+|" + words(`[xyz]mm\\d+ [re]?[abcd]x [re]?[sd]il? [re]?[bs]p r\\d+[dwb]? [wxvqsd]\\d+ k[0-7]
+    [abcd]l`) + "|\\.[a-z]\\w*",
+    called: words("BYTE WORD DWORD QWORD XMMWORD YMMWORD ZMMWORD PTR"),
+    number: NUMBER
+  };
+  var MLIR = {
+    comment: "//.*|;.*|loc\\(.*",
+    string: STRING,
+    keyword: "\\b[a-z_]\\w*\\.[\\w.]+|" + words(`define declare attributes ret br call tail load store
+    add sub mul fadd fsub fmul fdiv icmp fcmp select getelementptr extractvalue insertvalue phi
+    bitcast zext sext trunc fptrunc fpext module public private`),
+    type: "[!#][\\w.]+|\\btensor(?=<)|" + words("[if]\\d+ bf16 float double half ptr void index"),
+    called: "@[\\w.$]+",
+    number: `${NUMBER}|%[\\w.]+`
+  };
+  var LANGUAGES = Object.fromEntries(Object.entries({
+    python: PYTHON,
+    triton: PYTHON,
+    cpp: CPP,
+    assembly: ASSEMBLY,
+    mlir: MLIR
+  }).map(([name, kinds]) => [name, new RegExp(
+    Object.entries(kinds).map(([kind, words2]) => `(?<${kind}>${words2})`).join("|"),
+    "g"
+  )]));
+  var LONG = { python: ['"""', "'''"], triton: ['"""', "'''"], cpp: ["/*"] };
+  var CLOSES = { "/*": "*/" };
+  var OPENS = /"""|'''|\/\*/g;
+  function coloured(line, language, open = null) {
+    const found = [];
+    const plain = (text) => text && found.push(...matched(text, LANGUAGES[language]));
+    let rest = line;
+    while (rest) {
+      if (open === null) {
+        const at = firstOpening(rest, language);
+        plain(rest.slice(0, at));
+        rest = rest.slice(at);
+        if (!rest) break;
+        const opens = rest.startsWith("/*") ? "/*" : rest.slice(0, 3);
+        open = opens;
+        found.push([kindOf(opens), opens]);
+        rest = rest.slice(opens.length);
+      }
+      const close = CLOSES[open] || open;
+      const end = rest.indexOf(close);
+      const inside = end < 0 ? rest : rest.slice(0, end + close.length);
+      if (inside) found.push([kindOf(open), inside]);
+      rest = rest.slice(inside.length);
+      if (end >= 0) open = null;
+      else break;
+    }
+    return { words: found, open };
+  }
+  var kindOf = (open) => open === "/*" ? "comment" : "string";
+  function firstOpening(text, language) {
+    const known3 = LONG[language] || [];
+    for (const { 0: what, index } of text.matchAll(OPENS)) {
+      const before = text.slice(0, index);
+      if (known3.includes(what) && !/#|\/\//.test(before)) return index;
+    }
+    return text.length;
+  }
+  function* matched(text, language) {
+    let at = 0;
+    for (const match of text.matchAll(language)) {
+      const kinds = Object.entries(match.groups || {});
+      const [kind] = kinds.find(([, words2]) => words2 !== void 0) || [null];
+      if (match.index > at) yield [null, text.slice(at, match.index)];
+      yield [kind, match[0]];
+      at = match.index + match[0].length;
+    }
+    if (at < text.length) yield [null, text.slice(at)];
+  }
+  function colourWhenSeen(chunks, size, lines, language) {
+    if (!LANGUAGES[language]) return;
+    const opened = [null];
+    chunks.forEach((chunk, number) => {
+      chunk.addEventListener("contentvisibilityautostatechange", function seen(event) {
+        if (event.skipped) return;
+        chunk.removeEventListener("contentvisibilityautostatechange", seen);
+        for (let known3 = opened.length; known3 <= number; known3++) {
+          opened.push(goThrough(
+            lines.slice((known3 - 1) * size, known3 * size),
+            language,
+            opened[known3 - 1]
+          ));
+        }
+        const codes = chunk.querySelectorAll("code");
+        const here = lines.slice(number * size, (number + 1) * size);
+        goThrough(here, language, opened[number], (i, words2) => {
+          codes[i].replaceChildren(...words2.map(([kind, text]) => kind ? html("span", { class: `lab-${kind}` }, text) : text));
+        });
+      });
+    });
+  }
+  function goThrough(lines, language, open, each = null) {
+    lines.forEach(([text, , mark], i) => {
+      const found = coloured(text, language, mark === void 0 ? open : null);
+      open = mark === void 0 ? found.open : null;
+      if (text && mark !== "@") each?.(i, found.words);
+    });
+    return open;
+  }
+
+  // edit.js
+  function kernelEditor(view, context) {
+    const kernels = view.blocks.filter(isKernel);
+    if (!kernels.length) return {};
+    const place = html("div", { class: "lab-editing" });
+    const button = html("button", {
+      type: "button",
+      class: "lab-edit",
+      title: say("change a kernel's text and run it, on copies"),
+      onclick: () => {
+        view.editing = view.editing ? null : kernels[0];
+        show();
+      }
+    }, say("edit"));
+    const show = () => {
+      const { editing } = view;
+      button.setAttribute("aria-expanded", String(Boolean(editing)));
+      refill(place, editing && isKernel(editing) ? new Editor(editing, chooser(), context).element : null);
+    };
+    const chooser = () => {
+      const choose = html("select", {
+        "aria-label": say("which kernel"),
+        onchange: () => {
+          view.editing = kernels[choose.selectedIndex];
+          show();
+        }
+      }, kernels.map((block) => html("option", { selected: block === view.editing }, block.kernel[1])));
+      return choose;
+    };
+    show();
+    return { actions: [button], above: place };
+  }
+  var isKernel = (block) => block.kernel !== void 0;
+  var Editor = class {
+    /**
+     * @param {KernelBlock} block
+     * @param {HTMLElement} choose
+     * @param {Context} context
+     */
+    constructor(block, choose, context) {
+      const original = block.lines.map((line) => line[0]).join("\n");
+      block.draft ||= { text: original, said: "" };
+      this.draft = block.draft;
+      this.block = block;
+      this.context = context;
+      this.numbers = html("div", { class: "lab-editor-numbers", "aria-hidden": "true" });
+      this.area = html("textarea", {
+        spellcheck: "false",
+        "aria-label": say("text of {name}", { name: block.kernel[1] }),
+        wrap: "off",
+        oninput: () => this.changed()
+      });
+      this.area.value = block.draft.text;
+      this.said = html("p", { class: "lab-editor-said", role: "status" });
+      this.errors = html("ul", { class: "lab-editor-errors" });
+      this.run = html("button", { type: "button", onclick: () => this.ask() }, say("run"));
+      this.element = html(
+        "div",
+        { class: "lab-editor" },
+        html("div", { class: "lab-editor-head" }, choose, this.run, html("button", {
+          type: "button",
+          onclick: () => {
+            this.area.value = original;
+            this.changed();
+          }
+        }, say("as generated")), this.said),
+        this.errors,
+        html("div", { class: "lab-editor-text" }, this.numbers, this.area)
+      );
+      this.number();
+      this.tell(block.draft);
+    }
+    changed() {
+      this.draft.text = this.area.value;
+      this.number();
+    }
+    /** @param {number[]} wrong numbers of lines */
+    number(wrong = []) {
+      const count = this.area.value.split("\n").length;
+      const lines = Array.from({ length: count }, (_, i) => html("div", {
+        class: wrong.includes(i + 1) ? "wrong" : ""
+      }, String(i + 1)));
+      refill(this.numbers, lines);
+      this.area.rows = count;
+      this.area.cols = Math.max(...this.area.value.split("\n").map((line) => line.length)) + 1;
+    }
+    /** @param {Draft} draft */
+    tell({ said, right, errors = [] }) {
+      this.said.className = `lab-editor-said ${right === void 0 ? "" : right ? "ok" : "no"}`;
+      this.said.textContent = errors.length ? say("{n} errors", { n: errors.length }) : said;
+      this.number(errors.map(([line]) => line));
+      refill(this.errors, errors.map(([line, text]) => html("li", {}, html("button", {
+        type: "button",
+        onclick: () => this.goTo(line)
+      }, line ? say("line {line}: {text}", { line, text }) : text))));
+    }
+    /** @param {number} line */
+    goTo(line) {
+      const lines = this.area.value.split("\n");
+      const start = lines.slice(0, Math.max(line - 1, 0)).join("\n").length + (line > 1 ? 1 : 0);
+      this.area.focus();
+      this.area.setSelectionRange(start, start + (lines[line - 1] || "").length);
+    }
+    async ask() {
+      const { draft, block: { kernel: [part, kernel] } } = this;
+      if (!this.context.whatIf) return;
+      const start = performance.now();
+      const clock = setInterval(() => {
+        const seconds2 = (performance.now() - start) / 1e3;
+        this.said.textContent = `${say("compiling and running")} … ${seconds2.toFixed(1)} s`;
+      }, 100);
+      this.run.disabled = true;
+      const request = { show: "kernel", part, kernel, text: draft.text };
+      const answer = await this.context.whatIf.line.ask(request);
+      clearInterval(clock);
+      this.run.disabled = false;
+      Object.assign(draft, outcome(answer));
+      this.tell(draft);
+    }
+  };
+  function outcome({ error, verdict, right, errors }) {
+    return error ? { said: say(error), right: false, errors: [] } : { said: verdict, right, errors };
+  }
+
+  // text.js
+  var views = 0;
+  var CHUNK = 200;
+  var LINE_HEIGHT = 18.75;
+  function textView(view, context) {
+    const id = `lab-text-${views++}`;
+    const element = html("div", {
+      class: "lab-text",
+      tabindex: 0,
+      role: "listbox",
+      "aria-label": say("{name}, lines", { name: say(view.name) })
+    });
+    const shows = new Shows(element);
+    const lines = [];
+    let lowered2;
+    for (const block of view.blocks) {
+      const body = html("div", { class: "lab-block" });
+      if (block.title) {
+        const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
+        body.append(html("div", { class: style }, block.title));
+      }
+      const chunks = inChunks(block.lines.map((line, i) => lineElement(
+        line,
+        block.first ? block.first + i : "",
+        `${id}-${lines.length}`,
+        shows,
+        lines,
+        context
+      )));
+      colourWhenSeen(chunks, CHUNK, block.lines, block.language);
+      body.append(...chunks);
+      element.append(body);
+    }
+    listenToLines(element, lines, context.selection);
+    return {
+      element,
+      ...kernelEditor(view, context),
+      light: (lit, scroll) => {
+        shows.light(lit);
+        if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
+      },
+      goTo: (number) => {
+        const line = lines[number - 1];
+        if (!line) return;
+        if (line.things.length) context.selection.pin(line.things);
+        markCurrent(line, true);
+        line.element.scrollIntoView({ block: "center" });
+      },
+      find: (query) => {
+        lowered2 ??= lines.map((line) => line.text.toLowerCase());
+        const found = lowered2;
+        return lines.filter((_, i) => found[i].includes(query)).map((line) => line.element);
+      },
+      text: () => lines.map((line) => line.text).join("\n") + "\n"
+    };
+  }
+  function inChunks(elements) {
+    const chunks = [];
+    for (let start = 0; start < elements.length; start += CHUNK) {
+      const part = elements.slice(start, start + CHUNK);
+      const chunk = html("div", { class: "lab-chunk" }, part);
+      chunk.style.containIntrinsicHeight = `auto ${part.length * LINE_HEIGHT}px`;
+      chunks.push(chunk);
+    }
+    return chunks;
+  }
+  var MARKS = { "+": "added", "-": "removed", "@": "gap" };
+  function lineElement([text, things = [], mark = ""], number, id, shows, lines, { links }) {
+    const cue = links.cue(things);
+    const row = html(
+      "div",
+      {
+        id,
+        role: text.trim() ? "option" : "presentation",
+        "aria-selected": text.trim() ? "false" : null,
+        class: ["lab-line", things.length ? "linked" : "", MARKS[mark] || ""].filter(Boolean).join(" "),
+        "data-line": lines.length,
+        "data-hue": cue ? cue.hue : null
+      },
+      html("span", { class: "lab-no", "aria-hidden": "true" }, String(number)),
+      html(
+        "span",
+        { class: "lab-cue", title: cue ? say("from {lines}", { lines: cue.title }) : null },
+        cue && links.kind[things[0]] !== "source" ? cue.number : ""
+      ),
+      html("span", { class: "lab-mark" }, mark === "@" ? "" : mark),
+      html("code", {}, text || " ")
+    );
+    lines.push({ element: row, text, things });
+    shows.add(row, things);
+    return row;
+  }
+  function markCurrent(line, is) {
+    line?.element.classList.toggle("current", is);
+    if (line?.text.trim()) line.element.setAttribute("aria-selected", String(is));
+  }
+  function listenToLines(element, lines, selection) {
+    let current = -1;
+    const lineOf = (event) => {
+      const row = targetOf(event).closest(".lab-line");
+      return row ? lines[Number(row.dataset.line)] : null;
+    };
+    element.addEventListener("mouseover", (event) => selection.preview(lineOf(event)?.things || []));
+    element.addEventListener("mouseleave", () => selection.preview([]));
+    element.addEventListener("click", (event) => {
+      const line = lineOf(event);
+      if (line?.things.length && !String(getSelection())) selection.pin(line.things);
+    });
+    element.addEventListener("keydown", (event) => {
+      const step2 = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+      if (step2) {
+        markCurrent(lines[current], false);
+        current = Math.max(0, Math.min(lines.length - 1, current + step2));
+        const line = lines[current];
+        markCurrent(line, true);
+        line.element.scrollIntoView({ block: "nearest" });
+        element.setAttribute("aria-activedescendant", line.element.id);
+        selection.preview(line.things);
+        event.preventDefault();
+      } else if (event.key === "Enter" && lines[current]?.things.length) {
+        selection.pin(lines[current].things);
+      }
+    });
+  }
+
+  // steps.js
+  function stepsView(view, context) {
+    view.state ??= { run: 0, at: 0 };
+    const { state } = view;
+    const stepper = new Stepper(view, state, context);
+    return {
+      element: stepper.element,
+      light: (lit) => stepper.shows.light(lit),
+      find: (query) => stepper.lines.filter((line) => line.textContent.toLowerCase().includes(query)),
+      text: () => stepper.lines.map((line) => line.textContent).join("\n") + "\n"
+    };
+  }
+  var Stepper = class {
+    /**
+     * @param {StepsView} view
+     * @param {{run: number, at: number}} state
+     * @param {Context} context
+     */
+    constructor(view, state, context) {
+      this.view = view;
+      this.state = state;
+      this.context = context;
+      this.slider = html("input", {
+        type: "range",
+        min: 0,
+        "aria-label": say("instruction"),
+        oninput: () => {
+          this.go(Number(this.slider.value));
+        }
+      });
+      this.said = html("span", { class: "lab-soft lab-step-said", role: "status" });
+      this.code = html("div", { class: "lab-text lab-step-code", tabindex: 0, "aria-label": say("instructions") });
+      this.shows = new Shows(this.code);
+      this.stack = html("ol", { class: "lab-step-stack", "aria-label": say("symbolic stack, top first") });
+      this.graph = html("div", { class: "lab-step-graph", "aria-label": say("graph so far") });
+      const runs = html("select", {
+        "aria-label": say("which run"),
+        onchange: () => {
+          this.choose(Number(runs.value));
+        }
+      }, view.runs.map((run, i) => html("option", { value: i, selected: i === state.run }, run.title)));
+      this.lines = [];
+      const button = (label, title, by) => html("button", {
+        type: "button",
+        title,
+        "aria-label": title,
+        onclick: () => this.go(this.state.at + by)
+      }, label);
+      this.element = html(
+        "div",
+        { class: "lab-steps" },
+        html(
+          "div",
+          { class: "lab-step-head" },
+          view.runs.length > 1 ? runs : null,
+          button("◂", say("one instruction back"), -1),
+          this.slider,
+          button("▸", say("one instruction on"), 1),
+          this.said
+        ),
+        html(
+          "div",
+          { class: "lab-step-columns" },
+          this.code,
+          html(
+            "div",
+            { class: "lab-step-side" },
+            html("h3", {}, say("stack before it")),
+            this.stack,
+            html("h3", {}, say("graph after it")),
+            this.graph
+          )
+        )
+      );
+      this.code.addEventListener("keydown", (event) => this.key(event));
+      this.code.addEventListener("click", (event) => {
+        const line = targetOf(event).closest(".lab-line");
+        if (line) this.go(Number(line.dataset.line));
+      });
+      this.choose(state.run, state.at);
+    }
+    get run() {
+      return this.view.runs[this.state.run];
+    }
+    /** @param {number} run */
+    choose(run, at = 0) {
+      this.state.run = run;
+      this.shows = new Shows(this.code);
+      const { rows, total } = this.run;
+      this.lines = rows.map((row, i) => this.line(row, i));
+      const chunks = inChunks(this.lines);
+      if (total > rows.length) {
+        chunks.push(html("p", { class: "lab-note" }, say(
+          "The first {n} of this run's {all} instructions.",
+          { n: rows.length.toLocaleString("en"), all: total.toLocaleString("en") }
+        )));
+      }
+      refill(this.code, chunks);
+      this.slider.max = String(rows.length - 1);
+      this.go(at, false);
+    }
+    /**
+     * @param {Instruction} instruction
+     * @param {number} i
+     */
+    line([depth, , line, opname, argument, , added, , things], i) {
+      const { texts } = this.view;
+      const cue = this.context.links.cue(things);
+      const row = html(
+        "div",
+        {
+          class: `lab-line${things.length ? " linked" : ""}`,
+          "data-line": i,
+          "data-hue": cue?.hue,
+          onmouseenter: () => this.context.selection.preview(things),
+          onmouseleave: () => this.context.selection.preview([])
+        },
+        html("span", { class: "lab-no" }, line > 0 ? String(line) : ""),
+        html("code", {}, `${"  ".repeat(depth)}${texts[opname]} ${texts[argument]}`),
+        added.length ? html("span", { class: "lab-step-adds", title: say("adds to the graph") }, `+${added.length}`) : null
+      );
+      this.shows.add(row, things);
+      return row;
+    }
+    /** @param {KeyboardEvent} event */
+    key(event) {
+      const by = ARROWS[event.key];
+      if (!by) return;
+      this.go(this.state.at + by);
+      event.preventDefault();
+    }
+    /** @param {number} to */
+    go(to, preview = true) {
+      const { rows, total } = this.run;
+      const at = Math.max(0, Math.min(rows.length - 1, to));
+      this.lines[this.state.at]?.classList.remove("current");
+      this.state.at = at;
+      const [, fn, line, , , stack, , , things] = rows[at];
+      this.lines[at].classList.add("current");
+      this.lines[at].scrollIntoView({ block: "nearest" });
+      this.slider.value = String(at);
+      const { texts } = this.view;
+      this.slider.setAttribute("aria-valuetext", this.lines[at].textContent);
+      this.said.textContent = say(
+        "{n} of {all}, in {name} line {line}",
+        { n: (at + 1).toLocaleString("en"), all: total.toLocaleString("en"), name: texts[fn], line }
+      );
+      refill(this.stack, stack.length ? [...stack].reverse().map((value) => html("li", {}, texts[value])) : html("li", { class: "lab-soft" }, say("empty")));
+      refill(this.graph, this.graphLines(at));
+      this.graph.querySelector(".added")?.scrollIntoView({ block: "nearest" });
+      if (preview) this.context.selection.preview(things);
+    }
+    /**
+     * The graph after instruction `at`; what this very instruction did is marked.
+     *
+     * @param {number} at
+     */
+    graphLines(at) {
+      const { texts } = this.view;
+      const lines = /* @__PURE__ */ new Map();
+      const fresh = /* @__PURE__ */ new Set();
+      this.run.rows.slice(0, at + 1).forEach(([, , , , , , added, renamed], i) => {
+        for (const [old, now] of renamed) {
+          const text = lines.get(texts[old]);
+          if (text === void 0) continue;
+          lines.delete(texts[old]);
+          lines.set(texts[now], text);
+          if (i === at) fresh.add(texts[now]);
+        }
+        for (const each of added) {
+          const [name, ...rest] = texts[each].split(" = ");
+          lines.set(name, rest.join(" = "));
+          if (i === at) fresh.add(name);
+        }
+      });
+      if (!lines.size) return html("p", { class: "lab-soft" }, say("no node yet"));
+      return [...lines].map(([name, text]) => html("div", {
+        class: `lab-line${fresh.has(name) ? " added" : ""}`
+      }, html("code", {}, text ? `${name} = ${text}` : say("{name}: input", { name }))));
+    }
+  };
+
+  // pieces.js
+  var PATIENCE2 = 25;
+  var REST = /* @__PURE__ */ Symbol("rest");
+  var Pieces = class {
+    /** `now` and `later` are the clock, and what runs a function when the page has had its turn. */
+    constructor(now = () => performance.now(), later = (next) => {
+      setTimeout(next);
+    }) {
+      this.now = now;
+      this.later = later;
+      this.turn = 0;
+    }
+    /**
+     * Take the steps of an iterator; those of an earlier one that are not done yet are left out.
+     *
+     * @param {Iterator<symbol | undefined | void>} steps
+     */
+    run(steps) {
+      this.turn += 1;
+      const turn = this.turn;
+      const go = () => {
+        if (turn !== this.turn) return;
+        const until = this.now() + PATIENCE2;
+        do {
+          const { done, value } = steps.next();
+          if (done) return;
+          if (value === REST) break;
+        } while (this.now() < until);
+        this.later(go);
+      };
+      go();
+    }
+  };
+  function* inSteps(values, change, size = 100) {
+    for (let start = 0; start < values.length; start += size) {
+      values.slice(start, start + size).forEach(change);
+      yield;
+    }
+  }
+
+  // search.js
+  var Search = class {
+    /** @param {Explorer} explorer */
+    constructor(explorer) {
+      this.explorer = explorer;
+      this.found = [];
+      this.marked = /* @__PURE__ */ new Set();
+      this.pieces = new Pieces();
+      this.at = -1;
+      this.field = html("input", {
+        type: "search",
+        placeholder: say("search  /"),
+        "aria-label": say("search in all panes")
+      });
+      this.field.addEventListener("input", () => this.find(this.field.value));
+      this.field.addEventListener("keydown", (event) => event.key === "Enter" && this.next(event.shiftKey ? -1 : 1));
+      this.count = html("span", { class: "lab-found-count", role: "status" });
+      this.elsewhere = html("div", {
+        class: "lab-elsewhere",
+        hidden: true,
+        role: "group",
+        "aria-label": say("found in closed panes")
+      });
+    }
+    /** Empty the field, and mark nothing. */
+    clear() {
+      if (this.field.value) {
+        this.field.value = "";
+        this.find("");
+      }
+      this.field.blur();
+    }
+    /** @param {string} query */
+    find(query) {
+      this.pieces.run(this.steps(query.trim().toLowerCase()));
+    }
+    /**
+     * The steps of a search: open panes first, then what the others hold.  To bring the first hit
+     * into sight makes the browser lay the page out, so the key that was pressed is shown before.
+     *
+     * @param {string} wanted
+     */
+    *steps(wanted) {
+      const old = this.found;
+      this.found = [];
+      this.count.setAttribute("aria-busy", "true");
+      for (const { element } of old) element.classList.remove("at");
+      for (const slot of wanted ? this.explorer.slots : []) {
+        this.found.push(...slot.view.find(wanted).map((element) => ({ slot, element })));
+        yield;
+      }
+      this.at = -1;
+      this.count.textContent = wanted ? say("{n} found", { n: this.found.length }) : "";
+      const still = new Set(this.found.map(({ element }) => element));
+      const mark = (element) => {
+        this.marked.add(element);
+        element.classList.add("found");
+      };
+      if (this.found.length) {
+        mark(this.found[0].element);
+        yield REST;
+        if (this.at < 0) this.next(1);
+      }
+      yield* inSteps([...this.marked].filter((element) => !still.has(element)), (element) => {
+        this.marked.delete(element);
+        element.classList.remove("found");
+      });
+      yield* inSteps([...still], mark);
+      yield* this.closedPanes(wanted);
+      this.count.removeAttribute("aria-busy");
+    }
+    /**
+     * Panes that are closed and hold what is searched for, as a list to open them from.
+     *
+     * @param {string} wanted
+     */
+    *closedPanes(wanted) {
+      const { doc, order, slots } = this.explorer;
+      const open = new Set(slots.map((slot) => slot.id));
+      const places = [];
+      for (const id of wanted ? order.filter((each) => !open.has(each)) : []) {
+        const counts = doc.panes[id].views.map((view) => occurrences(view, wanted));
+        const most = counts.indexOf(Math.max(...counts));
+        if (counts[most]) places.push({ id, view: most, count: counts.reduce((x, y) => x + y) });
+        yield;
+      }
+      refill(this.elsewhere, places.map(({ id, view, count }) => html("button", {
+        type: "button",
+        onclick: () => {
+          this.explorer.show(id, false, view);
+          this.find(this.field.value);
+        }
+      }, `${this.explorer.title(id)}: ${count}`)));
+      this.elsewhere.hidden = !places.length;
+    }
+    /**
+     * Go to the next hit, or with -1 to the one before.
+     *
+     * @param {number} step
+     */
+    next(step2) {
+      if (!this.found.length) return;
+      this.found[this.at]?.element.classList.remove("at");
+      this.at = (this.at + step2 + this.found.length) % this.found.length;
+      const { slot, element } = this.found[this.at];
+      element.classList.add("at");
+      this.explorer.focus(slot);
+      this.count.textContent = say("{n} of {all}", { n: this.at + 1, all: this.found.length });
+      if (slot.view.showElement) slot.view.showElement(element);
+      else element.scrollIntoView({ block: "nearest" });
+    }
+  };
+  function searchedTexts(view) {
+    switch (view.kind) {
+      case "text":
+        return view.blocks.flatMap((block) => block.lines.map(([text]) => text));
+      case "tree":
+        return searched(view.tree);
+      case "budget":
+        return searched(atStep(view.tree, view.state?.at ?? view.at));
+      case "graph":
+        return view.items.map(([, label, sub]) => `${label} ${sub}`);
+      case "guards":
+        return view.entries.flatMap((entry) => entry.checks.map(([text]) => text));
+      case "steps":
+        return view.texts;
+    }
+  }
+  var lowered = /* @__PURE__ */ new WeakMap();
+  function occurrences(view, wanted) {
+    const texts = lowered.get(view) ?? searchedTexts(view).map((text) => text.toLowerCase());
+    lowered.set(view, texts);
+    return texts.filter((text) => text.includes(wanted)).length;
+  }
+
+  // theme.js
+  function followTheme(root) {
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const held = new WeakRef(root);
+    const apply = () => {
+      const alive = held.deref();
+      if (!alive) {
+        system.removeEventListener("change", apply);
+        body.disconnect();
+      } else if (!alive.dataset.chosen) {
+        alive.dataset.theme = notebookTheme() || (system.matches ? "dark" : "light");
+      }
+    };
+    const body = new MutationObserver(apply);
+    system.addEventListener("change", apply);
+    body.observe(document.body, { attributes: true });
+    apply();
+  }
+  function toggleTheme(root) {
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    root.dataset.chosen = "yes";
+  }
+  function notebookTheme() {
+    const { body } = document;
+    if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false" ? "dark" : "light";
+    if (body.dataset.vscodeThemeKind) {
+      return body.dataset.vscodeThemeKind.includes("light") ? "light" : "dark";
+    }
+    return null;
+  }
+
+  // trail.js
+  var MOST = 3;
+  var LONGEST_CODE = 48;
+  var Trail = class {
+    /** @param {Explorer} explorer */
+    constructor(explorer) {
+      this.explorer = explorer;
+      this.codeIndex = this.indexCode(explorer);
+      this.element = html("footer", { class: "lab-trail", role: "status" });
+      explorer.selection.listen((lit) => this.show(lit));
+      this.show(null);
+    }
+    /** @param {Lit} lit */
+    show(lit) {
+      if (!lit) {
+        refill(this.element, html(
+          "span",
+          { class: "lab-hint" },
+          say("Hover a line or a box to see where it came from and what became of it; click to keep it.")
+        ));
+        return;
+      }
+      const stations = [...this.sources(lit), ...this.nodes(lit), ...this.code(lit)];
+      const parts = stations.flatMap((station, i) => [
+        i ? html("span", { class: "lab-arrow-text", "aria-hidden": "true" }, "→") : null,
+        this.link(station)
+      ]);
+      refill(this.element, parts);
+    }
+    /** @param {Station} station */
+    link({ text, pane }) {
+      return html("button", {
+        type: "button",
+        onclick: () => this.explorer.show(pane, true),
+        title: say("show {pane}", { pane })
+      }, text);
+    }
+    /**
+     * @param {Set<Thing>} lit
+     * @returns {Station[]}
+     */
+    sources(lit) {
+      const { links } = this.explorer;
+      const lines = [...lit].filter((t) => links.kind[t] === "source");
+      if (!lines.length) return [];
+      const text = lines.length === 1 ? `${shortPath(links.label[lines[0]])}  ${this.codeOf(lines[0])}` : few(lines.map((line) => shortPath(links.label[line])));
+      return [{ text, pane: "source" }];
+    }
+    /**
+     * The text of a source line, cut to a glance.
+     *
+     * @param {Thing} thing
+     */
+    codeOf(thing) {
+      for (const block of blocksOf(this.explorer.doc.panes.source.views[0])) {
+        const line = block.lines.find((each) => (each[1] || []).includes(thing));
+        if (line) return line[0].trim().slice(0, LONGEST_CODE);
+      }
+      return "";
+    }
+    /**
+     * Nodes and buffers, by the graph they stand in, in the order of the panes.
+     *
+     * @param {Set<Thing>} lit
+     */
+    nodes(lit) {
+      const { links, order } = this.explorer;
+      const scopes = /* @__PURE__ */ new Map();
+      for (const thing of [...lit].sort((a, b) => a - b)) {
+        if (links.kind[thing] === "source") continue;
+        push(scopes, `${links.kind[thing]} ${links.scope[thing]}`, links.label[thing]);
+      }
+      const stations = [];
+      for (const [key, names] of scopes) {
+        const [kind, scope] = key.split(" ");
+        const pane = order.find((id) => id === scope) || order.find((id) => id === `${scope}.${kind === "buffer" ? "loops" : "graph"}`);
+        if (pane) stations.push({ text: `${few(names)} (${scope.split(".").pop()})`, pane });
+      }
+      return stations;
+    }
+    /**
+     * Lines of generated code.
+     *
+     * @param {Set<Thing>} lit
+     * @returns {Station[]}
+     */
+    code(lit) {
+      const lines = /* @__PURE__ */ new Map();
+      for (const thing of lit) {
+        for (const [block, line] of this.codeIndex.get(thing) || []) push(lines, block, line);
+      }
+      const found = [...lines].sort(([a], [b]) => a.order - b.order);
+      const stations = found.slice(0, MOST).map(([block, numbers]) => ({
+        text: `${block.name}: ${ranges([...new Set(numbers)].sort((a, b) => a - b))}`,
+        pane: block.pane
+      }));
+      const more = found.length - MOST;
+      if (more > 0) stations.push({ text: say("{more} more kernels", { more }), pane: found[MOST][0].pane });
+      return stations;
+    }
+    /**
+     * Thing → the lines of generated code that show it, as [block, line].
+     *
+     * @param {Explorer} explorer
+     */
+    indexCode({ doc, order }) {
+      const index = /* @__PURE__ */ new Map();
+      let place = 0;
+      for (const pane of order.filter((id) => id.endsWith(".code"))) {
+        for (const block of blocksOf(doc.panes[pane].views[0])) {
+          const known3 = { pane, name: block.title.split(" ")[0], order: place++ };
+          block.lines.forEach((line, i) => (line[1] || []).forEach((thing) => {
+            push(index, thing, [known3, i + 1]);
+          }));
+        }
+      }
+      return index;
+    }
+  };
+  var blocksOf = (view) => view.kind === "text" ? view.blocks : [];
+  function shortPath(label) {
+    return label.slice(label.lastIndexOf("/") + 1);
+  }
+  function few(names) {
+    const shown = [...new Set(names)];
+    const more = shown.length > MOST ? say(", {more} more", { more: shown.length - MOST }) : "";
+    return shown.slice(0, MOST).join(", ") + more;
+  }
+  function ranges(numbers) {
+    const runs = [];
+    for (const n of numbers) {
+      const last = runs[runs.length - 1];
+      if (last && last[1] === n - 1) last[1] = n;
+      else runs.push([n, n]);
+    }
+    const shown = runs.slice(0, MOST).map(([a, b]) => a === b ? `${a}` : `${a}–${b}`);
+    return shown.join(", ") + (runs.length > MOST ? ", …" : "");
+  }
+
+  // whatif.js
+  var WhatIf = class {
+    /**
+     * @param {Explorer} explorer
+     * @param {Connection} line
+     */
+    constructor(explorer, line) {
+      this.explorer = explorer;
+      this.line = line;
+      this.changes = /* @__PURE__ */ new Map();
+      this.asked = 0;
+      this.lower = /* @__PURE__ */ new Map();
+      this.verdict = html("span", { class: "lab-verdict", role: "status" });
+      this.chips = html("span", { class: "lab-chips" });
+      this.choice = this.chooser();
+      this.element = html(
+        "div",
+        { class: "lab-whatif" },
+        html("span", { class: "lab-whatif-title" }, say("What if")),
+        this.chips,
+        this.choice,
+        html("button", {
+          type: "button",
+          title: say("time it beside eager and stock torch.compile (lab.bench)"),
+          onclick: () => this.showMore({ show: "bench" }, "measuring, compiling stock's too")
+        }, say("bench")),
+        this.verdict
+      );
+    }
+    chooser() {
+      const groups = this.explorer.doc.switches.map(({ title, changes }) => html("optgroup", {
+        label: say(title)
+      }, changes.map(([label, change]) => html("option", { value: JSON.stringify(change) }, label))));
+      groups.push(html("optgroup", { label: say("show also") }, LOWER.map(([label, request]) => html(
+        "option",
+        { value: JSON.stringify(request) },
+        say(label)
+      ))));
+      const select = html("select", {
+        "aria-label": say("change something and compile again"),
+        onchange: () => {
+          const label = select.selectedOptions[0].textContent;
+          const chosen = JSON.parse(select.value);
+          select.selectedIndex = 0;
+          if (chosen.show) this.showLower(chosen);
+          else this.add(label, chosen);
+        }
+      }, html("option", { value: "" }, say("change something …")), groups);
+      return select;
+    }
+    /**
+     * Forbid or force a pair; again, or the opposite, takes it back.
+     *
+     * @param {"forbid" | "force"} choice
+     * @param {Pair} pair
+     */
+    togglePair(choice, pair) {
+      const [producer, consumer, part] = pair;
+      const what = `${producer} + ${consumer} (${part})`;
+      const label = `${say(choice)} ${what}`;
+      const opposite = `${say(choice === "force" ? "forbid" : "force")} ${what}`;
+      if (this.changes.has(opposite)) this.drop(opposite);
+      else if (this.changes.has(label)) this.drop(label);
+      else this.add(label, { [choice]: [pair] });
+    }
+    /**
+     * @param {string} label
+     * @param {Change} change
+     */
+    add(label, change) {
+      const [[name, value]] = Object.entries(change);
+      for (const [other, old] of this.changes) {
+        if (!Array.isArray(value) && name in old) this.changes.delete(other);
+      }
+      this.changes.set(label, change);
+      this.run();
+    }
+    /** @param {string} label */
+    drop(label) {
+      this.changes.delete(label);
+      this.run();
+    }
+    /**
+     * The slider of the memory view; null is the budget that was compiled.
+     *
+     * @param {number | null} budget
+     */
+    setBudget(budget) {
+      for (const [label, change] of this.changes) {
+        if ("memory_budget" in change) this.changes.delete(label);
+      }
+      if (budget === null) this.run();
+      else this.add(`${say("memory budget")} ${Math.ceil(budget * 1e3) / 1e3}`, { memory_budget: budget });
+    }
+    async run() {
+      refill(this.chips, [...this.changes.keys()].map((label) => html("button", {
+        type: "button",
+        class: "lab-chip",
+        title: say("take this back"),
+        "aria-label": say("take back: {label}", { label }),
+        onclick: () => this.drop(label)
+      }, `${label} ×`)));
+      const number = ++this.asked;
+      if (!this.changes.size) {
+        this.verdict.textContent = "";
+        this.explorer.removeGroup("what if");
+        this.lowerAgain();
+        return;
+      }
+      const clock = this.countSeconds();
+      const answer = await this.line.ask({ changes: this.merged() });
+      clearInterval(clock);
+      if (number !== this.asked) return;
+      this.verdict.classList.toggle("no", Boolean(answer.error));
+      this.verdict.textContent = say(answer.error || answer.verdict || "");
+      if (!answer.panes) return;
+      this.explorer.addGroup("what if", answer.panes);
+      this.lowerAgain();
+    }
+    /**
+     * Panes below the generated code, made when they are asked for; they follow what is changed.
+     *
+     * @param {Request} request
+     */
+    async showLower(request) {
+      const title = await this.showMore(request);
+      if (title) this.lower.set(title, request);
+    }
+    async lowerAgain() {
+      const number = this.asked;
+      for (const request of this.lower.values()) {
+        const answer = await this.line.ask({ ...request, changes: this.merged() });
+        if (number !== this.asked) return;
+        if (answer.title && answer.panes) this.explorer.addGroup(answer.title, answer.panes, false);
+      }
+    }
+    /**
+     * Ask for more panes of the code with its changes; the title of their group, null if it failed.
+     *
+     * @param {Request} request
+     */
+    async showMore(request, doing = "compiling") {
+      const number = ++this.asked;
+      const clock = this.countSeconds(doing);
+      const answer = await this.line.ask({ ...request, changes: this.merged() });
+      clearInterval(clock);
+      if (number !== this.asked) return null;
+      this.verdict.textContent = say(answer.error || "");
+      if (!answer.title || !answer.panes) return null;
+      this.explorer.addGroup(answer.title, answer.panes);
+      return answer.title;
+    }
+    merged() {
+      return merged([...this.changes.values()]);
+    }
+    countSeconds(doing = "compiling") {
+      const start = performance.now();
+      const tell = () => {
+        const seconds2 = (performance.now() - start) / 1e3;
+        this.verdict.textContent = `${say(doing)} … ${seconds2.toFixed(1)} s`;
+      };
+      tell();
+      return setInterval(tell, 100);
+    }
+  };
+  var LOWER = [
+    ["Triton's ladder for cuda:90", { show: "ladder", target: "cuda:90" }],
+    ["Triton's ladder for hip:gfx942", { show: "ladder", target: "hip:gfx942" }],
+    ["assembly of the C++ kernels", { show: "assembly" }]
+  ];
+  function merged(changes) {
+    const all = {};
+    for (const change of changes) {
+      for (const [name, value] of Object.entries(change)) {
+        const before = all[name];
+        all[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value;
+      }
+    }
+    return all;
+  }
+
+  // words.js
+  var FOCUSABLE = ["BUTTON", "SELECT", "INPUT"];
+  var TIP_GAP = 6;
+  var Words = class {
+    /**
+     * Sentences appear inside `root`.
+     *
+     * @param {HTMLElement} root
+     * @param {Record<string, string>} meanings `{term: sentence}` (see words.py)
+     */
+    constructor(root, meanings) {
+      this.root = root;
+      this.meanings = meanings || {};
+      this.tip = html("div", { class: "lab-tip", role: "tooltip", hidden: true });
+      const at = (event) => this.show(
+        targetOf(event).closest("[data-word]")
+      );
+      root.addEventListener("mouseover", at);
+      root.addEventListener("focusin", (event) => targetOf(event).matches(":focus-visible") && at(event));
+      for (const end of ["mouseleave", "focusout", "pointerdown"]) {
+        root.addEventListener(end, () => this.show(null));
+      }
+      root.addEventListener("scroll", () => this.show(null), true);
+      root.addEventListener("keydown", (event) => event.key === "Escape" && this.show(null));
+    }
+    /**
+     * The sentence of a heading in the pane with this title; "" if it has none.
+     *
+     * @param {string} heading
+     */
+    meaning(heading, pane = "") {
+      const bare = (text) => text.trim().toLowerCase().replace(/^>|\s+\d+$/g, "");
+      const [name, title] = [bare(heading), bare(pane)];
+      const forms = [name, name.replace(/s$/, ""), name.replace(/es$/, "")];
+      const places = [...forms.map((form) => `${title} ${form}`), ...forms];
+      const place = places.find((each) => Object.hasOwn(this.meanings, each));
+      return place === void 0 ? "" : this.meanings[place];
+    }
+    /**
+     * Make an element tell the meaning of its heading; what was its title follows below that.
+     *
+     * @template {HTMLElement} E
+     * @param {E} element
+     * @param {string} heading
+     */
+    explain(element, heading, pane = "") {
+      const sentence = this.meaning(heading, pane);
+      if (!sentence) return element;
+      const said = [sentence, element.title].filter(Boolean).join("\n");
+      element.removeAttribute("title");
+      element.dataset.word = said;
+      element.setAttribute("aria-description", said);
+      if (!FOCUSABLE.includes(element.tagName)) {
+        element.tabIndex = 0;
+        element.classList.add("lab-word");
+      }
+      return element;
+    }
+    /** @param {HTMLElement | null} element */
+    show(element) {
+      this.tip.hidden = !element;
+      if (!element) return;
+      this.tip.textContent = element.dataset.word ?? "";
+      if (!this.tip.isConnected) this.root.append(this.tip);
+      const [box, all] = [element.getBoundingClientRect(), this.root.getBoundingClientRect()];
+      const scale = enlarged(this.root);
+      const { offsetWidth: width, offsetHeight: height } = this.tip;
+      const left = Math.min((box.left - all.left) / scale, all.width / scale - width - TIP_GAP);
+      const below = (box.bottom - all.top) / scale + TIP_GAP;
+      const above = (box.top - all.top) / scale - height - TIP_GAP;
+      this.tip.style.left = `${Math.max(TIP_GAP, left)}px`;
+      this.tip.style.top = `${Math.max(TIP_GAP, below + height < all.height / scale ? below : above)}px`;
+    }
+  };
+
+  // explorer.js
+  function drawn(view, context) {
+    switch (view.kind) {
+      case "text":
+        return textView(view, context);
+      case "graph":
+        return graphView(view, context);
+      case "tree":
+        return treeView(view, context);
+      case "budget":
+        return budgetView(view, context);
+      case "guards":
+        return guardsView(view, context);
+      case "steps":
+        return stepsView(view, context);
+    }
+  }
+  var MOST_PANES = 4;
+  function render(root, packed, channel = null) {
+    const start = performance.now();
+    const explorer = new Explorer(root, unpack(packed));
+    performance.measure("inductor_lab: draw", { start });
+    const held = new WeakRef(explorer);
+    if (channel) whenLive(channel, (line) => held.deref()?.connect(line), () => !held.deref());
+    return explorer;
+  }
+  var Explorer = class {
+    /**
+     * @param {HTMLElement} root
+     * @param {Document} doc
+     */
+    constructor(root, doc) {
+      this.root = root;
+      this.doc = doc;
+      speak(doc.texts);
+      this.links = new Links(doc.links);
+      this.selection = new Selection(this.links);
+      this.words = new Words(root, doc.words);
+      this.context = { links: this.links, selection: this.selection, words: this.words, whatIf: null };
+      this.order = [];
+      this.orderPanes();
+      this.chosen = /* @__PURE__ */ new Map();
+      this.slots = [];
+      this.search = new Search(this);
+      this.railButtons = /* @__PURE__ */ new Map();
+      this.area = html("main", { class: "lab-panes" });
+      this.trail = new Trail(this);
+      root.classList.add("lab-explorer");
+      keepKeys(root);
+      followTheme(root);
+      this.head = this.header();
+      this.nav = html("nav", { class: "lab-rail", "aria-label": say("phases") });
+      this.fillRail();
+      refill(
+        root,
+        this.head,
+        html("div", { class: "lab-middle" }, this.nav, this.area),
+        this.trail.element
+      );
+      doc.open.forEach((id) => this.addSlot(id));
+      this.focused = this.slots[0];
+      this.focus(this.slots[0]);
+      this.selection.listen((lit, _, scroll) => this.light(lit, scroll));
+      keyboard(this);
+      deepLinks(this);
+    }
+    orderPanes() {
+      this.order = this.doc.groups.flatMap((group) => group.panes);
+    }
+    /**
+     * There is a Python process to ask.
+     *
+     * @param {Connection} line
+     */
+    connect(line) {
+      if (this.context.whatIf) return;
+      this.context.whatIf = new WhatIf(this, line);
+      this.head.after(this.context.whatIf.element);
+      this.root.classList.add("live");
+    }
+    /**
+     * Panes that were not there from the start; the first of them is shown if they are `wanted`.
+     *
+     * @param {string} title
+     * @param {Record<string, Pane>} panes
+     */
+    addGroup(title, panes, wanted = true) {
+      this.removeGroup(title, false);
+      const ids = Object.keys(panes);
+      this.doc.groups.unshift({ title, panes: ids });
+      Object.assign(this.doc.panes, panes);
+      this.orderPanes();
+      this.fillRail();
+      const shown = this.slots.filter((slot) => ids.includes(slot.id));
+      for (const slot of shown) this.fill(slot, slot.id);
+      if (!shown.length && wanted) this.fill(this.slots[1] || this.slots[0], ids[0]);
+      else for (const slot of this.slots) if (!shown.includes(slot)) this.fill(slot, slot.id);
+    }
+    /** @param {string} title */
+    removeGroup(title, settle = true) {
+      const gone = this.doc.groups.find((group) => group.title === title);
+      if (!gone) return;
+      this.doc.groups.splice(this.doc.groups.indexOf(gone), 1);
+      if (!settle) return;
+      this.orderPanes();
+      this.fillRail();
+      for (const slot of this.slots) {
+        this.fill(slot, gone.panes.includes(slot.id) ? this.doc.open[1] || this.order[0] : slot.id);
+      }
+    }
+    header() {
+      const facts = this.doc.facts.map((fact) => this.words.explain(html("button", {
+        type: "button",
+        class: `lab-fact ${fact.mark}`,
+        title: say("show {pane}", { pane: fact.pane }),
+        onclick: () => this.show(fact.pane, true)
+      }, html("b", {}, fact.value), ` ${say(fact.label)}`), fact.label, "fact"));
+      return html(
+        "header",
+        { class: "lab-header" },
+        html("h1", {}, this.doc.title, html("span", { class: "lab-subtitle" }, this.doc.subtitle)),
+        html("div", { class: "lab-facts" }, facts),
+        html(
+          "div",
+          { class: "lab-actions" },
+          this.search.field,
+          this.search.count,
+          html("button", {
+            type: "button",
+            title: say("light or dark"),
+            "aria-label": say("light or dark"),
+            onclick: () => toggleTheme(this.root)
+          }, "◐"),
+          html("button", {
+            type: "button",
+            title: say("large type (P)"),
+            "aria-label": say("large type"),
+            onclick: () => togglePresenter(this.root)
+          }, "A"),
+          html("button", {
+            type: "button",
+            title: say("whole screen (F)"),
+            "aria-label": say("whole screen"),
+            hidden: !document.fullscreenEnabled,
+            onclick: () => toggleFullScreen(this.root)
+          }, corners()),
+          html("button", {
+            type: "button",
+            title: say("keys (?)"),
+            "aria-label": say("keys"),
+            onclick: () => this.help()
+          }, "?")
+        ),
+        this.search.elsewhere
+      );
+    }
+    fillRail() {
+      this.railButtons = /* @__PURE__ */ new Map();
+      const groups = this.doc.groups.filter((group) => group.panes.length).map((group) => [
+        group.title ? html("h2", {}, say(group.title)) : null,
+        ...group.panes.map((id) => this.railButton(id))
+      ]);
+      refill(this.nav, groups.flat());
+    }
+    /** @param {string} id */
+    railButton(id) {
+      const pane = this.doc.panes[id];
+      const button = html(
+        "button",
+        {
+          type: "button",
+          "data-pane": id,
+          title: say("Shift-click opens it beside"),
+          onclick: (event) => event.shiftKey ? this.addSlot(id) : this.show(id)
+        },
+        html("span", { class: "lab-rail-title" }, say(pane.title)),
+        pane.problem ? html("span", { class: "lab-problem" }, `● ${say(pane.problem)}`) : null,
+        html("span", { class: "lab-rail-count" }, pane.count),
+        html("span", { class: "lab-rail-time" }, seconds(pane.seconds))
+      );
+      this.railButtons.set(id, button);
+      return this.words.explain(button, pane.title);
+    }
+    /**
+     * One more pane beside the others, or the last one changed when there are enough.
+     *
+     * @param {string} id
+     */
+    addSlot(id) {
+      if (this.slots.length >= MOST_PANES) {
+        this.fill(this.slots[this.slots.length - 1], id);
+        return this.slots[this.slots.length - 1];
+      }
+      const slot = { element: html("section", { class: "lab-pane" }), view: this.viewOf(id), id };
+      slot.element.addEventListener("focusin", () => this.focus(slot));
+      slot.element.addEventListener("pointerdown", () => this.focus(slot));
+      this.slots.push(slot);
+      this.area.append(slot.element);
+      this.area.dataset.count = String(this.slots.length);
+      this.fill(slot, id, slot.view);
+      return slot;
+    }
+    /** @param {Slot} slot */
+    closeSlot(slot) {
+      if (this.slots.length === 1) return;
+      this.slots.splice(this.slots.indexOf(slot), 1);
+      slot.element.remove();
+      this.area.dataset.count = String(this.slots.length);
+      this.focus(this.slots[0]);
+    }
+    /** @param {Slot} slot */
+    focus(slot) {
+      this.focused = slot;
+      for (const each of this.slots) each.element.classList.toggle("focused", each === slot);
+      this.markRail();
+    }
+    markRail() {
+      for (const [id, button] of this.railButtons) {
+        const shown = this.slots.some((slot) => slot.id === id);
+        button.classList.toggle("shown", shown);
+        if (this.focused?.id === id) button.setAttribute("aria-current", "true");
+        else button.removeAttribute("aria-current");
+      }
+    }
+    /**
+     * Show a pane in the focused slot, or where it is shown already; `beside` spares the first.
+     *
+     * @param {string} id
+     * @param {boolean} beside
+     * @param {number | null} view
+     */
+    show(id, beside = false, view = null) {
+      if (view !== null) this.chosen.set(id, view);
+      const there = this.slots.find((slot2) => slot2.id === id);
+      const spared = beside && this.slots.length > 1 && this.focused === this.slots[0];
+      const slot = there || (spared ? this.slots[1] : this.focused);
+      if (!there || view !== null) this.fill(slot, id);
+      this.focus(slot);
+      return slot;
+    }
+    /** @param {string} id */
+    chosenOf(id) {
+      return Math.min(this.chosen.get(id) || 0, this.doc.panes[id].views.length - 1);
+    }
+    /** @param {string} id */
+    viewOf(id) {
+      return drawn(this.doc.panes[id].views[this.chosenOf(id)], this.context);
+    }
+    /**
+     * @param {Slot} slot
+     * @param {string} id
+     */
+    fill(slot, id, view = this.viewOf(id)) {
+      const pane = this.doc.panes[id];
+      slot.id = id;
+      slot.view = view;
+      slot.element.setAttribute("aria-label", this.title(id));
+      slot.element.dataset.pane = id;
+      const body = html(
+        "div",
+        { class: "lab-body" },
+        pane.note ? html("p", { class: "lab-note" }, pane.note) : null,
+        slot.view.above,
+        slot.view.element
+      );
+      for (const head of body.querySelectorAll("th")) {
+        this.words.explain(head, head.dataset.term || head.textContent || "", pane.title);
+      }
+      refill(slot.element, this.paneHead(slot, pane, this.chosenOf(id)), body);
+      if (slot.view.fit) slot.view.fit();
+      this.markRail();
+      if (this.selection.things.length) this.selection.tell(true);
+    }
+    /**
+     * @param {Slot} slot
+     * @param {Pane} pane
+     * @param {number} chosen the place of the view that is shown
+     */
+    paneHead(slot, pane, chosen) {
+      const choose = html("select", {
+        "aria-label": say("what this pane shows"),
+        onchange: () => {
+          this.fill(slot, choose.value);
+        }
+      }, this.order.map((id) => html(
+        "option",
+        { value: id, selected: id === slot.id },
+        this.title(id)
+      )));
+      const tabs = pane.views.map((view, i) => this.words.explain(html("button", {
+        type: "button",
+        role: "tab",
+        "aria-selected": String(i === chosen),
+        onclick: () => {
+          this.chosen.set(slot.id, i);
+          this.fill(slot, slot.id);
+          slot.view.element.focus({ preventScroll: true });
+        }
+      }, say(view.name)), view.name, pane.title));
+      const copy2 = html("button", {
+        type: "button",
+        title: say("copy the text of this pane"),
+        "aria-label": say("copy"),
+        onclick: async () => {
+          await copyText(slot.view.text());
+          copy2.textContent = say("copied");
+          setTimeout(() => {
+            copy2.textContent = say("copy");
+          }, 900);
+        }
+      }, say("copy"));
+      const close = html("button", {
+        type: "button",
+        title: say("close this pane"),
+        "aria-label": say("close"),
+        onclick: () => this.closeSlot(slot)
+      }, "×");
+      return html(
+        "div",
+        { class: "lab-pane-head" },
+        choose,
+        html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
+        html("span", { class: "lab-space" }),
+        slot.view.actions || [],
+        copy2,
+        close
+      );
+    }
+    /**
+     * A pane's title with the group it stands in: `forward · code`.
+     *
+     * @param {string} id
+     */
+    title(id) {
+      const group = this.doc.groups.find((each) => each.panes.includes(id));
+      const own = say(this.doc.panes[id].title);
+      return group?.title ? `${say(group.title)} · ${own}` : own;
+    }
+    light(lit, scroll) {
+      for (const slot of this.slots) slot.view.light(lit, scroll);
+      this.root.classList.toggle("has-pin", this.selection.pinned.length > 0);
+    }
+    help() {
+      const open = this.root.querySelector(".lab-help");
+      if (open) open.remove();
+      else this.root.append(helpPanel());
+    }
+  };
+  function corners() {
+    return svg(
+      "svg",
+      { viewBox: "0 0 12 12", width: 11, height: 11, "aria-hidden": "true" },
+      svg("path", {
+        d: "M1 4V1h3M8 1h3v3M11 8v3H8M4 11H1V8",
+        fill: "none",
+        stroke: "currentColor",
+        "stroke-width": 1.5
+      })
+    );
+  }
+  function seconds(value) {
+    if (value === null || value === void 0) return "";
+    return value >= 1 ? `${value.toFixed(2)} s` : `${(1e3 * value).toFixed(value < 0.01 ? 1 : 0)} ms`;
+  }
+
+  // tabs.js
+  function renderTabs(root, documents) {
+    const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
+    const tabs = documents.map(([, , title], i) => html("button", {
+      type: "button",
+      role: "tab",
+      onclick: () => open(i),
+      onkeydown: (event) => move(event, i)
+    }, title));
+    const drawn2 = /* @__PURE__ */ new Set();
+    function open(i) {
+      const [packed, channel] = documents[i];
+      if (!drawn2.has(i)) render(panels[i].appendChild(html("div")), packed, channel);
+      drawn2.add(i);
+      panels.forEach((panel, n) => {
+        panel.hidden = n !== i;
+      });
+      tabs.forEach((tab, n) => {
+        tab.setAttribute("aria-selected", String(n === i));
+        tab.tabIndex = n === i ? 0 : -1;
+      });
+    }
+    function move(event, i) {
+      const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+      if (!by) return;
+      const next = (i + by + tabs.length) % tabs.length;
+      open(next);
+      tabs[next].focus();
+      event.preventDefault();
+    }
+    root.classList.add("lab-explorers");
+    followTheme(root);
+    refill(root, html("div", { role: "tablist", class: "lab-explorer-tabs" }, tabs), ...panels);
+    open(documents.length - 1);
+  }
+
+  // page_entry.js
+  var widget = {
+    initialize({ model }) {
+      announce(model);
+    },
+    render({ model, el }) {
+      const root = document.createElement("div");
+      el.append(root);
+      render(root, model.get("document"), model.get("channel"));
+    }
+  };
+  return __toCommonJS(page_entry_exports);
+})();

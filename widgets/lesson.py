@@ -1,0 +1,198 @@
+"""A lesson as one HTML file: cells, outputs, annotated lines, and the explorers, alive and offline.
+
+What a notebook holds may come from a student.  So nothing of it runs: its scripts are left out, and
+the page's policy allows no script but the explorer's own, by its hash.  Explorers are drawn anew
+from the documents that the notebook's outputs carry.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inductor_lab.display import write_text
+from inductor_lab.errors import MissingPackage
+from inductor_lab.widgets.pack import unpacked
+from inductor_lab.widgets.page import json_for_html, lesson_style, page, script, style
+from inductor_lab.widgets.plain import STYLE, plain_document
+
+if TYPE_CHECKING:
+    from inductor_lab.course.lesson import Cell, Lesson, Note, Output
+
+_DRAWN = re.compile(r'\brender(Tabs)?\(document\.getElementById\("lab-[0-9a-f]+"\), ')
+_SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+PICTURES = ("image/png", "image/jpeg")
+_DRAW = """
+const shown = new Map();
+function drawn(place) {
+  if (!shown.has(place)) {
+    const data = JSON.parse(place.nextElementSibling.textContent);
+    shown.set(place, render(place, data));
+  }
+  return shown.get(place);
+}
+const seen = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (isIntersecting) drawn(target);
+  }
+}, { rootMargin: "400px" });
+for (const place of document.querySelectorAll(".lesson-explorer")) seen.observe(place);
+for (const button of document.querySelectorAll("[data-line]")) {
+  if (button.tagName === "BUTTON") button.addEventListener("click", () => {
+    const place = document.getElementById(button.dataset.place);
+    const explorer = drawn(place);
+    const { pane, line } = button.dataset;
+    if (!explorer.doc.panes[pane]) return;
+    const view = explorer.doc.panes[pane].views.findIndex((each) => each.kind === "text");
+    const slot = explorer.show(pane, true, Math.max(view, 0));
+    slot.view.goTo?.(Number(line));
+    place.scrollIntoView({ block: "nearest" });
+  });
+}
+"""
+
+
+def documents_in(html: str) -> list[dict[str, Any]]:
+    """The documents, packed, of the explorers that an output draws (see show.py)."""
+    found: list[dict[str, Any]] = []
+    for drawing in _DRAWN.finditer(html):
+        try:
+            data, _ = json.JSONDecoder().raw_decode(html, drawing.end())
+        except ValueError:  # an output that somebody changed
+            continue
+        found += [entry[0] for entry in data] if drawing[1] else [data]
+    return [data for data in found if isinstance(data, dict) and {"data", "shared"} <= data.keys()]
+
+
+def write_lesson(lesson: Lesson, path: Path) -> Path:
+    """Write the page; raises CannotWrite."""
+    cells = [_section(cell, number) for number, cell in enumerate(lesson.cells)]
+    return write_text(path, lesson_page(lesson.title, "", cells), "lesson")
+
+
+def lesson_page(title: str, head: str, sections: Iterable[str]) -> str:
+    """The whole file around the sections of its cells."""
+    own = f"\n{script()}\n{_DRAW}"
+    digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+    body = (
+        f'<div class="lesson">{head}{"".join(sections)}</div>\n'
+        f'<script type="module">{own}</script>'
+    )
+    styles = (STYLE, style(), lesson_style(), *_colours())
+    return page(title, body, *styles, scripts=f"'sha256-{digest}'")
+
+
+def _colours() -> Iterator[str]:
+    """Classes for code, light and dark; both keep the contrast of 4.5 that text needs."""
+    for name, when in (("default", "light"), ("github-dark", "dark")):
+        rules = _pygments("formatters").HtmlFormatter(style=name).get_style_defs(".lesson .code")
+        yield f"@media (prefers-color-scheme: {when}) {{\n{rules}\n}}\n.lesson .code {{}}"
+
+
+def _pygments(module: str) -> Any:
+    return _library(f"pygments.{module}")
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingPackage(str(error.name)) from None
+
+
+def _section(cell: Cell, number: int) -> str:
+    inside = markdown_html(cell) if cell.kind == "markdown" else code_html(cell, number)
+    return f'<section id="cell-{number}">{inside}</section>'
+
+
+def markdown_html(cell: Cell) -> str:
+    """The text of a cell, with raw HTML of its author but without scripts."""
+    text = _library("nbconvert.filters.markdown").markdown2html(cell.source)
+    return f'<div class="markdown">{_SCRIPT.sub("", text)}</div>'
+
+
+def code_html(cell: Cell, number: int) -> str:
+    """The lines with annotations beside them, and what the cell showed."""
+    notes: dict[int, list[str]] = {}
+    coloured = source_lines(cell.source)
+    for note in cell.notes:
+        if not note.pane:
+            notes.setdefault(min(note.line, len(coloured)), []).append(note.text)
+    lines = [
+        _line(place, line, notes.get(place, ())) for place, line in enumerate(coloured, 1)
+    ]
+    code = f'<div class="code" tabindex="0" role="group">{"".join(lines)}</div>' if lines else ""
+    return f"{code}{outputs_html(cell, number)}"
+
+
+def _line(place: int, html: str, notes: Sequence[str]) -> str:
+    beside = "".join(f'<p class="note">{escape(text)}</p>' for text in notes)
+    kind = "row noted" if notes else "row"
+    code = f'<span class="count">{place}</span><code>{html or " "}</code>'
+    return f'<div class="{kind}">{code}{beside}</div>'
+
+
+def source_lines(source: str) -> list[str]:
+    """Python source as coloured lines."""
+    if not source.strip():
+        return []
+    lexer = _pygments("lexers").PythonLexer(stripnl=False)
+    formatter = _pygments("formatters").HtmlFormatter(nowrap=True)
+    html: str = _library("pygments").highlight(source, lexer, formatter)
+    return html.rstrip("\n").split("\n")
+
+
+def outputs_html(cell: Cell, number: int, of: str = "own") -> str:
+    """What a cell showed; buttons lead from the teacher's annotations to lines of its explorers."""
+    shown = [_output(output, f"{of}-{number}-{n}") for n, output in enumerate(cell.outputs)]
+    places = [note for note in cell.notes if note.pane]
+    names = [name for output, name in _explorers(cell, number, of) for _ in output]
+    head = _places(places, names[-1]) if places and names else ""
+    return f'<div class="outputs">{head}{"".join(shown)}</div>' if shown else ""
+
+
+def _explorers(cell: Cell, number: int, of: str) -> Iterator[tuple[list[Any], str]]:
+    for n, output in enumerate(cell.outputs):
+        yield documents_in(output.data.get("text/html", ""))[:1], f"{of}-{number}-{n}-0"
+
+
+def _places(notes: Sequence[Note], name: str) -> str:
+    rows = [
+        f'<li><button type="button" data-place="{name}" data-pane="{escape(note.pane)}" '
+        f'data-line="{note.line}">{escape(note.pane)}/{note.line}</button>{escape(note.text)}</li>'
+        for note in notes
+    ]
+    return f'<ul class="places">{"".join(rows)}</ul>'
+
+
+def _output(output: Output, name: str) -> str:
+    html = output.data.get("text/html", "")
+    documents = documents_in(html)
+    if documents:
+        return "".join(_explorer(data, f"{name}-{n}") for n, data in enumerate(documents))
+    if html:
+        return f'<div class="drawn">{_SCRIPT.sub("", html)}</div>'
+    if "image/svg+xml" in output.data:
+        return f'<div class="drawn">{_SCRIPT.sub("", output.data["image/svg+xml"])}</div>'
+    for mime in PICTURES:
+        if mime in output.data:
+            address = f"data:{mime};base64,{output.data[mime].replace(chr(10), '')}"
+            about = escape(output.text or mime, quote=True)
+            return f'<div class="drawn"><img alt="{about}" src="{escape(address)}"></div>'
+    kind = "said failed" if output.failed else "said"
+    return f'<pre class="{kind}" tabindex="0">{escape(output.text)}</pre>' if output.text else ""
+
+
+def _explorer(data: dict[str, Any], name: str) -> str:
+    plain = plain_document(unpacked(data))
+    return (
+        f'<div class="lesson-explorer" id="{name}">{plain}</div>'
+        f'<script type="application/json">{json_for_html(data)}</script>'
+    )
