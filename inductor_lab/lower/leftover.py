@@ -54,8 +54,8 @@ from inductor_lab.lower.tensor import identity, is_dense
 def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
     """The steps that some output depends on (of `var_mean`, often only one result is used), be it
     for a size alone."""
-    given = {n for n, b in build.buffers.items() if b.kind is BufferKind.INPUT}
-    known = {s for name in given for s in build.buffers[name].layout.size}
+    buffers = build.buffers.values()
+    known = {s for b in buffers if b.kind is BufferKind.INPUT for s in b.layout.size}
     telling = [s for step in build.steps for s in bound_by(step, build.buffers) if s not in known]
     wanted = {view.buffer for view in views_in(tuple(outputs))}
     sizes = symbols_of(ExternCall((), "", tuple(outputs))) if telling else frozenset()
@@ -72,23 +72,28 @@ def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 def _has_effects(step: Step) -> bool:
     """An assertion may raise, drawing a seed moves the generator, some ops print or check, and
     other ranks take part in collectives."""
-    if not isinstance(step, ExternCall):
-        return False
     effects = ("random seed", "effect", "collective", "wait")
-    return step.reason in effects or step.outputs == (None,)
+    return isinstance(step, ExternCall) and (step.reason in effects or step.outputs == (None,))
 
 
 def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that outputs need, and the checks of those that are not computed as a whole."""
+    """The steps that outputs need, and the checks of those that are not computed as a whole, where
+    nothing that is computed as a whole checks the same."""
     kept = needed(build, outputs)
     whole = _whole(build, kept, outputs)
+    nests = [step for step in build.steps if not isinstance(step, ExternCall)]
+    partial = {id(n): [(n, v) for v in refusing(n)] for n in nests if n.buffer not in whole}
+    if not any(partial.values()):
+        return kept
+    made = {_over_own_axes(v) for n in nests if n.buffer in whole for v in refusing(n)}
     steps, build.steps = build.steps, []
     for step in steps:
         build.steps.append(step)
-        if not isinstance(step, ExternCall) and step.buffer not in whole:
-            for value in dict.fromkeys(refusing(step)):
-                _evaluate(build, step, value)
-    return kept if len(build.steps) == len(steps) else needed(build, outputs)
+        for nest, value in partial.get(id(step), ()):
+            if (own := _over_own_axes(value)) not in made:
+                made.add(own)
+                _evaluate(build, nest, *own)
+    return needed(build, outputs)
 
 
 def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
@@ -148,16 +153,19 @@ def refusing(nest: Nest) -> Iterator[Expr]:
             yield node
 
 
-def _evaluate(build: Builder, nest: Nest, value: Expr) -> None:
-    """A nest that computes `value` wherever `nest` would have, and a call that wants it."""
-    build.origins = nest.origins
+def _over_own_axes(value: Expr) -> tuple[Expr, tuple[Size, ...]]:
+    """`value` over axes that are named by their order in it, and their lengths."""
     used = tuple(dict.fromkeys(value.axes()))
     shape = tuple(axis.size for axis in used)
+    return value.substitute(dict(zip(used, identity(shape), strict=True))), shape
+
+
+def _evaluate(build: Builder, nest: Nest, value: Expr, shape: tuple[Size, ...]) -> None:
+    """A nest that computes `value` wherever `nest` would have, and a call that wants it."""
+    build.origins = nest.origins
     stride, device = Layout.contiguous(shape).stride, build.buffers[nest.buffer].device
-    body = value.substitute(dict(zip(used, identity(shape), strict=True)))
-    made = build.pointwise(body, TensorMeta(shape, stride, value.dtype, device))
-    op = str(OPERATORS.evaluated.default)
-    build.extern(op, (argument(build, made),), None, [None], "check")
+    made = build.pointwise(value, TensorMeta(shape, stride, value.dtype, device))
+    build.extern(str(OPERATORS.evaluated.default), (argument(build, made),), None, [None], "check")
 
 
 def without_copies(
@@ -175,9 +183,8 @@ def without_copies(
         copy = makers.get(step.base) if isinstance(step, Scatter) else None
         match copy:
             case Pointwise(name, axes, Load(source, index)) if index == tuple(map(Index.of, axes)):
-                made = makers.get(source)
                 alike = buffers[source].layout == buffers[name].layout
-                own = made is not None and not isinstance(made, Pointwise)
+                own = not isinstance(makers.get(source), Pointwise | None)
                 if own and alike and readers[source] == 1 and source not in kept:
                     continued[name] = source
     return [

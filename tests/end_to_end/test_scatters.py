@@ -177,7 +177,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         (floats(90_000), ints(77, 90_000)),
     ),
 }
-EXTERN = {"mixture": {"aten.sort.stable"}, "one_hot": {"aten._assert_async.msg"}}
+EXTERN = {
+    "mixture": {"aten.sort.stable"},
+    "one_hot": {"aten._assert_async.msg"},
+    "zero_dim": {
+        "aten.scatter_add.default",
+        "aten.index_add.default",
+        "aten.index_fill.int_Scalar",
+    },
+}
 """What else is called."""
 
 LAST_STAYS = {"put", "put_many", "put_into_half", "flat", "scatter", "index_copy", "transposed"}

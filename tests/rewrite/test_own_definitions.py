@@ -34,7 +34,8 @@ def check(
         weights = torch.randn_like(expected)
         gradients = [torch.autograd.grad(y, wanted, weights) for y in (actual, expected)]
         assert_same(*gradients, rtol=1e-4, atol=1e-5)
-    assert set(lowered.externs()) <= (library or set())
+    called = set(lowered.externs()) - {"inductor_lab.evaluated.default"}  # a check, no library
+    assert called <= (library or set())
 
 
 @pytest.mark.parametrize("p", POWERS)

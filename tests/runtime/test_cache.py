@@ -34,8 +34,12 @@ from tests.scripts import script
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
-    return open_cache({"INDUCTOR_LAB_CACHE_DIR": str(tmp_path / "here")})
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    """One of its own, with folders of their own for what torch and Triton keep."""
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "here"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    return open_cache(os.environ)
 
 
 def writes(text: str, calls: list[str]):
@@ -230,10 +234,7 @@ def test_python_ends_without_waiting_for_the_compiler(tmp_path: Path) -> None:
     assert not (tmp_path / "c" / "inductor_lab" / "failed").exists()
 
 
-def test_what_was_used_longest_ago_goes_beyond_a_limit(
-    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
+def test_what_was_used_longest_ago_goes_beyond_a_limit(cache: Cache, tmp_path: Path) -> None:
     entries = [cache.entry((str(n),), writes("x" * 100_000, [])) for n in range(6)]
     old = cache.root / "0.0.1" / "ab" / "abcd"
     theirs = tmp_path / "torch" / "aotautograd" / "somebody"
@@ -255,14 +256,11 @@ def test_what_was_used_longest_ago_goes_beyond_a_limit(
 
 
 def test_our_kernels_in_the_folder_of_triton_count(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    cache: Cache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Real ones, of Triton's own compiler; what somebody else compiled stays."""
     pytest.importorskip("triton")
     folder = tmp_path / "triton"
-    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(cache.root.parent))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(folder))
     (folder / "THEIRS").mkdir(parents=True)
     (folder / "THEIRS" / "kernel.cubin").write_text("z" * 10_000)
     for n in range(3):
@@ -295,11 +293,7 @@ def test_the_limit_is_kept_by_those_who_build(
     assert len(list((cache.root / "failed").iterdir())) == 50
 
 
-def test_the_command_shows_and_clears(
-    cache: Cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(cache.root.parent))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache.root.parent / "torch"))
+def test_the_command_shows_and_clears(cache: Cache, capsys: pytest.CaptureFixture[str]) -> None:
     cache.entry(("a",), writes("x" * 1000, []))
     cache.keep_failed("f", "int")
     assert cli.main(["cache"]) == 0

@@ -149,6 +149,7 @@ def test_overlapping_inspections_keep_their_own_and_leave_nothing() -> None:
     assert [(log.level, log.propagate, list(log.handlers)) for log in loggers] == before
 
 
+@pytest.mark.usefixtures("known_limits")
 def test_measuring_while_another_thread_calls() -> None:
     x = torch.randn(64, 64)
     torch._dynamo.reset()
