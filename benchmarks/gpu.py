@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,8 @@ SHARES = {"checks": 0.42, "first": 0.2}
 """Of the minutes, at most so much; the rest is for the last part."""
 CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 ROW_LIMIT = 150.0
+SAMPLE_LIMIT = 40.0
+"""Seconds for one sample of an operator; checks end so long before they would be stopped."""
 AT_ONCE = 2
 """First calls side by side: stock's compiler has processes of its own."""
 NAMES = ("eager", "stock", "stock graphs", "ours", "ours graphs", "copy")
@@ -88,7 +91,7 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(given)
     arguments.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * arguments.minutes
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         run = Run(arguments.out, end, arguments.words, arguments.jobs, arguments.seconds,
                   Path(folder))  # fmt: skip
         run.keep("machine", value=machine())
@@ -116,7 +119,7 @@ def machine() -> dict[str, str]:
 
 def checks(run: Run, limit: float) -> None:
     """All at once, each with its share of the processors."""
-    jobs, minutes = str(max(run.jobs // 4, 1)), str(round((limit - 10) / 60, 2))
+    jobs, minutes = str(max(run.jobs // 4, 1)), str(round((limit - SAMPLE_LIMIT - 10) / 60, 2))
     python, so_long = [sys.executable, "-m"], ["--jobs", jobs, "--minutes", minutes]
     summary = {name: run.out / f"{name}.json" for name in ("models", "operators", "programs")}
     commands = {
@@ -126,7 +129,7 @@ def checks(run: Run, limit: float) -> None:
         "operators": [*python, "tests.opinfo.run", "--device", "cuda", "--representative",
                       "--samples", "3", "--dtypes", "float32", "bfloat16", "int64", "--fresh",
                       "--results", str(run.caches / "operators.jsonl"), "--quiet", *so_long,
-                      "--summary", str(summary["operators"])],
+                      "--limit", str(SAMPLE_LIMIT), "--summary", str(summary["operators"])],
         "programs": [*python, "tests.fuzz.run", "--gpu", "--programs", "500", "--seed", "20",
                      "--no-shrink", "--fresh", "--results", str(run.caches / "programs.jsonl"),
                      *so_long, "--summary", str(summary["programs"])],
@@ -149,11 +152,12 @@ def said_by(run: Run, command: Sequence[str], name: str, limit: float) -> tuple[
     log = run.caches / f"{name}.log"
     with log.open("w") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT,
+                                   start_new_session=True,
                                    env=run.environment("checks"))  # fmt: skip
         try:
             status: Any = process.wait(limit)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             status = f"stopped after {limit:.0f} s"
     return status, log.read_text(errors="replace").splitlines()
 

@@ -91,6 +91,23 @@ empty_strided_cuda: Callable[..., torch.Tensor] = optional(
 )
 """The same on the current CUDA or ROCm device."""
 
+current_device: Callable[[], int] = optional(
+    "torch._C._cuda_getDevice", torch.cuda.current_device
+)
+"""`torch.cuda.current_device()` of a process that has used CUDA."""
+
+current_stream: Callable[[int], int] = optional(
+    "torch._C._cuda_getCurrentRawStream",
+    lambda device: torch.cuda.current_stream(device).cuda_stream,
+)
+"""The address of a device's current stream."""
+
+load_cubin: Any = optional("torch._C._StaticCudaLauncher._load_kernel")
+"""`load_cubin(file, name, shared, device)`: ..., the function's address, registers, spills."""
+
+run_cubin: Any = optional("torch._C._StaticCudaLauncher._launch_kernel")
+"""`run_cubin(function, x, y, z, warps, shared, kinds, arguments, stream)` launches a grid."""
+
 storage_references: Callable[[int], int] = optional("torch._C._storage_Use_Count")
 """How many tensors, views, arrays and so on hold the storage with this `untyped_storage()._cdata`.
 """

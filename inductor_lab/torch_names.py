@@ -25,18 +25,26 @@ class Feature(NamedTuple):
 
     without   what is different where it is off, in words for users
     names     all that it needs
+    gpu       a torch that was built for the CPU has none of them, and does not need them
     """
 
     without: str
     names: tuple[str, ...]
+    gpu: bool = False
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 REQUIRED: list[str] = _TABLES["required"]
-OPTIONAL = {
-    name: Feature(row["without"], tuple(row["names"])) for name, row in _TABLES["optional"].items()
+FEATURES = {
+    name: Feature(row["without"], tuple(row["names"]), row.get("gpu", False))
+    for name, row in _TABLES["optional"].items()
 }
-"""By name of the feature."""
+OPTIONAL = {
+    name: feature
+    for name, feature in FEATURES.items()
+    if torch.backends.cuda.is_built() or not feature.gpu
+}
+"""By name of the feature: those that this build of torch can have."""
 
 
 def _find(name: str) -> Any:
@@ -66,7 +74,7 @@ if _LACKING:
         f" {', '.join(_LACKING)}\n  install a torch that was tried: {SUPPORTED}"
     )
 
-_HERE = _found(dict.fromkeys(name for feature in OPTIONAL.values() for name in feature.names))
+_HERE = _found(dict.fromkeys(name for feature in FEATURES.values() for name in feature.names))
 
 
 def optional(name: str, otherwise: Any = None) -> Any:

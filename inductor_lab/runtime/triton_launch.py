@@ -10,7 +10,9 @@ Inductor: `CachingAutotuner` and `async_compile.triton`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, TypeAlias
 
 import sympy
@@ -29,6 +31,7 @@ from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.prune import prune_sometimes, touched
 from inductor_lab.runtime.triton_interpret import Interpreted
+from inductor_lab.torch_api import current_device, current_stream, load_cubin, run_cubin
 
 LARGEST_INTERPRETED = 1 << 15
 """Points of one interpreted program: NumPy is slow to start and fast to run."""
@@ -47,7 +50,7 @@ def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..
         return _interpreted(kernel)
     launcher = Launcher(kernel)
     launcher.begin()
-    return _on_device(kernel, launcher)
+    return launcher
 
 
 def _interpreted(kernel: Kernel) -> Callable[..., None]:
@@ -68,12 +71,20 @@ ALIGNED = 16
 MOST_PREPARED = 64
 """Sizes for which a kernel with symbolic ones keeps its launch."""
 
-Launch: TypeAlias = Callable[..., None]
-"""Takes a stream and the arguments of a kernel."""
+MOST_ARGUMENTS = 100
+"""Of a kernel that torch launches; it has room for 120."""
+
+KINDS = {"i32": "i", "i64": "l"}
+"""Types of Triton's, as torch's launcher calls them; a pointer is an O."""
+
+address = torch.Tensor.data_ptr
+
+Launch: TypeAlias = Callable[[int, Sequence[Any]], None]
+"""Takes a stream and the tensors that a kernel points to; it knows the numbers."""
 
 
 class Launcher:
-    """Launches a kernel on the current stream of the current device.
+    """Launches a kernel on the current stream of its device (of the current one, if it has none).
 
     For each call Triton works out anew which variant of a kernel the arguments need, which takes
     longer than a small kernel runs.  A variant depends on the device, the numbers, and whether
@@ -83,20 +94,20 @@ class Launcher:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.device = torch.device(kernel.device).index
         self.function: Any = jit_function(kernel)
         self.options = compile_options(kernel)
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
-        self.numbers = [n for n, p in enumerate(kernel.parameters) if p.symbol is not None]
-        self.pointers = [n for n, p in enumerate(kernel.parameters) if p.symbol is None]
-        self.prepared: dict[tuple[Any, ...], Launch] = {}
+        self.pointers = sum(parameter.symbol is None for parameter in kernel.parameters)
+        self.prepared: dict[tuple[int, ...], Launch] = {}
         self.kept: set[str] = set()
-        self.ahead: dict[tuple[Any, ...], Ahead[Launch]] = {}
+        self.ahead: dict[tuple[int, ...], Ahead[Launch]] = {}
 
     def begin(self) -> None:
         """Compile for aligned pointers in a thread, if all sizes are known."""
-        if self.fixed is None or self.numbers or 0 in self.fixed[0]:
+        if self.fixed is None or self.pointers < len(self.kernel.parameters) or 0 in self.fixed[0]:
             return
-        fixed, device = self.fixed, torch.device(self.kernel.device).index or 0
+        fixed, device = self.fixed, self.device or 0
 
         def make() -> Launch:
             with torch.cuda.device(device):
@@ -104,29 +115,33 @@ class Launcher:
                 target = driver.active.get_current_target()
                 compiled = triton.compile(written, target=target, options=self.options)
                 _keep(compiled)
-                return _direct(compiled, *fixed)
+                return _direct(compiled, *fixed, ())
 
         self.ahead[(device,)] = Ahead(make)
 
     def __call__(self, *arguments: Any) -> None:
-        device = driver.active.get_current_device()
-        key = (device, *[arguments[n] for n in self.numbers])
-        aligned = not any(arguments[n].data_ptr() % ALIGNED for n in self.pointers)
+        device = current_device()
+        if self.device is not None and self.device != device:
+            with torch.cuda.device(self.device):
+                return self(*arguments)
+        pointers, numbers = arguments[: self.pointers], arguments[self.pointers :]
+        key = (device, *numbers)
+        aligned = not reduce(or_, map(address, pointers)) % ALIGNED
         launch = self.prepared.get(key)
         if launch is None and aligned and key in self.ahead:
             launch = self.prepared[key] = self.ahead[key].wait()
         if launch is not None and aligned:
-            launch(driver.active.get_current_stream(device), *arguments)
-            return
+            return launch(current_stream(device), pointers)
         grid, named = self.fixed or _launch(self.kernel, _symbols(self.kernel, arguments), False)
         if 0 in grid:
-            return
+            return None
         compiled = self.function[grid](*arguments, **named, **self.options)
         if compiled is not None and compiled.hash not in self.kept:
             self.kept.add(compiled.hash)
             _keep(compiled)
         if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
-            self.prepared[key] = _direct(compiled, grid, named)
+            self.prepared[key] = _direct(compiled, grid, named, numbers)
+        return None
 
 
 def _keep(compiled: Any) -> None:
@@ -136,36 +151,51 @@ def _keep(compiled: Any) -> None:
         prune_sometimes(open_cache().root)
 
 
-def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any]) -> Launch:
+def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any], numbers: Sequence[int]) -> Launch:
     """The launch of a compiled kernel, which this loads on the current device.
 
     Hooks of Triton's own profiler are not called: asking for them takes as long as the launch.
     """
     whole = (*grid, 1, 1)[:3]
+    if run_cubin is not None and (kinds := _kinds(compiled)):
+        return _by_torch(compiled, whole, kinds, numbers)
     compiled[whole]  # builds Triton's launcher for these arguments, and loads the machine code
     run, function, packed = compiled.run, compiled.function, compiled.packed_metadata
-    constants = tuple(named.values())
+    rest = (*numbers, *named.values())
 
-    def launch(stream: int, *arguments: Any) -> None:
-        run(*whole, stream, function, packed, None, None, None, *arguments, *constants)
+    def launch(stream: int, pointers: Sequence[Any]) -> None:
+        run(*whole, stream, function, packed, None, None, None, *pointers, *rest)
 
     return launch
 
 
-def _on_device(kernel: Kernel, run: Callable[..., None]) -> Callable[..., None]:
-    """Triton launches on the current device: make that the kernel's where it is another."""
-    device = torch.device(kernel.device)
-    if device.index is None:
-        return run
+def _kinds(compiled: Any) -> str:
+    """What the machine code takes, a letter each; "" if torch cannot launch it."""
+    types = [t for t in compiled.src.signature.values() if t != "constexpr"]
+    letters = ["O" if t.startswith("*") else KINDS.get(t, "") for t in types]
+    known, about = all(letters) and len(letters) < MOST_ARGUMENTS, compiled.metadata
+    plain = about.num_ctas == 1 and not (about.global_scratch_size or about.profile_scratch_size)
+    return "".join(letters) + "OO" if known and plain else ""
 
-    def elsewhere(*arguments: Any) -> None:
-        if torch.cuda.current_device() == device.index:
-            run(*arguments)
-        else:
-            with torch.cuda.device(device):
-                run(*arguments)
 
-    return elsewhere
+def _by_torch(compiled: Any, whole: Grid, kinds: str, numbers: Sequence[int]) -> Launch:
+    """The same by torch's own launcher, for which no C compiler has to build anything.
+
+    A number that is 1 is in the machine code.  Two pointers at the end are to memory for what
+    registers do not hold, which no kernel of ours asks for.
+    """
+    about, files = compiled.metadata, compiled.metadata_group
+    cubin = next(path for name, path in files.items() if name.endswith(".cubin"))
+    *_, function, _, _ = load_cubin(cubin, about.name, about.shared, current_device())
+    first = (function, *whole, about.num_warps, about.shared, kinds)
+    types = [t for t in compiled.src.signature.values() if not t.startswith("*")]
+    given = [n for n, t in zip(numbers, types, strict=False) if t != "constexpr"]
+    rest = (*given, None, None)
+
+    def launch(stream: int, pointers: Sequence[Any]) -> None:
+        run_cubin(*first, (*pointers, *rest), stream)
+
+    return launch
 
 
 Grid = tuple[int, ...]

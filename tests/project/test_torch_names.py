@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_lab.torch_names import OPTIONAL, REQUIRED
+from inductor_lab.torch_names import FEATURES, REQUIRED
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "inductor_lab"
@@ -108,12 +108,12 @@ def test_what_the_door_imports_is_required() -> None:
 
 def test_what_is_looked_up_is_in_the_table_and_the_other_way_round() -> None:
     used = {name for path in python() for name in looked_up(tree_of(path))}
-    listed = {name for feature in OPTIONAL.values() for name in feature.names}
+    listed = {name for feature in FEATURES.values() for name in feature.names}
     assert used <= listed
     asked = {n for n in listed if "_enabled" in n}  # named one by one, or by `missing` alone
     assert listed - used <= asked | {"torch._functorch.config.bundled_autograd_cache"}
 
 
 def test_each_feature_says_what_is_different_without_it() -> None:
-    assert all(feature.without and feature.names for feature in OPTIONAL.values())
-    assert not {name for f in OPTIONAL.values() for name in f.names} & set(REQUIRED)
+    assert all(feature.without and feature.names for feature in FEATURES.values())
+    assert not {name for f in FEATURES.values() for name in f.names} & set(REQUIRED)

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+import triton
 from triton.backends.compiler import GPUTarget
 
+from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.runtime import triton_launch
 from inductor_lab.runtime.triton_launch import load_kernel
@@ -92,8 +94,8 @@ class StandIn:
 
 
 def launcher(kernel: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Any, StandIn]:
-    active = SimpleNamespace(get_current_device=lambda: 0, get_current_stream=lambda device: 7)
-    monkeypatch.setattr(triton_launch, "driver", SimpleNamespace(active=active))
+    monkeypatch.setattr(triton_launch, "current_device", lambda: 0)
+    monkeypatch.setattr(triton_launch, "current_stream", lambda device: 7)
     made = triton_launch.Launcher(kernel)
     made.function = StandIn(tmp_path)
     return made, made.function
@@ -136,7 +138,7 @@ def test_kernels_of_fixed_sizes_are_compiled_in_threads(monkeypatch: pytest.Monk
 
     target = SimpleNamespace(get_current_target=lambda: GPUTarget("cuda", 90, 32))
     monkeypatch.setattr(triton_launch, "driver", SimpleNamespace(active=target))
-    monkeypatch.setattr(triton_launch, "_direct", lambda compiled, grid, named: compiled)
+    monkeypatch.setattr(triton_launch, "_direct", lambda compiled, *given: compiled)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "device", nullcontext)
     launchers = [triton_launch.Launcher(k) for k in kernels_of(several, torch.randn(64, 1000))]
@@ -146,6 +148,43 @@ def test_kernels_of_fixed_sizes_are_compiled_in_threads(monkeypatch: pytest.Monk
     for made in launchers:
         compiled: Any = made.ahead[(0,)].wait()
         assert f".entry {made.kernel.name}" in compiled.asm["ptx"]
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_torch_launches_what_triton_has_compiled(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its launcher is told, for a real cubin; `tests/gpu` runs it."""
+    (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
+    written = source(kernel, jit_function(kernel))
+    if size == 1:  # Triton itself has numbers that are 1 in the code
+        written.signature["ks0"] = "constexpr"
+        written.constants[(2,)] = 1
+    target = GPUTarget("cuda", 90, 32)
+    compiled = triton.compile(written, target=target, options=compile_options(kernel))
+    parameters = compiled.asm["ptx"].split(".entry")[1].split(")")[0].count(".param")
+    loaded: list[Any] = []
+    said: list[Any] = []
+
+    def load(*given: Any) -> tuple[str, int, int]:
+        loaded.append(given)
+        return "function", 32, 0
+
+    monkeypatch.setattr(triton_launch, "current_device", lambda: 0)
+    monkeypatch.setattr(triton_launch, "load_cubin", load)
+    monkeypatch.setattr(triton_launch, "run_cubin", lambda *given: said.append(given))
+    launch = triton_launch._direct(compiled, (7,), {"XBLOCK": 128}, (size,))
+    launch(5, ("x", "y"))
+    ((file, *about),) = loaded
+    assert Path(file).read_bytes() == compiled.asm["cubin"]
+    assert about == [kernel.name, compiled.metadata.shared, 0]
+    ((function, *grid, warps, shared, kinds, arguments, stream),) = said
+    assert (function, grid, shared, stream) == ("function", [7, 1, 1], about[1], 5)
+    assert warps == kernel.launch["num_warps"]
+    numbers = () if size == 1 else (size,)
+    assert arguments == ("x", "y", *numbers, None, None)
+    assert kinds == "OO" + "i" * len(numbers) + "OO"
+    assert parameters == len(arguments)
 
 
 def test_a_kernel_of_symbolic_sizes_waits_for_its_numbers() -> None:
