@@ -17,6 +17,7 @@ import torch
 
 from inductor_lab.codegen.flat import recomputable
 from inductor_lab.codegen.tree import Let, Stmt, When
+from inductor_lab.codegen.visit import defined_by, expressions, temps_read, walk
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
     Const,
@@ -176,10 +177,15 @@ class Elaborator:
             return self.registers[buffer]
         if buffer in self.recomputed:
             return self.value_at(buffer, index)
-        flat = self.buffers[buffer].layout.element(index)
+        layout = self.buffers[buffer].layout
+        flat = layout.element(index)
         self._look_at(index, (flat,), origins)  # a stride may be 0
         place = self.resolved(flat, origins)
-        depth = max(self._index_depth(place), self._guard_depth())
+        depth = self._index_depth(place)
+        loop = max((d for d, scope in enumerate(self.scopes) if scope.axes), default=0)
+        sure = within(place, layout.storage_size) and not any(gathered_in(place))
+        # what varies less than the loop is read once, where it is there whatever a guard says
+        depth = max(depth, self._guard_depth(loop if sure and depth < loop else None))
         own = load.origins or self.buffers[buffer].origins
         return self._bind(Load(buffer, (place,), load.dtype, own), depth, own)
 
@@ -199,10 +205,20 @@ class Elaborator:
             depth = max(map(self._atom_depth, chosen.args))
             return self._bind(chosen, depth, origins)
         result = self.fresh(expr.dtype)
-        self._depth[result.name] = len(self.scopes) - 1
-        self.emit(When(mask, body, result, value, other, origins))
-        self.scopes[-1].memo["masked", mask, expr.body, other] = result
+        when = When(mask, body, result, value, other, origins)
+        depth = self._depth[result.name] = max(self._guard_depth(), self._needs(when))
+        self.scopes[depth].body.append(when)
+        self.scopes[depth].memo["masked", mask, expr.body, other] = result
         return result
+
+    def _needs(self, when: When) -> int:
+        """The innermost scope from which a When reads."""
+        stmts = list(walk((when,)))
+        own = {temp.name for temp in map(defined_by, stmts) if temp is not None}
+        read = {temp.name for stmt in stmts for temp in temps_read(stmt)} - own
+        axes = {axis for stmt in stmts for value in expressions(stmt) for axis in value.axes()}
+        depths = (*map(self._depth.__getitem__, read), *map(self._axis_depth, axes))
+        return max(depths, default=0)
 
     def resolved(self, index: Index, origins: Origins) -> Index:
         """The index with the values inside its gathered atoms computed."""
@@ -237,8 +253,10 @@ class Elaborator:
                 return scope.memo[key]
         return None
 
-    def _guard_depth(self) -> int:
-        return max((d for d, scope in enumerate(self.scopes) if scope.guard), default=0)
+    def _guard_depth(self, within: int | None = None) -> int:
+        """The innermost guard (of those outside of a scope)."""
+        scopes = self.scopes[:within]
+        return max((d for d, scope in enumerate(scopes) if scope.guard), default=0)
 
     def _atom_depth(self, atom: Expr) -> int:
         match atom:

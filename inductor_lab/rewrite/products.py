@@ -102,7 +102,7 @@ def padded_product(node: Node) -> Node | None:
     for dim, (size, extra) in enumerate(((m, more[0]), (n, more[2]))):
         if extra:
             whole = add(aten.slice.Tensor, whole, dim, 0, size)
-    if whole.meta["val"].stride() == node.meta["val"].stride() and not more[0]:
+    if whole.meta["val"].stride() == node.meta["val"].stride():
         return whole
     return add(aten.clone.default, whole, memory_format=torch.contiguous_format)
 

@@ -64,6 +64,14 @@ def long_rows(x):
     return torch.softmax(x, -1), x.argmax(1), (x > 9).any(1), x.amin(1)
 
 
+@case(floats(6, 5000), ints(0, 5000, 2, 3), floats(6))
+def padded_rows(x, labels, scale):
+    """What is one value a row lies under masks of a whole row, and under one of its own."""
+    shifted = F.pad(labels, (0, 1), value=-100)[:, 1:].reshape(-1, 1)
+    hit = torch.where(torch.arange(5000, device=x.device) == shifted, scale[:, None], 0.0)
+    return F.pad(torch.softmax(x, 1) * hit.sum(1, True) - hit, (0, 8))
+
+
 @case(floats(300, 7, dtype=torch.float64))
 def long_columns(x):
     return x.sum(0), x.amax(0), x.argmax(0), x.argmin(0)
@@ -176,6 +184,16 @@ def test_interpreted_kernels_agree_with_eager(function: Any, make: Any) -> None:
 
 
 NAN, INF = float("nan"), float("inf")
+
+
+def test_what_is_one_value_a_row_is_read_before_the_row() -> None:
+    function, make = CASES["padded_rows"]
+    compiled = InTriton()
+    compiled(function)(*make())
+    (text,) = map(str, compiled.kernels)
+    loops = text[text.index("for r0_offset") :]
+    assert text.count("tl.load(") == 5 and loops.count("tl.load(") == 3
+    assert "broadcast_to" not in text
 
 
 @pytest.mark.parametrize("repeats", [1, 2000], ids=["one block", "blocks"])

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILE_LINES, FUNCTION_LINES = 500, 60
-COMPILER_LINES = 22_095
+COMPILER_LINES = 22_150
 """Of code, without blank lines, comments and docstrings. The aim was 10,000; an interpreter for
 every stage, a verifier, two printers of one tree, 300 lowered operators, scans, scatters, combos of
 kernels (an optimizer's step), sizes that only the data tell, packed weights, and what random
