@@ -37,7 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 PARTS = ("checks", "first", "times")
-SHARES = {"checks": 0.42, "first": 0.2}
+SHARES = {"checks": 0.42, "first": 0.3}
 """Of the minutes, at most so much; the rest is for the last part."""
 CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 ROW_LIMIT = 150.0
