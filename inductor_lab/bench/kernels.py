@@ -21,6 +21,7 @@ from inductor_lab.bench.jobs import job
 from inductor_lab.bench.machine import Ceilings, ceilings, keep
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, clock_of
+from inductor_lab.codegen.host import QUICKLY
 from inductor_lab.errors import NotRunnable
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.program import ExternCall
@@ -214,7 +215,9 @@ def clocked(part: CompiledPart, clock: Clock) -> Iterator[None]:
     for step in part.schedule.steps:
         if isinstance(step, ExternCall):
             space = step.op.split(".")[0]
-            if step.op.startswith(PREFIX):
+            if step.op in QUICKLY:
+                wrapped[QUICKLY[step.op]] = clock.around(step.op, names[QUICKLY[step.op]])
+            elif step.op.startswith(PREFIX):
                 space = call_higher_order.__name__
                 wrapped[space] = clock.around(space, names[space])
             else:

@@ -17,7 +17,7 @@ import torch
 
 from inductor_lab.codegen.flat import recomputable
 from inductor_lab.codegen.tree import Let, Stmt, When
-from inductor_lab.codegen.visit import defined_by, expressions, temps_read, walk
+from inductor_lab.codegen.visit import expressions, read_by, walk
 from inductor_lab.ir.expr import (
     NO_ORIGINS,
     Const,
@@ -213,12 +213,10 @@ class Elaborator:
 
     def _needs(self, when: When) -> int:
         """The innermost scope from which a When reads."""
-        stmts = list(walk((when,)))
-        own = {temp.name for temp in map(defined_by, stmts) if temp is not None}
-        read = {temp.name for stmt in stmts for temp in temps_read(stmt)} - own
-        axes = {axis for stmt in stmts for value in expressions(stmt) for axis in value.axes()}
-        depths = (*map(self._depth.__getitem__, read), *map(self._axis_depth, axes))
-        return max(depths, default=0)
+        values = (value for stmt in walk((when,)) for value in expressions(stmt))
+        depths = [self._axis_depth(axis) for value in values for axis in value.axes()]
+        depths += map(self._depth.__getitem__, read_by((when,)))
+        return max((d for d in depths if d < len(self.scopes)), default=0)
 
     def resolved(self, index: Index, origins: Origins) -> Index:
         """The index with the values inside its gathered atoms computed."""

@@ -16,8 +16,6 @@ Inductor: `codegen/wrapper.py`, PythonWrapperCodegen.
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +25,7 @@ import torch
 
 from inductor_lab.codegen.host_sizes import MATH, size_text
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
+from inductor_lab.codegen.wrapped import WIDTH, wrapped
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.index import Size, may_exceed, mul_sizes
@@ -45,21 +44,14 @@ from inductor_lab.ir.program import (
 from inductor_lab.options import Options
 from inductor_lab.schedule.result import Group, Schedule
 
-WIDTH = 100
-GLUE = "\0"
-WORD = re.compile(r"""'\w*'|"[\w:]*\"""")
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
 """Bytes from which on a CPU tensor lies in the pool; glibc's allocator keeps smaller blocks
 mapped (128 KiB is its M_MMAP_THRESHOLD)."""
 QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
 """The fastest allocation on a device."""
-QUICKLY = {
-    f"aten.{name}.default": f"torch.{name}"
-    for name in ("addmm", "baddbmm", "bmm", "convolution", "mm")
-}
-"""The same operators by another name: calls of these read their arguments in two thirds of the
-time."""
+QUICKLY = {f"aten.{n}.default": f"torch_{n}" for n in ("addmm", "bmm", "convolution", "mm")}
+"""Operators called as `torch_mm = torch.mm`, which reads its arguments in less time."""
 HELPERS = {
     "POOL": "inductor_lab.accelerate.pool",
     "call_higher_order": call_higher_order.__module__,
@@ -123,13 +115,14 @@ class _Writer:
         return self.schedule.program
 
     def emit(self, text: str, origins: Origins = NO_ORIGINS, *, statement: bool = False) -> None:
-        for part in _wrapped(self.indent + text):
+        for part in wrapped(self.indent + text):
             self.lines.append(Line(part, origins, statement))
 
     def preface(self) -> list[Line]:
         """The imports that the lines so far need, and the head of the function."""
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         spaces = sorted({call.op.split(".")[0] for call in calls})
+        quick = sorted({QUICKLY[call.op] for call in calls if call.op in QUICKLY})
         imports: dict[str, list[str]] = {}
         for name in sorted(self.used - {MATH}):
             imports.setdefault(HELPERS[name], []).append(name)
@@ -138,6 +131,7 @@ class _Writer:
             "import torch",
             *(f"from {module} import {', '.join(names)}" for module, names in imports.items()),
             *(f"{space} = torch.ops.{space}" for space in spaces),
+            *(f"{name} = {name.replace('_', '.', 1)}" for name in quick),
             "",
             "",
             "def call(args):",
@@ -258,8 +252,8 @@ class _Writer:
             named = ", ".join(f"{name!r}: {value}" for name, value in kwargs)
             name = self.helper("call_higher_order")
             return f"{name}({call.op}, ({', '.join(args)},), {{{named}}})"
-        name = QUICKLY.get(call.op, call.op)
-        return f"{name}({', '.join([*args, *(f'{name}={value}' for name, value in kwargs)])})"
+        called = QUICKLY.get(call.op, call.op)
+        return f"{called}({', '.join([*args, *(f'{name}={value}' for name, value in kwargs)])})"
 
     def free(self, position: int) -> None:
         """Let go of what is dead after a step, and of the old names of memory taken over in it."""
@@ -360,28 +354,3 @@ def _targets(names: Sequence[str]) -> str:
     """`a, b`, or `(a, b)` where it is long enough to be broken; one name gets a comma."""
     text = ", ".join(names) + ("," if len(names) == 1 else "")
     return text if len(text) < WIDTH // 2 else f"({text})"
-
-
-def _wrapped(text: str) -> list[str]:
-    """Break a long line at spaces inside its brackets (never where there is a string that may hold
-    any)."""
-    if len(text) <= WIDTH or not set("\"'#").isdisjoint(WORD.sub("", text)):
-        return [text]
-    indent = " " * (len(text) - len(text.lstrip()))
-    lines = textwrap.wrap(
-        _glued(text),
-        WIDTH,
-        subsequent_indent=indent + "    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(GLUE, " ") for line in lines]
-
-
-def _glued(text: str) -> str:
-    """The text with spaces outside of brackets made unbreakable: Python ends a statement there."""
-    depth, out = 0, []
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        out.append(GLUE if character == " " and not depth else character)
-    return "".join(out)
