@@ -456,5 +456,6 @@ def hint(size: Size, assumed: int = 64) -> int:
         return size
     try:
         return max(int(size.subs({symbol: assumed for symbol in size.free_symbols})), 0)
-    except (ArithmeticError, AssertionError, TypeError, ValueError):
-        return assumed  # a quotient by what is then zero, a remainder of what is then negative
+    except (ArithmeticError, AssertionError, AttributeError, TypeError, ValueError):
+        # a quotient by what is then zero, a remainder of what is then negative, an infinite power
+        return assumed

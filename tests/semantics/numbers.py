@@ -40,6 +40,7 @@ FOUND = """
     a[:n | 1] + 1
     a + abs(n)
     a[:abs(n)] + 1
+    a[2 ** abs(n):] + a[:2 ** (n % 9)][:1]
     a + 7 // n
     a + -7 % n
     a / n + 1 / n
