@@ -305,7 +305,7 @@ class _Writer:
             case tuple() | list():
                 return f"[{', '.join(self.value(item) for item in value)}]"
             case sympy.Basic():
-                return self.size(value)
+                return self.number(value)
             case Callee(called):
                 return called
             case float():
@@ -332,12 +332,16 @@ class _Writer:
     def size(self, size: Size) -> str:
         return str(size) if isinstance(size, int) else size_text(size, self.used)
 
+    def number(self, size: Size) -> str:
+        """A size for a kernel or an operator, which take 64 bits."""
+        text = self.size(size)
+        return f"{self.helper('int64')}({text})" if may_exceed(size) else text
+
     def kernel_arguments(self, kernel: Kernel) -> Iterator[str]:
         """C++ kernels take addresses; Triton's launcher and a check of bounds take tensors."""
         for parameter in kernel.parameters:
             if parameter.symbol is not None:
-                text = self.size(parameter.symbol)
-                yield f"{self.helper('int64')}({text})" if may_exceed(parameter.symbol) else text
+                yield self.number(parameter.symbol)
             elif kernel.language == "cpp" and not parameter.checked:
                 yield f"{parameter.buffer}.data_ptr()"
             else:

@@ -317,6 +317,7 @@ STATEMENTS = {
 
 LARGE = """
     a + 2 ** (n % 80)
+    a[2 ** (n % 90):] + 1
     a * (n * n * n)
     torch.full((3,), n * n)
     torch.arange(3) * (n * n)
