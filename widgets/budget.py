@@ -15,11 +15,12 @@ from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import Tree, at_step, element, inside
 from inductor_lab.widgets.shapes import BudgetView
-from inductor_lab.widgets.svg import drawing, drawing_svg
+from inductor_lab.widgets.svg import SUB, drawing, drawing_svg, width_of
 from inductor_lab.widgets.views import Row, note_tree, row, table_view, tree_view
 
-NAMES, LONGEST, LINE = 104, 288, 22
-"""Pixels: of the budgets' names, of the longest bar, and from one bar to the next."""
+NAMES, LONGEST, LINE = 104, 140, 22
+"""Pixels: of the budgets' names, of the longest bar, and from one bar to the next; with the text
+after the bars most pictures fit into a quarter of a page of 1,400."""
 COLUMNS = ("value", ">size", "here", "as compiled, because")
 
 
@@ -53,10 +54,12 @@ def _bars(partition: Partition, compiled: int) -> Tree:
     most = max([partition.bytes_if_all_saved, *(cut.cut_bytes for cut in partition.cuts), 1])
     texts = [_kept_and_run(cut) for cut in partition.cuts]
     texts[compiled] += f"   {say('as compiled')}"
-    size = {"width": NAMES + LONGEST + 330, "height": len(texts) * LINE + 2}
+    lengths = [max(LONGEST * cut.cut_bytes / most, 2) for cut in partition.cuts]
+    ends = [bar + SUB * width_of(text) for bar, text in zip(lengths, texts, strict=True)]
+    size = {"width": NAMES + 8 + math.ceil(max(ends)), "height": len(texts) * LINE + 2}
     row_of, body = {"x": 0, "width": size["width"], "height": LINE}, []
-    for step, (cut, text) in enumerate(zip(partition.cuts, texts, strict=True)):
-        y, length = step * LINE + 2, max(LONGEST * cut.cut_bytes / most, 2)
+    for step, (cut, text, length) in enumerate(zip(partition.cuts, texts, lengths, strict=True)):
+        y = step * LINE + 2
         place = {"x": NAMES, "y": y, "width": f"{length:.1f}", "height": LINE - 5, "rx": 2}
         around = {**place, "class": "chosen", "data-steps": step}
         name = say("budget {b}", b=_budget_text(cut))
