@@ -29,6 +29,8 @@ HEADINGS = {
     "budget": "memory budget",
     "loops": "loop program",
     "code loops": "loop tree",
+    "loops graph": "loop program",
+    "schedule graph": "schedule",
     "host": "host program",
     "memory": "memory plan",
     "after planning": "memory plan",
