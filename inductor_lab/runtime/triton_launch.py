@@ -1,10 +1,11 @@
 """Load a Triton kernel and call it: compiled on a GPU, interpreted on the CPU.
 
 A kernel of fixed sizes is compiled in a thread (`runtime/ahead.py`) as soon as it is written, and
-its first launch waits for it.  Triton's compiler, the assembler and the C compiler that Triton
-builds launchers with leave Python to others for three quarters of the time.
+its first launch waits for it.  Triton's compiler and the assembler leave Python to others for most
+of the time.  torch launches the machine code; where it cannot, Triton does, with a launcher that it
+has a C compiler build.
 
-Inductor: `CachingAutotuner` and `async_compile.triton`.
+Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_launcher.py`.
 """
 
 from __future__ import annotations
