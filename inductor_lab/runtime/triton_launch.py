@@ -174,9 +174,9 @@ def _kinds(compiled: Any) -> str:
     """What the machine code takes, a letter each; "" if torch cannot launch it."""
     types = [t for t in compiled.src.signature.values() if t != "constexpr"]
     letters = ["O" if t.startswith("*") else KINDS.get(t, "") for t in types]
-    known, about = all(letters) and len(letters) < MOST_ARGUMENTS, compiled.metadata
+    few, about = len(letters) < MOST_ARGUMENTS and "cubin" in compiled.asm, compiled.metadata
     plain = about.num_ctas == 1 and not (about.global_scratch_size or about.profile_scratch_size)
-    return "".join(letters) + "OO" if known and plain else ""
+    return "".join(letters) + "OO" if all(letters) and few and plain else ""
 
 
 def _by_torch(compiled: Any, whole: Grid, kinds: str, numbers: Sequence[int]) -> Launch:
