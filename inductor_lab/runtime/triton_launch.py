@@ -78,7 +78,7 @@ MOST_ARGUMENTS = 100
 KINDS = {"i32": "i", "i64": "l"}
 """Types of Triton's, as torch's launcher calls them; a pointer is an O."""
 
-address = torch.Tensor.data_ptr
+_address = torch.Tensor.data_ptr
 
 Launch: TypeAlias = Callable[[int, Sequence[Any]], None]
 """Takes a stream and the tensors that a kernel points to; it knows the numbers."""
@@ -127,7 +127,7 @@ class Launcher:
                 return self(*arguments)
         pointers, numbers = arguments[: self.pointers], arguments[self.pointers :]
         key = (device, *numbers)
-        aligned = not reduce(or_, map(address, pointers)) % ALIGNED
+        aligned = not reduce(or_, map(_address, pointers)) % ALIGNED
         launch = self.prepared.get(key)
         if launch is None and aligned and key in self.ahead:
             launch = self.prepared[key] = self.ahead[key].wait()
