@@ -9,9 +9,10 @@ Inductor: `codegen/triton.py`, `IterationRangesRoot`; `runtime/triton_heuristics
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tree import Stmt, Store
@@ -304,3 +305,9 @@ def index_type(reached: tuple[Size, ...]) -> str:
     if any(isinstance(size, int) and size >= INT32_REACH for size in reached):
         return "int64"
     return "int32" if all(isinstance(size, int) for size in reached) else "INDEX"
+
+
+def needs_of_launch(counted_in: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
+    """What a launch has to look at, where it has to."""
+    needs: dict[str, Any] = {"reach": reached} if counted_in == "INDEX" else {}
+    return {**needs, "asserts": True} if asserts else needs

@@ -22,6 +22,7 @@ from inductor_lab.display import Shown, counted
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, SizeValue, values_in
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, dot, mul_sizes, product, sizes_in
 from inductor_lab.ir.value import Value
+from inductor_lab.operations import perform
 
 
 class BufferKind(Enum):
@@ -291,9 +292,8 @@ class LoopProgram(Shown):
         return f"LoopProgram({self.name}: {nests}, {calls})"
 
     def __str__(self) -> str:
-        from inductor_lab.ir.text import program_text
-
-        return program_text(self)
+        text: str = perform("program_text", self)
+        return text
 
     @property
     def returned(self) -> tuple[Output, ...]:
@@ -320,9 +320,8 @@ class LoopProgram(Shown):
         Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.  Inputs
         stay as they are: their new values are among the outputs.
         """
-        from inductor_lab.ir.interpret import run_program
-
-        return run_program(self, inputs)
+        outputs: tuple[Any, ...] = perform("run_program", self, inputs)
+        return outputs
 
 
 def views_in(argument: ExternArg) -> Iterator[BufferView]:
