@@ -168,7 +168,7 @@ def _numel(node: Node) -> int:
 
 
 def _looks_at_storage(node: Node) -> bool:
-    """May the result depend on how an operand lies in memory, or on what is in it?"""
+    """May the result depend on the layout of an operand, or on its data?"""
     name = str(node.target)
     return "stride" in name or "storage" in name or "unbacked_bindings" in node.meta
 

@@ -53,7 +53,7 @@ MOST_FORMS = 2
 NOTHING = torch.empty(0)
 
 State = tuple[Any, ...]
-"""Where a weight lies, and how."""
+"""The address and the layout of a weight."""
 Form = tuple[Any, ...]
 """What a packing depends on besides the weight: a library, the sizes of the other operand."""
 Pack = Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
@@ -201,7 +201,7 @@ def _laid_out(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
 
 
 def state_of(weight: torch.Tensor) -> State:
-    """Where and how a tensor lies; without a right to write there."""
+    """The address and the layout of a tensor, for reading only: it stays copy-on-write."""
     where = data_address(weight), weight.storage_offset()
     return (*where, weight.shape, weight.stride(), weight.dtype)
 

@@ -47,7 +47,7 @@ class Block:
         return storage_references(self.identity) + getrefcount(self.storage)
 
     def is_free(self) -> bool:
-        """Does nobody but the pool refer to it?  As `references`; each call asks."""
+        """Is the pool's the only reference?  As `references`; asked in each call."""
         return storage_references(self.identity) + getrefcount(self.storage) == self.alone
 
     def is_sound(self) -> bool:
@@ -97,7 +97,7 @@ class Pool:
                 self._busy = False
 
     def _block(self, key: tuple[torch.dtype, int]) -> Block:
-        """A block that nobody holds, now the last of its queue."""
+        """A free block, now the last of its queue."""
         queue = self._queues.pop(key, None) or deque()
         self._queues[key] = queue
         if queue and queue[0].is_free() and queue[0].is_sound():

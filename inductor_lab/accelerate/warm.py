@@ -54,7 +54,7 @@ OutputCode: Any = optional("torch._functorch._aot_autograd.aot_autograd_result.O
 
 
 class Finder(Protocol):
-    """Who asked AOTAutograd for a graph, and is told of what is found on disk (`first_call.py`)."""
+    """Who asked AOTAutograd for a graph: it is given what is found on disk (`first_call.py`)."""
 
     traces: Sequence[str]
     found: Callable[[Any], None]
@@ -238,7 +238,7 @@ def _without_meshes(inputs: Iterable[Any]) -> Iterator[Any]:
 
 
 def _places(inputs: Sequence[Any]) -> list[tuple[str, str, str]]:
-    """Which tensors share a storage, its size, and where they lie in it: torch leaves that out."""
+    """Which tensors share a storage, its size and their offsets: torch's key leaves that out."""
     storages: dict[int, int] = {}
     places = []
     for given in inputs:

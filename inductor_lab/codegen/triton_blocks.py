@@ -72,7 +72,7 @@ MANY_TILES = 1024
 
 WIDE_TILE, MOST_IDLE = 1024, 0.125
 """Elements of a tile that has no transposed access, as long a piece of a row as may be; the part of
-its lanes that may lie beyond the end of the row."""
+its lanes that may be beyond the end of the row."""
 
 MOST_TILES = 65_535
 """Length of the second dimension of a grid."""
@@ -287,7 +287,7 @@ def power_of_2(number: int) -> int:
 def reach(
     parameters: Iterable[Parameter], buffers: Mapping[str, Buffer], blocks: Blocks
 ) -> tuple[Size, ...]:
-    """How far the kernel counts: its points, and the offsets in each buffer."""
+    """The extents that its indices must be able to hold: points, and offsets in each buffer."""
     found: dict[Size, None] = {blocks.xnumel: None}
     found.update((mul_sizes(blocks.xnumel, extent), None) for extent in blocks.rows)
     for parameter in parameters:
@@ -308,6 +308,6 @@ def index_type(reached: tuple[Size, ...]) -> str:
 
 
 def needs_of_launch(counted_in: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
-    """What a launch has to look at, where it has to."""
+    """Entries of `Kernel.launch` for what a launch has to check."""
     needs: dict[str, Any] = {"reach": reached} if counted_in == "INDEX" else {}
     return {**needs, "asserts": True} if asserts else needs

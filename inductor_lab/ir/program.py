@@ -64,7 +64,7 @@ class Layout(Value):
         return reach
 
     def element(self, place: Sequence[Index]) -> Index:
-        """The element of the storage at a place, which has an index for each dimension."""
+        """The offset in the storage of the element at a place, an index for each dimension."""
         return dot(place, self.stride, self.offset)
 
 
@@ -273,7 +273,7 @@ class LoopProgram(Shown):
     last of the outputs, in order: values that inputs have once the graph has run.
 
     With `related_results`, results in one memory are views of one tensor, as in eager, so that a
-    graph that goes on with them may write to one.  Without, they are tensors of their own.
+    graph that continues with them may write to one.  Without, they are tensors of their own.
     """
 
     name: str

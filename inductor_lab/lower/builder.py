@@ -212,8 +212,8 @@ class Builder:
         return load(value, at, self.origins)
 
     def read(self, wanted: sympy.Basic) -> Expr:
-        """A number that is in a tensor, as a load; whatever else Python works out, as for eager
-        code (`round(x, 2)`), and the host program puts it into a tensor."""
+        """A number that is in a tensor, as a load; any other Python computes, as for eager code
+        (`round(x, 2)`), and the host program puts it into a tensor."""
         value, device = self.numbers.get(wanted), self.device
         dtype = torch.bool if isinstance(wanted, Test) else torch.float64
         if value is None or value.device != device:
@@ -394,7 +394,7 @@ class Builder:
             self.check(test, otherwise)
 
     def check(self, test: sympy.Basic, otherwise: str) -> None:
-        """As `require`, whatever torch takes to be sure."""
+        """As `require`, also where torch takes it to be sure."""
         self.extern(ASSERTION, (test, otherwise), None, [None], "assertion")
 
     def _bind(self, symbols: set[sympy.Symbol]) -> None:

@@ -78,7 +78,7 @@ ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
 
 
 def always_called(op: Operator) -> str | None:
-    """Why an operator is called whoever uses its result; None for most."""
+    """Why an operator is called even if its result is unused; None for most."""
     return "assertion" if op in ASSERTIONS else collective_kind(op)
 
 
@@ -116,7 +116,7 @@ def needs_extern(node: torch.fx.Node) -> bool:
 
 
 def leads_to_storage(node: torch.fx.Node) -> bool:
-    """Does `as_strided` reach through this view (or write) into the storage that it lies in?"""
+    """Does an `as_strided` reach through this view (or write) into its storage?"""
     if node.target not in VIEWS and node.target not in _WRITES_OF_VIEWS:
         return False
     users = node.users
@@ -155,7 +155,7 @@ VIEWS = frozenset(
         aten.split_with_sizes.default, aten.unbind.int,
     }
 )  # fmt: skip
-"""Operators whose result strides always describe, whatever the elements are."""
+"""Operators whose result is always a strided view, of any dtype."""
 
 
 # ---- devices ----

@@ -96,7 +96,7 @@ FAMILIES = (
 
 
 def lowered() -> frozenset[Operator]:
-    """The operators that have a lowering: nobody takes them apart before."""
+    """The operators that have a lowering: they are not decomposed before."""
     return frozenset(LOWERINGS)
 
 
@@ -281,7 +281,7 @@ class _Walk:
         return call(self.build, f"{PREFIX}{wrap.name()}", (function, *args), kwargs, reason="hook")
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
-        """A value with the strides that it has in eager mode, for whoever may look at them."""
+        """A value with its strides in eager mode, for operators that may depend on them."""
         value, fake = self.values[node], node.meta.get("val")
         if not isinstance(value, TensorValue) or not isinstance(fake, torch.Tensor):
             return value

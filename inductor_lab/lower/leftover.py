@@ -6,7 +6,7 @@ refused, however little of its result is used.
     buf1[] = buf0[0] + 1          →  buf2[i0] = rows[i0] as a place in x, and a call that wants it
 
     buf0 = x.clone();  buf1 = buf0 with 1 stored at i        two assignments, a copy for each
-    buf2 = buf1.clone();  buf3 = buf2 with 2 stored at j     →  buf3 goes on in buf1
+    buf2 = buf1.clone();  buf3 = buf2 with 2 stored at j     →  buf3 continues buf1
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 
 
 def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
-    """The buffers that are computed at each of their points, wherever that happens."""
+    """The buffers that are computed at all of their points, inlined or not."""
     wanted = {view.buffer for view in views_in(tuple(outputs))}
     for step in reversed(steps):
         if isinstance(step, ExternCall):
@@ -171,7 +171,7 @@ def _evaluate(build: Builder, nest: Nest, value: Expr, shape: tuple[Size, ...]) 
 def without_copies(
     steps: Sequence[Step], buffers: Mapping[str, Buffer], outputs: Sequence[Output]
 ) -> list[Step]:
-    """A scatter goes on in what another nest has made, if the copy of it is all that reads it.
+    """A scatter continues the storage of another nest whose only reader is the scatter's copy.
 
     So a row of assignments to one tensor copies it once, and not each time.
     """

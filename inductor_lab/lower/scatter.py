@@ -327,7 +327,7 @@ def as_strided_scatter(
     stride: Sequence[Any],
     offset: Any = None,
 ) -> TensorValue:
-    """`source` at the places of a strided view of x, which lies row by row."""
+    """`source` at the places of a strided view of x, which is contiguous."""
     fake = fx_operand(build.node).meta["val"]
     if not fake.is_contiguous() or fake.storage_offset():
         raise LeftToATen

@@ -171,7 +171,7 @@ class _Splitter:
         self.steps.append(replace(nest, kind="min", reduce_axes=(_part(cut),), body=first))
 
     def partial(self, nest: Reduction, kind: str, cut: Cut, what: str) -> str:
-        """The buffer of what each part comes to."""
+        """The buffer with the result of each part."""
         inside = Axis(cut.axis.name, cut.length)
         place = Index.of(_part(cut)) * cut.length + Index.of(inside)
         body = nest.body.substitute({cut.axis: place})
@@ -203,7 +203,7 @@ class _Splitter:
         return self.made[key]
 
     def load(self, parts: str, nest: Nest, cut: Cut) -> Load:
-        """What one part came to."""
+        """The result of one part."""
         place = tuple(map(Index.of, (_part(cut), *nest.axes)))
         return Load(parts, place, self.buffers[parts].dtype, nest.origins)
 

@@ -4,7 +4,7 @@
     table          0 0 0 1 1 2 2 3 3 3     →    0 below 3, (i - 1) // 2 from there below 9, then 3
 
 Upsampling by a whole factor and padding with what is near an edge read such tables.  A formula
-leaves loads of elements that lie side by side, where a table makes each of them a gather.
+leaves contiguous loads, where a table makes each of them a gather.
 
 Inductor has no counterpart: it keeps the arithmetic that leads to a table, and gathers.
 """

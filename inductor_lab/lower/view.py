@@ -141,7 +141,7 @@ def unfold(build: Builder, x: TensorValue, dim: int, size: int, step: int) -> Te
 def as_strided(
     build: Builder, x: TensorValue, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> TensorValue:
-    """Any strided view of the storage that `x` lies in.
+    """Any strided view of the storage of `x`.
 
     ATen copies it where the storage is an input's and reaches beyond the input itself.
     """

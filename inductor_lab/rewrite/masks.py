@@ -1,4 +1,4 @@
-"""Masks of attention that need not be there, or lie badly, in the graph as it was captured.
+"""Masks of attention that are redundant, or badly laid out, in the captured graph.
 
     mask = (torch.arange(n) >= 0).expand(b, 1, n, m)
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask)    →    ... attn_mask=None

@@ -188,7 +188,7 @@ def _erase_after(latest: Node, node: Node) -> None:
 
 
 def dead_code(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Remove calls that nobody uses and that do nothing else."""
+    """Remove unused calls that have no effects."""
     for node in reversed(list(module.graph.nodes)):
         if node.op in ("call_function", "get_attr") and not node.users and not node.is_impure():
             yield Fired("dead_code", node.name, "", span_of(node))
