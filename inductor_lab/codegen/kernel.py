@@ -110,8 +110,7 @@ class Kernel(Shown):
         their place.  A C++ kernel is rendered as Triton first.  Raises UnknownTarget, or
         CompileFailed.
         """
-        rungs: dict[str, str | bytes] = perform("ladder", self, target)
-        return rungs
+        return dict(perform("ladder", self, target))
 
 
 @dataclass(frozen=True, eq=False)

@@ -292,8 +292,7 @@ class LoopProgram(Shown):
         return f"LoopProgram({self.name}: {nests}, {calls})"
 
     def __str__(self) -> str:
-        text: str = perform("program_text", self)
-        return text
+        return str(perform("program_text", self))
 
     @property
     def returned(self) -> tuple[Output, ...]:
@@ -320,8 +319,7 @@ class LoopProgram(Shown):
         Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.  Inputs
         stay as they are: their new values are among the outputs.
         """
-        outputs: tuple[Any, ...] = perform("run_program", self, inputs)
-        return outputs
+        return tuple(perform("run_program", self, inputs))
 
 
 def views_in(argument: ExternArg) -> Iterator[BufferView]:

@@ -182,9 +182,3 @@ def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[Ten
 def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
     """Each position of a dimension as a tensor."""
     return tuple(came_by(build, tensor.select(x, dim, n)) for n in range(len(build.tensors)))
-
-
-@lowers(torch.ops.prims.view_of.default)
-def view_of(build: Builder, x: TensorValue) -> TensorValue:
-    """The tensor itself, as the prims call it."""
-    return x

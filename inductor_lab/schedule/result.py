@@ -78,8 +78,7 @@ class Decisions:
 
     def explain(self, producer: str, consumer: str) -> str:
         """Every rule with its verdict and reason, as text."""
-        text: str = perform("decision_text", self.about(producer, consumer))
-        return text
+        return str(perform("decision_text", self.about(producer, consumer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +208,8 @@ class Schedule(Shown):
         return f"Schedule({kernels}, {passes}, {self.saved:.1%} saved)"
 
     def __str__(self) -> str:
-        text: str = perform("schedule_text", self)
-        return text
+        return str(perform("schedule_text", self))
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Interpret group by group with torch: what the kernels are meant to compute."""
-        outputs: tuple[Any, ...] = perform("run_schedule", self, inputs)
-        return outputs
+        return tuple(perform("run_schedule", self, inputs))
