@@ -99,9 +99,9 @@ _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, t
 def needs_extern(node: torch.fx.Node) -> bool:
     """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
 
-    A view of a complex tensor needs no nest.  What is written through a view of a tensor that
-    overlaps itself shows at all places that share the memory, and `as_strided` reaches through what
-    was written into gaps that are no elements of it.
+    A view of a complex tensor needs no nest.  A write through a view of a tensor that overlaps
+    itself is visible at all elements that share the memory, and an `as_strided` may read gaps of
+    the storage that are no elements of what was written.
     """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
