@@ -186,7 +186,7 @@ class PackedWeights:
 
 
 def pays(uses: Counter[str]) -> bool:
-    """Is a weight worth another packing, or is it written to all the time?"""
+    """Is a weight worth another packing, or is it written to too often?"""
     return uses["packings"] < TRIES or uses["calls"] >= PAYS * uses["packings"]
 
 
@@ -207,7 +207,7 @@ def state_of(weight: torch.Tensor) -> State:
 
 
 def unfit(weight: torch.Tensor) -> str | None:
-    """Why a tensor may not be made copy-on-write; None if nothing speaks against it."""
+    """Why a tensor may not be made copy-on-write; None if it may."""
     if type(weight) is not torch.nn.Parameter or not weight.requires_grad:
         return "it is no parameter that is trained: NumPy may write to it"
     last = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)

@@ -43,7 +43,7 @@ class Block:
         self.alone = self.references()
 
     def references(self) -> int:
-        """How many hold the storage: in C++, and in Python its one Python object."""
+        """References to the storage: in C++, and its one Python object."""
         return storage_references(self.identity) + getrefcount(self.storage)
 
     def is_free(self) -> bool:
@@ -124,7 +124,7 @@ class Pool:
             return freed
 
     def renew_lock(self) -> None:
-        """At first, and after a fork: a thread that is not there any more may have held it."""
+        """Also after a fork: a thread that no longer exists may have held it."""
         self._lock, self._busy = threading.RLock(), False
 
     def _free_block(self, queue: deque[Block], nbytes: int) -> Block | None:

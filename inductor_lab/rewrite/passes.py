@@ -88,7 +88,7 @@ def _switched_off(options: Options) -> frozenset[str]:
 
 
 def constant_folding(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Compute now what depends on no input."""
+    """Compute at compile time what depends on no input."""
     aliases = Aliases(module.graph)
     with without_modes():
         pairs = list(folded(module, aliases))
@@ -182,7 +182,7 @@ def products(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Itera
 
 
 def _erase_after(latest: Node, node: Node) -> None:
-    """Take back the nodes between `latest` and `node`, which a rule added in vain."""
+    """Erase the nodes between `latest` and `node`, which a rejected rule added."""
     while node.prev is not latest:
         node.graph.erase_node(node.prev)
 

@@ -1,4 +1,4 @@
-"""Products of matrices as the libraries of a GPU are fast at.
+"""Products of matrices in the form that a GPU's libraries are fast at.
 
 ```
 mm(a[4096, 768], b[768, 50257])    →    mm(a, pad(b))[:, :50257]        rows of whole vectors
@@ -126,7 +126,7 @@ def _padded(node: Node, rows: int, columns: int) -> Node:
 
 
 def _transposed(node: Node) -> Node:
-    """What a matrix is the transposed of."""
+    """The matrix that this one is the transpose of."""
     if node.target in (aten.permute.default, aten.t.default, aten.transpose.int):
         (source,) = node.all_input_nodes
         if source.meta["val"].dim() == 2:
