@@ -35,7 +35,7 @@ from inductor_lab.debug.stages import (
     wrong_buffer,
     wrong_rule,
 )
-from inductor_lab.debug.trees import THOROUGH, TURNS, TooManyTurns, TreeCheck
+from inductor_lab.debug.trees import ITERATIONS, THOROUGH, TooManyIterations, TreeCheck
 from inductor_lab.debug.values import copies, widened
 from inductor_lab.display import counted
 from inductor_lab.ir.interpret import run_nest
@@ -212,20 +212,20 @@ class PartCheck:
             self._row("loop tree", "unknown", "its interpreter runs on the CPU only")
             return None
         for position in kernels.values():
-            with suppress(TooManyTurns):
-                fault = self._wrong_tree(position, TURNS)
+            with suppress(TooManyIterations):
+                fault = self._wrong_tree(position, ITERATIONS)
                 if fault is not None:
                     return fault
         says = f"kernels agreeing with their groups: {len(self.interpreted)}"
         left = len(kernels) - len(self.interpreted)
         verdict: Verdict = "unknown" if left else "right"
-        too_long = f"; {left} take too many turns to interpret" if left else ""
+        too_long = f"; {left} take too many iterations to interpret" if left else ""
         self._row("loop tree", verdict, says + too_long)
         return None
 
-    def _wrong_tree(self, position: int, turns: int) -> Fault | None:
-        """The first wrong tree of a kernel; raises TooManyTurns."""
-        wrong = self._tree_check.wrong_tree(self.part.kernels[position], turns)
+    def _wrong_tree(self, position: int, iterations: int) -> Fault | None:
+        """The first wrong tree of a kernel; raises TooManyIterations."""
+        wrong = self._tree_check.wrong_tree(self.part.kernels[position], iterations)
         self.interpreted.add(position)
         if wrong is None:
             return None
@@ -271,7 +271,7 @@ class PartCheck:
             return None
         kind: Verdict = "wrong"
         if verdict.position not in self.interpreted and not verdict.varies:
-            with suppress(TooManyTurns):
+            with suppress(TooManyIterations):
                 fault = self._wrong_tree(verdict.position, THOROUGH)
                 if fault is not None:
                     return fault
