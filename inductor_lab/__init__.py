@@ -11,7 +11,7 @@ fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
 import importlib
 from typing import Any
 
-from inductor_lab import display
+from inductor_lab import display, operations
 
 __version__ = "0.1.0"
 
@@ -44,7 +44,18 @@ _MODULES = {
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
+_OPERATIONS = {
+    "decision_text": "schedule.text",
+    "ladder": "codegen.ladder",
+    "measured": "stock.times",
+    "program_text": "ir.text",
+    "run_program": "ir.interpret",
+    "run_schedule": "schedule.interpret",
+    "schedule_text": "schedule.text",
+}
+
 display.drawn_by(f"{__name__}.widgets")
+operations.define({name: f"{__name__}.{module}" for name, module in _OPERATIONS.items()})
 
 
 def __getattr__(name: str) -> Any:

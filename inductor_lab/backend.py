@@ -33,14 +33,8 @@ def inductor_lab(
 
     `mode` and `options` are those given to torch.compile; see `Options`.
     """
-    chosen = Options.make(options, mode=mode)
-    return _compiler(chosen, Observer()).compile(module, inputs, "graph")
-
-
-def _compiler(options: Options, observer: Observer) -> GraphCompiler:
-    """The compiler; one that writes what it makes where TORCH_COMPILE_DEBUG=1 asks for it."""
-    kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
-    return kind(options, TellsTorch(observer), keep=kind is DumpingCompiler)
+    backend: Callable[..., Callable[..., Any]] = backend_with(Options.make(options, mode=mode))
+    return backend(module, inputs)
 
 
 def compile(
@@ -71,10 +65,15 @@ def compile(
 
 
 def backend_with(options: Options, observer: Observer | None = None) -> Callable[..., Any]:
-    """A backend for `torch.compile` that compiles under these options, telling `observer`."""
+    """A backend for `torch.compile` that compiles under these options, observed by `observer`.
+
+    Where TORCH_COMPILE_DEBUG=1 asks for it, it writes what it makes.
+    """
 
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return _compiler(options, observer or Observer()).compile(module, inputs, "graph")
+        kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
+        compiler = kind(options, TellsTorch(observer or Observer()), keep=kind is DumpingCompiler)
+        return compiler.compile(module, inputs, "graph")
 
     return backend
 

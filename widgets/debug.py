@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import dedent
 
 from inductor_lab.debug.backends import Backends
-from inductor_lab.debug.minify.run import Minified
+from inductor_lab.debug.minify.result import Minified
 from inductor_lab.debug.result import Blame, ValueRow
 from inductor_lab.debug.steps import BufferState, Steps
 from inductor_lab.display import bytes_text

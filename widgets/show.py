@@ -12,7 +12,7 @@ from inductor_lab.bench.result import Measured
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.backends import Backends
-from inductor_lab.debug.minify.run import Minified
+from inductor_lab.debug.minify.result import Minified
 from inductor_lab.debug.profile import Profile
 from inductor_lab.debug.recompiles import Recompiles
 from inductor_lab.debug.result import Blame

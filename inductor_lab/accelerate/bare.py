@@ -38,7 +38,7 @@ IS_BARE = not missing("bare calls")
 Compiled = Callable[[list[Any]], tuple[Any, ...]]
 
 NEW = (_OutputType.non_alias, _OutputType.unsafe_view_alias) if IS_BARE else ()
-"""Results that are neither inputs nor views of anything, as far as the user can tell."""
+"""Results that are neither inputs nor views, as far as the user can tell."""
 TWICE = "torch.compile with aot_autograd does not currently support double backward"
 TRANSFORMED = (
     "a compiled backward cannot run within torch.func.vmap, grad or vjp; transform inside of the "

@@ -39,7 +39,7 @@ aten = torch.ops.aten
 CHANNELS_LAST = {"memory_format": torch.channels_last}
 ROW_MAJOR = {"memory_format": torch.contiguous_format}
 SMALLEST = 2**18
-"""Elements of images below which all of it is over before a layout matters."""
+"""Elements of images below which a layout makes no difference."""
 SMALLEST_KEPT = 2**15
 """Elements of a weight below which computing it in each call takes less than asking whether it is
 still the one that was packed: about 30 us (2026-11-22; the machine was not noted)."""
@@ -53,7 +53,7 @@ RESULT = 4
 
 
 DTYPES = {"cpu": (torch.float32,), "cuda": (torch.float32, torch.float16, torch.bfloat16)}
-"""What the libraries of a device are fastest at with the channels last."""
+"""What the libraries of a device are fastest at in channels-last layout."""
 
 
 def convolutions_of(module: GraphModule) -> list[Node]:
@@ -91,7 +91,7 @@ class ChannelsLast:
         self.weights = sum(_numel(weight) for weight in weights if weight not in kept)
 
     def apply(self) -> bool:
-        """Did it pay, and work?"""
+        """Change the layout, if it pays and works; whether it did."""
         if self.images < max(SMALLEST, WEIGHT * self.weights):
             return False
         if any(map(_looks_at_storage, self.graph.nodes)) or any(map(_loses, self.convolutions)):
@@ -168,13 +168,13 @@ def _numel(node: Node) -> int:
 
 
 def _looks_at_storage(node: Node) -> bool:
-    """May the result depend on how an operand lies in memory, or on what is in it?"""
+    """May the result depend on the layout of an operand, or on its data?"""
     name = str(node.target)
     return "stride" in name or "storage" in name or "unbacked_bindings" in node.meta
 
 
 def _loses(convolution: Node) -> bool:
-    """Groups of several channels: with the channels last a GPU's library has slow kernels only."""
+    """Grouped convolutions: in channels-last layout a GPU's library has slow kernels only."""
     weight = operand(convolution, 1).meta["val"]
     return bool(convolution.args[8] != 1 and weight.shape[1] > 1 and weight.device.type != "cpu")
 
@@ -242,7 +242,7 @@ def _affine_steps(node: Node) -> Iterator[tuple[Node, Node]]:
 
 
 def _folds(given: Node, channels: int) -> bool:
-    """Is it a number for each channel, and the library one that can do with it?"""
+    """Is it a number for each channel, and can the library fold it?"""
     value = given.meta["val"]
     shape = (1,) * (4 - value.dim()) + tuple(value.shape)
     known = value.dtype is torch.float32 and value.device.type == "cpu"
@@ -266,7 +266,7 @@ def _is_kept(weight: Node) -> bool:
 
 
 def packed_convolution(convolution: Node) -> Node:
-    """The same by the operator that keeps the weight packed."""
+    """The same convolution by the operator that keeps the weight packed."""
     bias = operand(convolution, 2) if convolution.args[2] is not None else None
     return _packed(Adder(convolution, [convolution]), convolution, None, bias)
 

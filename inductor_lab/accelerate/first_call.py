@@ -23,7 +23,7 @@ import torch
 from torch.fx import GraphModule
 
 from inductor_lab.accelerate import bare
-from inductor_lab.accelerate.warm import FIRST_CALL, OUR_KEYS, Part
+from inductor_lab.accelerate.warm import FINDER, OUR_KEYS, Part
 from inductor_lab.torch_aot import IS_WARM, KEY, Around, Compiler
 from inductor_lab.torch_names import optional
 
@@ -64,7 +64,8 @@ class FirstCall(Around):
         context = _TracingContext and _TracingContext.try_get()
         self.pretends = bool(context) and context.fakify_first_call
         self.arguments = len(inputs)
-        self.traces = [n.stack_trace or "" for n in module.graph.nodes] if self.key else []
+        nodes = module.graph.nodes if self.key else ()
+        self.traces: Sequence[str] = [node.stack_trace or "" for node in nodes]
         self.facts: Any = None
         self.forwards: tuple[bare.Compiled, bare.Trained] | None = None
         self.backwards: tuple[bare.Compiled, bare.Gradient] | None = None
@@ -76,7 +77,7 @@ class FirstCall(Around):
             return forward
         setattr(self.module, KEY, self.key)
         stack.enter_context(OUR_KEYS.set())
-        stack.callback(FIRST_CALL.reset, FIRST_CALL.set(self))
+        stack.callback(FINDER.reset, FINDER.set(self))
         return _Serializable(Part, forward)
 
     def watching(self, kind: str, compiler: Compiler) -> Any:

@@ -46,7 +46,7 @@ PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
 """The operators that may be replaced, and where their first matrix is among the arguments."""
 
 SMALLEST = 20_000_000
-"""Floating-point operations below which a product is over before the choice matters.  The limits of
+"""Floating-point operations below which the choice does not matter.  The limits of
 this file are chosen; the products themselves are measured on the user's machine."""
 OPERATIONS_A_BYTE = 5
 """How many of them take as long as reading a byte of the weight."""
@@ -65,7 +65,7 @@ ANSWER = "seconds.json"
 
 
 class Unsteady(Exception):
-    """The seconds of a machine that has other work: good enough for now, and not kept."""
+    """The times of a busy machine: used for now, and not kept."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
@@ -176,7 +176,7 @@ def choose_libraries(
 
 
 def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
-    """The call of what was chosen."""
+    """The call of the chosen library."""
     if choice.packed is not None and product.weight is not None:
         weight = BufferView(product.weight.name, product.weight.layout)
         transposed = product.rows.layout != weight.layout
@@ -230,7 +230,7 @@ def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[in
 
 
 Question: TypeAlias = tuple[str, ...]
-"""All that the seconds depend on: equal products of a graph get one answer."""
+"""All that the times depend on: equal products of a graph are measured once."""
 
 
 def question_of(op: str, product: Product) -> Question:
@@ -243,7 +243,7 @@ def question_of(op: str, product: Product) -> Question:
 
 
 def measured(question: Question, product: Product, cache: bool = True) -> Choice:
-    """How long each candidate takes, from the cache or by trying."""
+    """The time of each candidate, from the cache or measured."""
 
     def build(folder: Path) -> None:
         (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")

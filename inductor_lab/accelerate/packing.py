@@ -53,7 +53,7 @@ MOST_FORMS = 2
 NOTHING = torch.empty(0)
 
 State = tuple[Any, ...]
-"""Where a weight lies, and how."""
+"""The address and the layout of a weight."""
 Form = tuple[Any, ...]
 """What a packing depends on besides the weight: a library, the sizes of the other operand."""
 Pack = Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
@@ -186,7 +186,7 @@ class PackedWeights:
 
 
 def pays(uses: Counter[str]) -> bool:
-    """Is a weight worth another packing, or is it written to all the time?"""
+    """Is a weight worth another packing, or is it written to too often?"""
     return uses["packings"] < TRIES or uses["calls"] >= PAYS * uses["packings"]
 
 
@@ -201,13 +201,13 @@ def _laid_out(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
 
 
 def state_of(weight: torch.Tensor) -> State:
-    """Where and how a tensor lies; without a right to write there."""
+    """The address and the layout of a tensor, for reading only: it stays copy-on-write."""
     where = data_address(weight), weight.storage_offset()
     return (*where, weight.shape, weight.stride(), weight.dtype)
 
 
 def unfit(weight: torch.Tensor) -> str | None:
-    """Why a tensor may not be made copy-on-write; None if nothing speaks against it."""
+    """Why a tensor may not be made copy-on-write; None if it may."""
     if type(weight) is not torch.nn.Parameter or not weight.requires_grad:
         return "it is no parameter that is trained: NumPy may write to it"
     last = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)

@@ -43,11 +43,11 @@ class Block:
         self.alone = self.references()
 
     def references(self) -> int:
-        """How many hold the storage: in C++, and in Python its one Python object."""
+        """References to the storage: in C++, and its one Python object."""
         return storage_references(self.identity) + getrefcount(self.storage)
 
     def is_free(self) -> bool:
-        """Does nobody but the pool refer to it?  As `references`; each call asks."""
+        """Is the pool's the only reference?  As `references`; asked in each call."""
         return storage_references(self.identity) + getrefcount(self.storage) == self.alone
 
     def is_sound(self) -> bool:
@@ -97,7 +97,7 @@ class Pool:
                 self._busy = False
 
     def _block(self, key: tuple[torch.dtype, int]) -> Block:
-        """A block that nobody holds, now the last of its queue."""
+        """A free block, now the last of its queue."""
         queue = self._queues.pop(key, None) or deque()
         self._queues[key] = queue
         if queue and queue[0].is_free() and queue[0].is_sound():
@@ -124,7 +124,7 @@ class Pool:
             return freed
 
     def renew_lock(self) -> None:
-        """At first, and after a fork: a thread that is not there any more may have held it."""
+        """Also after a fork: a thread that no longer exists may have held it."""
         self._lock, self._busy = threading.RLock(), False
 
     def _free_block(self, queue: deque[Block], nbytes: int) -> Block | None:

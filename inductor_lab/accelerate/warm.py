@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -43,9 +43,6 @@ from inductor_lab.torch_api import FakeTensor, OperatorBase, OpOverloadPacket, f
 from inductor_lab.torch_logs import Shared
 from inductor_lab.torch_names import optional
 
-if TYPE_CHECKING:
-    from inductor_lab.accelerate.first_call import FirstCall
-
 _CACHE = "torch._functorch._aot_autograd.autograd_cache."
 _torchs_own_key = optional(_CACHE + "autograd_cache_key")
 _Pickler = optional(_CACHE + "AOTAutogradCachePickler")
@@ -54,7 +51,18 @@ _groups = optional("torch.distributed.distributed_c10d._get_all_pg_configs")
 _TracingContext = optional("torch._guards.TracingContext")
 Bypass: Any = optional(_CACHE + "BypassAOTAutogradCache")
 OutputCode: Any = optional("torch._functorch._aot_autograd.aot_autograd_result.OutputCode", object)
-FIRST_CALL: ContextVar[FirstCall] = ContextVar("graph in AOTAutograd's hands")
+
+
+class Finder(Protocol):
+    """Who asked AOTAutograd for a graph: it is given what is found on disk (`first_call.py`)."""
+
+    traces: Sequence[str]
+    found: Callable[[Any], None]
+
+    def learn(self, kind: str, compiled: Compiled, known: Any) -> None: ...
+
+
+FINDER: ContextVar[Finder] = ContextVar("who asked for the graph in AOTAutograd's hands")
 
 
 def loaded_call(
@@ -149,12 +157,12 @@ class Part(OutputCode):  # type: ignore[misc]  # which this torch may lack
 
     def post_compile(self, inputs: Any, constants: Any, settings: Any) -> None:
         """This copy was found on disk, by the right key."""
-        first_call = FIRST_CALL.get()
+        finder = FINDER.get()
         remake, kind, bare, places = pickle.loads(self.kept)
-        self.call = remake({node: first_call.traces[place] for node, place in places.items()})
+        self.call = remake({node: finder.traces[place] for node, place in places.items()})
         self.kept = b""
-        first_call.found(remake)
-        first_call.learn(kind, self.call, bare)
+        finder.found(remake)
+        finder.learn(kind, self.call, bare)
 
 
 def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -> Any:
@@ -230,7 +238,7 @@ def _without_meshes(inputs: Iterable[Any]) -> Iterator[Any]:
 
 
 def _places(inputs: Sequence[Any]) -> list[tuple[str, str, str]]:
-    """Which tensors share a storage, its size, and where they lie in it: torch leaves that out."""
+    """Which tensors share a storage, its size and their offsets: torch's key leaves that out."""
     storages: dict[int, int] = {}
     places = []
     for given in inputs:

@@ -1,4 +1,4 @@
-"""How dear it is to run a forward op a second time in the backward.
+"""The cost of recomputing a forward op in the backward.
 
 Inductor: `torch/_functorch/partitioners.py`, `get_default_op_list` and `should_ban_recomputation`.
 """
@@ -37,7 +37,8 @@ REDUCTION = frozenset(
 
 
 class Price(IntEnum):
-    """What recomputing an op costs, cheapest first; `memory_budget` decides what is allowed."""
+    """The cost class of recomputing an op, cheapest first; `memory_budget` decides what is
+    allowed."""
 
     FREE = 0
     CHEAP = 1

@@ -1,4 +1,5 @@
-"""Which nodes of a joint graph belong to the forward, which to the backward, where they touch."""
+"""Which nodes of a joint graph belong to the forward, which to the backward, and the values
+between them."""
 
 from __future__ import annotations
 

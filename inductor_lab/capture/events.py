@@ -56,7 +56,7 @@ def compile_ids(log: Iterable[Event]) -> Iterator[str]:
 
 
 def phases(log: Iterable[Event]) -> Iterator[Phase]:
-    """What lies between the begin and end events of each of Dynamo's phases."""
+    """The intervals between begin and end events of Dynamo's phases."""
     started: dict[str, list[float]] = defaultdict(list)
     for event in log:
         if "chromium_event" not in event.metadata:

@@ -10,12 +10,12 @@ from inductor_lab.ir.expr import Op
 def is_misread(loop: Loop) -> bool:
     """Would GCC 12 unroll this loop and compile it wrongly for AVX-512?
 
-    It makes one vector of the loads of all turns, under the condition of the first one alone, where
+    It makes one vector of the loads of all iterations, guarded by the first one's condition, where
     their number is no power of two (`for (j < 5) out[5 * i + j] = a[5 * i + j] > 0 ? b[5 * i + j] :
-    0`).  GCC unrolls up to 16 turns whole.
+    0`).  GCC fully unrolls up to 16 iterations.
     """
-    turns = loop.axis.size if isinstance(loop.axis.size, int) else 0
-    if not 2 < turns <= 16 or turns & (turns - 1) == 0 or not is_innermost(loop):
+    count = loop.axis.size if isinstance(loop.axis.size, int) else 0
+    if not 2 < count <= 16 or count & (count - 1) == 0 or not is_innermost(loop):
         return False
     inside = list(walk(loop.body))
     nodes = (node for stmt in inside for value in expressions(stmt) for node in value.walk())

@@ -1,7 +1,6 @@
 """Statements of a loop tree as lines of C++.
 
-Each statement has one form; what a loop does a block at a time, in lanes or in threads is
-in the tree by then (`codegen/cpu/`).
+Each statement has one form: blocks, lanes and threads are in the tree by then (`codegen/cpu/`).
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class Printer:
         self.line("}")
 
     def body(self, stmts: Tree) -> None:
-        """The statements of a body, at the end of which temps are no longer held in arrays."""
+        """The statements of a body, at whose end the aliases that it declares end too."""
         outside = dict(self.writer.places) if any(isinstance(s, Held) for s in stmts) else None
         for stmt in stmts:
             self.stmt(stmt)
@@ -144,7 +143,7 @@ class Printer:
             self.body(loop.body)
 
     def pragma(self, loop: Loop) -> None:
-        """Who takes the turns, as OpenMP says it."""
+        """Who executes the iterations, as an OpenMP directive."""
         how = loop.how
         words = [] if not how.threads else ["for"] if how.team else ["parallel for"]
         words += ["simd"] if how.simd else []
@@ -161,7 +160,7 @@ class Printer:
             self.lines.append(Line("    " * self.depth + text, statement=False))
 
     def clauses(self, loop: Loop, how: How) -> list[str]:
-        """What each thread or lane has of its own."""
+        """What is private to each thread or lane."""
         found = [(sign, self.writer.temp(name)) for sign, name in how.reductions]
         if not how.team and any(isinstance(stmt, Check) for stmt in walk(loop.body)):
             found.insert(0, ("|", STATUS))
@@ -179,13 +178,13 @@ class Printer:
                 return f"{start} + ({self.writer.index(end)} - {start}) / {width} * {width}"
             case Share(size, part, count, line, end):
                 whole = f" / {line} * {line}" if line > 1 else ""
-                turns, number = self.writer.size(size), part.name
+                length, number = self.writer.size(size), part.name
                 number = f"({number} + 1)" if end else number
-                text = f"{turns} * {number} / {count}{whole}"
-                return f"{part.name} < {count - 1} ? {text} : {turns}" if end and whole else text
+                text = f"{length} * {number} / {count}{whole}"
+                return f"{part.name} < {count - 1} ? {text} : {length}" if end and whole else text
 
     def search(self, loop: Loop) -> None:
-        """A binary search: the place is between the accumulator and `end_`, and is halved."""
+        """A binary search: the interval from the accumulator to `end_` is halved."""
         (acc,) = (stmt for stmt in loop.body if isinstance(stmt, Accumulate))
         low, high, at = acc.name, f"end_{acc.name}", loop.axis.name
         self.line(f"int64_t {high} = {self.writer.size(loop.axis.size)};", acc.origins)
@@ -211,7 +210,7 @@ class Printer:
         self.declare(temp.name, CTYPES[temp.dtype], text, origins)
 
     def declare(self, name: str, ctype: str, text: str, origins: Origins) -> None:
-        """A new variable with a value; of one that is held in an array, its element."""
+        """A new variable with a value; or an assignment to the array element that it is."""
         place = self.writer.temp(name)
         declared = f"{ctype} {place}" if place == name else place
         self.line(f"{declared} = {text};", origins, statement=True)
@@ -249,7 +248,7 @@ class Printer:
         self.line(f"{low} = {found} ? {low} : {at} + 1;", stmt.origins, statement=True)
 
     def take_better(self, stmt: Accumulate) -> None:
-        """The element and its place, if it is a better one than what came before it."""
+        """The element and its position, if it is better than the best so far."""
         place, best = self.writer.temp(stmt.name), self.writer.temp(best_of(stmt.name))
         value, ctype = self.writer.expr(stmt.value), CTYPES[stmt.value.dtype]
         found = stmt.found

@@ -1,5 +1,5 @@
-"""From what a nest means to statements: values pulled on demand, each computed once and in the
-outermost loop where it can be.
+"""From a nest's expression to statements: values on demand, each computed once and hoisted to the
+outermost loop where it is invariant.
 
 A `Load` of an inlined producer is that producer's body at the index; the memo by (buffer, index)
 and the table of equal operations make the result a sequence of small `Let`s and not a tree that
@@ -138,7 +138,7 @@ class Elaborator:
             if first_visit:
                 bodies[key] = producer.at(key[1])
                 used = (place for node in bodies[key].walk() for place in node.indices())
-                self._look_at(key[1], used, producer.origins)
+                self._name_unused(key[1], used, producer.origins)
                 missing = [k for k in self._unmasked_reads(bodies[key]) if self._find(k) is None]
                 stack.extend(reversed(missing))
                 if missing:
@@ -150,9 +150,11 @@ class Elaborator:
         assert found is not None, f"{buffer} has no value"
         return found
 
-    def _look_at(self, index: tuple[Index, ...], used: Iterable[Index], origins: Origins) -> None:
-        """Name the loaded places that a value does not depend on (what is `used` of them does not
-        have them): they are checked all the same."""
+    def _name_unused(
+        self, index: tuple[Index, ...], used: Iterable[Index], origins: Origins
+    ) -> None:
+        """Name the loaded positions of `index` that are not among those `used`: a value with a name
+        is checked, also where nothing depends on it."""
         places = {atom for place in index for atom in gathered_in(place)}
         if places:
             for atom in places.difference(*map(gathered_in, used)):
@@ -179,12 +181,12 @@ class Elaborator:
             return self.value_at(buffer, index)
         layout = self.buffers[buffer].layout
         flat = layout.element(index)
-        self._look_at(index, (flat,), origins)  # a stride may be 0
+        self._name_unused(index, (flat,), origins)  # a stride may be 0
         place = self.resolved(flat, origins)
         depth = self._index_depth(place)
         loop = max((d for d, scope in enumerate(self.scopes) if scope.axes), default=0)
         sure = within(place, layout.storage_size) and not any(gathered_in(place))
-        # what varies less than the loop is read once, where it is there whatever a guard says
+        # a loop-invariant load that cannot be out of range is hoisted out of guards too
         depth = max(depth, self._guard_depth(loop if sure and depth < loop else None))
         own = load.origins or self.buffers[buffer].origins
         return self._bind(Load(buffer, (place,), load.dtype, own), depth, own)

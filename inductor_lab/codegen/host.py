@@ -46,7 +46,7 @@ from inductor_lab.schedule.result import Group, Schedule
 
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
-"""Bytes from which on a CPU tensor lies in the pool; glibc's allocator keeps smaller blocks
+"""Bytes from which on a CPU tensor is allocated in the pool; glibc keeps smaller blocks
 mapped (128 KiB is its M_MMAP_THRESHOLD)."""
 QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
 """The fastest allocation on a device."""
@@ -192,17 +192,17 @@ class _Writer:
         self.taken_over.append(source)
 
     def new_tensor(self, buffer: Buffer) -> str:
-        layout, lies = buffer.layout, self.sizes(buffer.layout)
+        layout, geometry = buffer.layout, self.sizes(buffer.layout)
         if self.pooled and buffer.device == "cpu":
             nbytes = mul_sizes(layout.storage_size, buffer.dtype.itemsize)
             if not isinstance(nbytes, int) or nbytes >= POOLED_FROM:
                 pool, length = self.helper("POOL"), self.size(nbytes)
-                return f"{pool}.empty({lies}, {buffer.dtype}, {length})"
+                return f"{pool}.empty({geometry}, {buffer.dtype}, {length})"
         quick = QUICK.get(buffer.device.split(":")[0])
         if quick is not None:
-            return f"{self.helper(quick)}({lies}, {buffer.dtype})"
+            return f"{self.helper(quick)}({geometry}, {buffer.dtype})"
         where = f'device="{buffer.device}"'
-        return f"torch.empty_strided({lies}, dtype={buffer.dtype}, {where})"
+        return f"torch.empty_strided({geometry}, dtype={buffer.dtype}, {where})"
 
     def extern(self, call: ExternCall) -> None:
         buffers = [self.program.buffers[name] if name else None for name in call.outputs]
@@ -229,8 +229,8 @@ class _Writer:
             self.bind_symbols(buffer)
 
     def laid_out(self, result: str, buffer: Buffer, call: ExternCall) -> str:
-        """The result as it was promised.  What nobody reads may be anything, and what no kernel
-        reads if ATen says so."""
+        """The result with the layout that the program assumes.  An unused result may have any, and
+        so may one of ATen's that no kernel reads."""
         if buffer.name not in self.read:
             return result
         if call.op.startswith("aten.") and buffer.name not in self.read_by_kernels:

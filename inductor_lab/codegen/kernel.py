@@ -13,6 +13,7 @@ from inductor_lab.display import Shown, counted
 from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.program import Buffer
 from inductor_lab.ir.value import Value
+from inductor_lab.operations import perform
 from inductor_lab.schedule.result import Group
 
 
@@ -109,9 +110,7 @@ class Kernel(Shown):
         their place.  A C++ kernel is rendered as Triton first.  Raises UnknownTarget, or
         CompileFailed.
         """
-        from inductor_lab.codegen.ladder import ladder
-
-        return ladder(self, target)
+        return dict(perform("ladder", self, target))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ POSSIBLE = 'possible: "cuda:80", "cuda:90", "cuda:100" (compute capability), "hi
 ERROR_LINES = 12
 
 MARK = "inductor_lab"
-"""A file beside the kernels of ours, in the folder where Triton keeps everybody's."""
+"""A file that marks our kernels in Triton's cache folder, which all programs share."""
 
 
 def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:

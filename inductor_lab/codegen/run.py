@@ -1,8 +1,8 @@
 """Run a loop tree with torch: what a kernel computes, with no C++ compiler.
 
-Loops are Python's.  An innermost loop whose turns do not depend on each other takes all of them at
-once, its values are tensors with an element for each turn; so does one that only accumulates, whose
-values are then reduced.
+Loops are Python's.  An innermost loop whose iterations are independent runs vectorized: its values
+are tensors with an element for each iteration; so does one that only accumulates, whose values are
+then reduced.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ from inductor_lab.schedule.result import Group, Schedule
 AT_ONCE = (LoopKind.VECTOR, LoopKind.SERIAL, LoopKind.PARALLEL)
 NEUTRAL = {"greatest": "max", "least": "min", "nan": "any", "logsumexp": "max"}
 """Kinds that start where another one does."""
+WIDTH = "iterations at once"
+"""Among positions, the iterations of a vectorized loop: no axis has such a name."""
 
 
 def run_trees(
@@ -92,21 +94,21 @@ def run_tree(
     tree: Tree,
     buffers: Mapping[str, torch.Tensor],
     symbols: Symbols,
-    turned: Callable[[], None] = lambda: None,
+    on_iteration: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the tree on flat buffers, which it writes to.
 
-    `turned` is called before each turn of a loop whose turns are taken one by one: it may raise.
+    `on_iteration` is called before each iteration that runs by itself: it may raise.
     """
-    _Place(symbols, turned, ChainMap(dict(buffers))).body(tree)
+    _Place(symbols, on_iteration, ChainMap(dict(buffers))).body(tree)
 
 
 @dataclass
 class _Place:
-    """A body that runs: arrays, values, which values are elements of arrays, and positions."""
+    """The state of a body that runs: arrays, values, aliases of array elements, loop variables."""
 
     symbols: Symbols
-    turned: Callable[[], None]
+    on_iteration: Callable[[], None]
     arrays: ChainMap[str, torch.Tensor]
     values: ChainMap[str, torch.Tensor] = field(default_factory=ChainMap)
     held: ChainMap[str, Held | None] = field(default_factory=ChainMap)
@@ -270,10 +272,10 @@ class _Place:
                 start = self.index(begin)
                 return start + (self.index(end) - start) // width * width
             case Share(size, part, count, line, end):
-                turns, number = concrete(size, self.symbols), self.positions[part.name]
+                length, number = concrete(size, self.symbols), self.positions[part.name]
                 if end and number == count - 1:
-                    return turns
-                return turns * (number + end) // count // line * line
+                    return length
+                return length * (number + end) // count // line * line
 
     # ---- accumulators ------------------------------------------------------------------------
 
@@ -286,21 +288,21 @@ class _Place:
             self.define(name, value)
 
     def accumulate(self, stmt: Accumulate) -> None:
-        """One value, or, where all turns of a loop are taken at once, the values of its turns."""
+        """One value, or the values of all iterations of a vectorized loop."""
         value = self.value(stmt.value)
         if stmt.kind in POSITIONS:
             self.take_better(stmt, value)
             return
         value = value != value if stmt.kind == "nan" else value
-        along = self.turns if self.held.get(stmt.name) is None else None
+        along = self.width if self.held.get(stmt.name) is None else None
         if along is not None:
             value = _reduced(stmt.kind, value.expand(along))
         self.set(stmt.name, _combined(stmt.kind, self.get(stmt.name), value))
 
     @property
-    def turns(self) -> int | None:
-        """How many turns are taken at once."""
-        found = self.positions.get("turns at once")
+    def width(self) -> int | None:
+        """The iterations of the vectorized loop at hand."""
+        found = self.positions.get(WIDTH)
         return None if found is None else int(found)
 
     def take_better(self, stmt: Accumulate, value: torch.Tensor) -> None:
@@ -309,18 +311,18 @@ class _Place:
         else:
             assert stmt.position is not None, "an extreme has a position"
             place = torch.as_tensor(self.index(stmt.position))
-        if self.turns is not None and self.held.get(stmt.name) is None:
-            first = REDUCERS[stmt.kind](value.expand(self.turns))
-            value, place = value.expand(self.turns)[first], place.expand(self.turns)[first]
+        if self.width is not None and self.held.get(stmt.name) is None:
+            first = REDUCERS[stmt.kind](value.expand(self.width))
+            value, place = value.expand(self.width)[first], place.expand(self.width)[first]
         self.keep_better(stmt, value, place)
 
     def keep_better(self, stmt: Accumulate, value: torch.Tensor, place: torch.Tensor) -> None:
         best = self.get(best_of(stmt.name))
         better = value < best if stmt.kind in ("argmin", "argmin_last") else value > best
-        again = stmt.kind in ("argmax_last", "argmin_last")
-        better = better | (value == best) if again else better
+        last = stmt.kind in ("argmax_last", "argmin_last")
+        better = better | (value == best) if last else better
         new, old = value != value, best != best
-        better = (better & ~old) | (new & (~old | again))
+        better = (better & ~old) | (new & (~old | last))
         self.set(best_of(stmt.name), torch.where(better, value, best))
         self.set(stmt.name, torch.where(better, place, self.get(stmt.name)))
 
@@ -334,12 +336,11 @@ class _Place:
             self.search(loop, end)
         elif is_innermost(loop) and loop.kind in (*AT_ONCE, LoopKind.REDUCE):
             places = torch.arange(begin, end, loop.step)
-            turns = {loop.axis.name: places, "turns at once": len(places)}
-            self.inside(**turns).body(loop.body)
+            self.inside(**{loop.axis.name: places, WIDTH: len(places)}).body(loop.body)
         else:
-            for turn in range(begin, end, loop.step):
-                self.turned()
-                self.inside(**{loop.axis.name: turn}).body(loop.body)
+            for position in range(begin, end, loop.step):
+                self.on_iteration()
+                self.inside(**{loop.axis.name: position}).body(loop.body)
 
     def search(self, loop: Loop, high: int) -> None:
         low = 0

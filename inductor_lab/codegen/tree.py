@@ -1,10 +1,10 @@
 """The loop tree: a fused group as the statements that both code generators print.
 
 Built by `codegen/build.py`, made fast for the CPU by the passes of `codegen/cpu/`, printed as C++
-by `codegen/cpp.py`, as Triton by `codegen/triton.py`; `codegen/tree_text.py` prints it for people,
-`codegen/tree_run.py` runs it.  In it every buffer is flat: a `Load` has one index, the element's
-offset in the buffer's storage, and layouts are gone.  Values are small: what is used twice is a
-`Let` and a `Temp`.
+by `codegen/cpp.py`, as Triton by `codegen/triton.py`; `codegen/text.py` prints it for people,
+`codegen/run.py` interprets it.  Every buffer is flat: a `Load` has one index, the element's offset
+in the buffer's storage; layouts are gone.  Values are small: what is used twice is a `Let` and a
+`Temp`.
 
 Inductor: `LoopLevel`/`LoopNest` in `codegen/cpp.py`, `CSE` in `codegen/common.py`.
 """
@@ -29,9 +29,9 @@ class LoopKind(Enum):
     VECTOR     independent points, innermost; SIMD in C++, lanes of a block in Triton
     REDUCE     feeds the accumulators of its body
     SERIAL     independent points of a row, no accumulator (a stored inner loop)
-    ORDERED    one turn after the other: several of them may write to one place
-    BISECT     a binary search for the first place where its one `Accumulate` holds
-    SCAN       in order; from an `Accumulate` on, the accumulator's temp is its value so far
+    ORDERED    sequential: several iterations may write to one element
+    BISECT     a binary search for the first position where its one `Accumulate` holds
+    SCAN       sequential; after an `Accumulate`, the accumulator's temp is its value so far
     """
 
     PARALLEL = "parallel"
@@ -54,8 +54,8 @@ class Let(Value):
 
 @dataclass(frozen=True, slots=True)
 class Store(Value):
-    """`buffer[index] = value`, `index` flat; or, if `kind` is not "store", what that operation
-    makes of the element that is there and of `value`.
+    """`buffer[index] = value`, `index` flat; if `kind` is not "store", that operation combines
+    `value` with the element in memory.
     """
 
     buffer: str
@@ -71,8 +71,8 @@ class Init(Value):
 
     `dtype` is what it accumulates in.  After the loop, `Temp(name, result)` is the result, where
     `result` is int64 for positions (`ir.ops.POSITIONS`) and `dtype` otherwise.  An accumulator of
-    positions has a second value, `best_of(name)`: the element there.  `start` is where it goes on
-    from, if that is not the neutral value; for positions both.
+    positions has a second value, `best_of(name)`: the element there.  `start` is its initial value
+    if that is not the neutral one; of positions, both values.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Init(Value):
 class Accumulate(Value):
     """Combine `value` into accumulator `name`; `position` is given where that is the result.
 
-    Where another accumulator is combined into this one, `found` is its position.
+    Where it is another accumulator that is combined into this one, `found` is its position.
     """
 
     name: str
@@ -115,15 +115,15 @@ class When(Value):
 
 @dataclass(frozen=True, slots=True)
 class How(Value):
-    """Who takes the turns of a loop; nothing of it changes what the loop means.
+    """Who executes the iterations of a loop; it does not change what the loop computes.
 
-    threads     so many loops, from this one inwards, are shared among threads (0: one thread)
-    team        the threads are there already, as in a combo: all of them come by
-    work        threads only if so much work (in operations, it has symbols) is at least `grain`; 0:
+    threads     so many nested loops, from this one inwards, are shared among threads (0: none)
+    team        within a parallel region, as in a combo: all threads reach the loop
+    work        threads only if this many operations (it may be symbolic) are at least `grain`; 0:
                 always
-    simd        its turns are vector lanes
-    reductions  OpenMP's name of the operation, and the accumulator that each thread or lane has one
-                of
+    simd        iterations are vector lanes
+    reductions  OpenMP's name of the operation, and the accumulator that is private to each thread
+                or lane
     """
 
     threads: int = 0
@@ -155,7 +155,7 @@ class Loop(Value):
 
     @property
     def is_whole(self) -> bool:
-        """Does it take every turn of its axis, one by one?"""
+        """Does it run over the whole axis, with step 1?"""
         return self.begin == ZERO and self.end is None and self.step == 1
 
 
@@ -164,9 +164,9 @@ class Loop(Value):
 
 @dataclass(frozen=True, slots=True)
 class Local(Value):
-    """An array of the kernel, visible to the end of the enclosing body; 0 at first if `zero`.
+    """A local array, visible to the end of the enclosing body; zero-initialized if `zero`.
 
-    A `Load` and a `Store` know it by its name; a Load has one index for each dimension.
+    A `Load` and a `Store` refer to it by name; a Load has one index for each dimension.
     """
 
     name: str
@@ -178,8 +178,8 @@ class Local(Value):
 
 @dataclass(frozen=True, slots=True)
 class Held(Value):
-    """To the end of the enclosing body, the temp or accumulator `name` is this element of a local
-    array: setting it writes there, and its value is read there."""
+    """To the end of the enclosing body, the temp or accumulator `name` is an alias of this element
+    of a local array."""
 
     name: str
     array: str
@@ -189,7 +189,7 @@ class Held(Value):
 
 @dataclass(frozen=True, slots=True)
 class Assign(Value):
-    """An accumulator takes a value."""
+    """An assignment to an accumulator."""
 
     name: str
     value: Expr
@@ -198,7 +198,7 @@ class Assign(Value):
 
 @dataclass(frozen=True, slots=True)
 class Address(Value):
-    """Where an element is; of an array without an index, where it starts."""
+    """The address of an element; without an index, of the first."""
 
     buffer: str
     index: Index = ZERO
@@ -206,7 +206,7 @@ class Address(Value):
 
 @dataclass(frozen=True, slots=True)
 class Call(Value):
-    """A function of the header; `result` is the accumulator that takes what it returns."""
+    """A call of a function of the header; its result is assigned to the accumulator `result`."""
 
     function: str
     args: tuple[Address | Index | Temp, ...]
@@ -216,7 +216,7 @@ class Call(Value):
 
 @dataclass(frozen=True, slots=True)
 class Least(Value):
-    """The smaller one."""
+    """The minimum."""
 
     first: Index
     second: Index
@@ -224,7 +224,7 @@ class Least(Value):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Value):
-    """Where the last whole stretch of `width` from `begin` ends, not after `end`."""
+    """The end of the last whole block of `width` that starts at `begin`, at most `end`."""
 
     begin: Index
     end: Index
@@ -233,8 +233,10 @@ class Whole(Value):
 
 @dataclass(frozen=True, slots=True)
 class Share(Value):
-    """Where a part of `size` turns starts, if there are `count` parts, each a multiple of `line`
-    but the last; with `end`, where it ends."""
+    """The first of the `size` iterations that a part runs, or with `end` the one after its last.
+
+    There are `count` parts, each a multiple of `line` but the last.
+    """
 
     size: Size
     part: Axis
@@ -245,7 +247,7 @@ class Share(Value):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Value):
-    """A position that loops start or end at: `name` stands for it in indices from here on."""
+    """A loop bound: `name` stands for it in indices from here on."""
 
     name: Axis
     value: Index | Least | Whole | Share
@@ -254,7 +256,7 @@ class Bound(Value):
 
 @dataclass(frozen=True, slots=True)
 class Check(Value):
-    """The kernel reports an index outside of 0 .. size; without a size, a divisor that is 0."""
+    """A run-time check that an index is in 0 .. size; without a size, that a divisor is not 0."""
 
     value: Expr
     size: tuple[Size, ...]
@@ -263,7 +265,7 @@ class Check(Value):
 
 @dataclass(frozen=True, slots=True)
 class If(Value):
-    """The statements, if the condition holds."""
+    """The statements run where the condition holds."""
 
     mask: Expr
     body: tuple[Stmt, ...]

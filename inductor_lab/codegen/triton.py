@@ -26,29 +26,22 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Code, Kernel, Line
+from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.codegen.triton_accumulate import Accumulations
 from inductor_lab.codegen.triton_blocks import (
-    Cover,
-    Row,
     blocks_of,
     index_type,
+    needs_of_launch,
     reach,
     with_atomics,
 )
-from inductor_lab.codegen.triton_loops import flattened
+from inductor_lab.codegen.triton_combo import combo_kernel
 from inductor_lab.codegen.triton_ops import TRITON_OPS
-from inductor_lab.codegen.triton_text import Value, in_one_step, signature
-from inductor_lab.codegen.visit import expressions, loads_in, walk
-from inductor_lab.ir.expr import IndexValue, Load
-from inductor_lab.ir.index import Index, Size, gathered_in, is_int, product
+from inductor_lab.codegen.triton_statements import Printer
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -63,8 +56,6 @@ def triton_kernel(
 ) -> Kernel:
     """Print a fused group as a Triton kernel; `ops` is the table of operations to print with."""
     if group.combined:
-        from inductor_lab.codegen.triton_combo import combo_kernel
-
         return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
@@ -80,216 +71,3 @@ def triton_kernel(
         launch["ynumel"] = blocks.tiled.size
     launch |= needs_of_launch(counted_in, reached, printer.asserts)
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
-
-
-def needs_of_launch(counted_in: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
-    """What a launch has to look at, where it has to."""
-    needs: dict[str, Any] = {"reach": reached} if counted_in == "INDEX" else {}
-    return {**needs, "asserts": True} if asserts else needs
-
-
-class Printer(Accumulations):
-    """Prints one kernel, statement by statement."""
-
-    # ---- the whole ---------------------------------------------------------------------------
-
-    def code(self) -> Code:
-        names = [p.name for p in self.parameters]
-        heading = self.heading(self.name, names, self.blocks.constants)
-        return Code.of([*heading, *self.body()])
-
-    def heading(
-        self, name: str, arguments: Iterable[str], constants: Iterable[str]
-    ) -> Iterator[Line]:
-        """The lines that start a function."""
-        constants = [*constants, *(["INDEX"] if self.index_type == "INDEX" else [])]
-        yield Line("@triton.jit", statement=False)
-        for line in signature(name, [*arguments, *(f"{c}: tl.constexpr" for c in constants)]):
-            yield Line(line, statement=False)
-
-    def body(self) -> tuple[Line, ...]:
-        """The lines of the function after its heading."""
-        self._points()
-        for row in self.blocks.rows.values():
-            if row.cover is Cover.WHOLE:
-                self._row_index(row)
-            elif row.cover is Cover.TILED:
-                self._row_index(row, f"tl.program_id(1) * {row.block_name} + ")
-        if self.blocks.tiled is not None:
-            row = self.blocks.rows[self.blocks.tiled.size]
-            self.text.axes[self.blocks.tiled] = Index.of(row.axis)
-        self._statements(self.blocks.body)
-        return tuple(self.lines)
-
-    def _points(self) -> None:
-        """xindex, the points that this program computes, and their mask."""
-        self.text.axes.update(parts_of(self.blocks.xaxis, self.blocks.outer))
-        if is_int(self.blocks.xnumel, 1):
-            return
-        if self.index_type == "int32":
-            start = self.block
-        else:
-            start = f"{self.block}.to({self._index_dtype()})"
-        across = "[:, None]" if self.blocks.rows else ""
-        self._frame(f"xindex = {start} * XBLOCK + tl.arange(0, XBLOCK){across}")
-        self.text.positions["xindex"] = Value("xindex", frozenset("x"))
-        if self.blocks.masked:
-            self._frame(f"xmask = xindex < {self.text.size(self.blocks.xnumel).text}")
-
-    def _row_index(self, row: Row, start: str = "") -> None:
-        """The places in a row that a block holds, and their mask."""
-        name = row.axis.name
-        lanes = f"{start}tl.arange(0, {row.block_name})[None, :]"
-        wide = self.index_type != "int32"
-        self._frame(
-            f"{name} = ({lanes}).to({self._index_dtype()})" if wide else f"{name} = {lanes}"
-        )
-        self.text.positions[name] = Value(name, frozenset([row.prefix]))
-        if row.masked:
-            self._frame(f"{row.prefix}mask = {name} < {self.text.size(row.extent).text}")
-
-    # ---- memory ------------------------------------------------------------------------------
-
-    def _load(self, load: Load) -> Value:
-        if load.buffer in self.unread:
-            self._frame("tl.debug_barrier()")
-            self.unread.clear()
-        place = self.text.index(load.index[0])
-        wanted = place.dims.union(*(m.dims for m in self.guards))
-        masks = self._mask(wanted)
-        self._check_gathered(load.index[0], masks)
-        if wanted != place.dims:
-            shape = self._shape(wanted)
-            blocks = f"tl.broadcast_to({place.text}, {shape})"
-            number = f"tl.full({shape}, 0, tl.int32) + {place.inside()}"
-            place = Value(blocks if place.dims else number, wanted)
-        name = self.buffer[load.buffer]
-        arguments = [f"{name} + {place.inside()}"]
-        if masks:
-            arguments.append(" & ".join(m.inside() for m in masks))
-        loaded = Value(f"tl.load({', '.join(arguments)})", wanted)
-        self.loaded.setdefault(name, []).append(loaded.text)
-        return loaded
-
-    def _check_gathered(self, index: Index, masks: list[Value]) -> None:
-        mask = " & ".join(m.inside() for m in masks) or "True"
-        for atom in gathered_in(index.substitute(self.text.axes)):
-            position, size = self.text.value(atom.value), self.text.size(atom.size)
-            check = f"lab.check_index({position.text}, {size.text}, {mask})"
-            self.asserts = True
-            if self._known(check) is None:
-                self._frame(check)
-                self.scopes[-1][check] = position
-
-    def _check_positions(self, stmt: Stmt) -> None:
-        """Loaded positions that are used as numbers."""
-        for node in (node for value in expressions(stmt) for node in value.walk()):
-            if isinstance(node, IndexValue) and any(gathered_in(node.index)):
-                self._check_gathered(node.index, self._mask(self.text.index(node.index).dims))
-
-    def _store(self, store: Store) -> None:
-        value = self.text.value(store.value)
-        place = self.text.index(store.index)
-        name = self.buffer[store.buffer]
-        if not place.dims and not is_int(self.blocks.xnumel, 1):
-            place = Value(f"{place.inside()} + xindex * 0", frozenset("x"), atomic=False)
-        if not in_one_step(store):
-            place = self._named(place, "place")
-        where = place.inside()
-        if not place.dims:
-            shape = "[1, 1]" if self.blocks.rows else "[1]"
-            wide = "int64" if any(gathered_in(store.index)) else "int32"
-            where = f"tl.full({shape}, {place.text}, tl.{wide})"
-        masks = self._mask(place.dims)
-        self._check_gathered(store.index, masks)
-        tests = [self.text.in_range(a, self._shape(place.dims)) for a in gathered_in(store.index)]
-        masks += [self._named(test, "inside") for test in tests]
-        mask = f", {' & '.join(m.inside() for m in masks)}" if masks else ""
-        self._line(self.text.stored(store, f"{name} + {where}", value, mask))
-        if not in_one_step(store):
-            self._frame("tl.debug_barrier()")
-        for text in self.loaded.pop(name, ()):  # what is there now must be loaded anew
-            for scope in self.scopes:
-                scope.pop(text, None)
-        self.unread.add(store.buffer)
-
-    # ---- statements --------------------------------------------------------------------------
-
-    def _statements(self, body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
-            if not isinstance(stmt, Loop):
-                self.origins = stmt.origins
-                self._check_positions(stmt)
-            match stmt:
-                case Let(temp, value):
-                    self.text.temps[temp.name] = self._bind(temp.name, self.text.value(value))
-                case Store():
-                    self._store(stmt)
-                case Init(name):
-                    self.inits[name] = stmt
-                case Accumulate():
-                    self._accumulate(stmt)
-                case When():
-                    self._when(stmt)
-                case Loop():
-                    self._loop(stmt)
-
-    def _when(self, when: When) -> None:
-        mask = self._bind(f"{when.result.name}_mask", self.text.value(when.mask))
-        self.guards.append(mask)
-        self._statements(when.body)
-        value = self.text.value(when.value)
-        self.guards.pop()
-        self.origins = when.origins
-        other = self.text.value(when.other)
-        dims = mask.dims | value.dims | other.dims
-        chosen = Value(f"tl.where({mask.text}, {value.text}, {other.text})", dims)
-        self.text.temps[when.result.name] = self._bind(when.result.name, chosen)
-
-    def _loop(self, loop: Loop) -> None:
-        if self.unread & {load.buffer for load in loads_in((loop,))}:
-            self._frame("tl.debug_barrier()")
-            self.unread.clear()
-        if loop.kind is LoopKind.BISECT:
-            self._bisect(loop)
-            return
-        flat = flattened(loop) if loop.kind is not LoopKind.ORDERED else None
-        if flat is None:
-            self._one_by_one(loop)
-            return
-        axes, body = flat
-        row = self.blocks.rows[product(axis.size for axis in axes)]
-        self.text.axes.update(parts_of(row.axis, axes))
-        self.row = row
-        self.scanning = loop.kind is LoopKind.SCAN
-        kept = [s.name for s in walk(body) if isinstance(s, Accumulate)]
-        if self.scanning:
-            for name in kept:
-                self._start_scan(name)
-        if row.cover is Cover.WHOLE:
-            self._statements(body)
-        else:
-            self._blockwise(row, body, () if self.scanning else kept)
-        self.row, self.scanning = None, False
-
-    def _one_by_one(self, loop: Loop) -> None:
-        """A loop that contains loops: one step at a time."""
-        name = loop.axis.name
-        self._frame(f"for {name} in range(0, {self.text.size(loop.axis.size).text}):")
-        self.text.axes.pop(loop.axis, None)
-        self.text.positions[name] = Value(name)
-        with self._inside():
-            self._statements(loop.body)
-
-    def _blockwise(self, row: Row, body: tuple[Stmt, ...], kept: Sequence[str]) -> None:
-        """A row in blocks: the accumulators `kept` before the loop, one value a row after it."""
-        for name in kept:
-            self._start(name, row)
-        offset = f"{row.prefix}offset"
-        end = self.text.size(row.extent).text
-        self._frame(f"for {offset} in range(0, {end}, {row.block_name}):")
-        with self._inside():
-            self._row_index(row, f"{offset} + ")
-            self._statements(body)
-        for name in kept:
-            self._finish(name, f"{name}_block")

@@ -80,7 +80,7 @@ class Accumulations(Lines):
         return f"tl.broadcast_to(tl.cast({place}, {dtype}), [XBLOCK, {row.block_name}])"
 
     def _start_scan(self, name: str) -> None:
-        """What comes before the first block: the neutral value, and for a position where it is."""
+        """The carry into the first block: the neutral value, and of a position also where it is."""
         init = self.inits[name]
         self.origins = init.origins
         start = literal(neutral(init.kind, init.dtype), init.dtype)
@@ -91,7 +91,7 @@ class Accumulations(Lines):
         self._line(f"{name}_before = {whole}")
 
     def _scan(self, stmt: Accumulate, value: Value, row: Row) -> None:
-        """The values of a scan in this block, and what the next block goes on with."""
+        """The values of a scan in this block, and the carry for the next block."""
         name = stmt.name
         operands, kept = [self._neutralized(self.inits[name], value, row)], [f"{name}_before"]
         if stmt.position is not None:
@@ -127,7 +127,7 @@ class Accumulations(Lines):
     # ---- searches ----------------------------------------------------------------------------
 
     def _bisect(self, loop: Loop) -> None:
-        """A binary search of each point: its place is between `name` and `name_end`."""
+        """A binary search for each point: the interval is `name` .. `name_end`."""
         (found,) = [s for s in loop.body if isinstance(s, Accumulate)]
         name, at, dims = found.name, loop.axis.name, self._point_dims()
         self.origins = found.origins
@@ -148,7 +148,7 @@ class Accumulations(Lines):
         self.text.temps[name] = Value(name, dims)
 
     def _point_dims(self) -> Dims:
-        """The block dimensions along which points lie."""
+        """The block dimensions along which points vary."""
         tiled = self.blocks.rows.values() if self.blocks.tiled is not None else ()
         return frozenset(["x", *(row.prefix for row in tiled)])
 

@@ -9,9 +9,10 @@ Inductor: `codegen/triton.py`, `IterationRangesRoot`; `runtime/triton_heuristics
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tree import Stmt, Store
@@ -71,7 +72,7 @@ MANY_TILES = 1024
 
 WIDE_TILE, MOST_IDLE = 1024, 0.125
 """Elements of a tile that has no transposed access, as long a piece of a row as may be; the part of
-its lanes that may lie beyond the end of the row."""
+its lanes that may be beyond the end of the row."""
 
 MOST_TILES = 65_535
 """Length of the second dimension of a grid."""
@@ -286,7 +287,7 @@ def power_of_2(number: int) -> int:
 def reach(
     parameters: Iterable[Parameter], buffers: Mapping[str, Buffer], blocks: Blocks
 ) -> tuple[Size, ...]:
-    """How far the kernel counts: its points, and the offsets in each buffer."""
+    """The extents that its indices must be able to hold: points, and offsets in each buffer."""
     found: dict[Size, None] = {blocks.xnumel: None}
     found.update((mul_sizes(blocks.xnumel, extent), None) for extent in blocks.rows)
     for parameter in parameters:
@@ -304,3 +305,9 @@ def index_type(reached: tuple[Size, ...]) -> str:
     if any(isinstance(size, int) and size >= INT32_REACH for size in reached):
         return "int64"
     return "int32" if all(isinstance(size, int) for size in reached) else "INDEX"
+
+
+def needs_of_launch(counted_in: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
+    """Entries of `Kernel.launch` for what a launch has to check."""
+    needs: dict[str, Any] = {"reach": reached} if counted_in == "INDEX" else {}
+    return {**needs, "asserts": True} if asserts else needs

@@ -20,8 +20,14 @@ from typing import Any
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, merged
 from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
-from inductor_lab.codegen.triton import Printer, needs_of_launch
-from inductor_lab.codegen.triton_blocks import Blocks, blocks_of, index_type, reach
+from inductor_lab.codegen.triton_blocks import (
+    Blocks,
+    blocks_of,
+    index_type,
+    needs_of_launch,
+    reach,
+)
+from inductor_lab.codegen.triton_statements import Printer
 from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group

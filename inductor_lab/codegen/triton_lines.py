@@ -1,6 +1,6 @@
 """The lines of a Triton kernel under construction: what is named, and where memory may be touched.
 
-The statements are `triton.py`, what accumulates is `triton_accumulate.py`.
+The statements are `triton_statements.py`, what accumulates is `triton_accumulate.py`.
 """
 
 from __future__ import annotations

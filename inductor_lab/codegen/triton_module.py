@@ -88,7 +88,7 @@ def device_copy(name: str) -> ModuleType:
 
 @cache
 def compiled_device() -> ModuleType:
-    """`triton_device` for the compiler, whatever TRITON_INTERPRET says."""
+    """`triton_device` for Triton's compiler; TRITON_INTERPRET does not matter."""
     module = device_copy("compiled")
     for name, value in list(vars(module).items()):
         if hasattr(value, "fn"):
@@ -106,7 +106,7 @@ def compile_options(kernel: Kernel) -> dict[str, Any]:
 
 
 def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:
-    """The kernel for Triton's compiler, whatever TRITON_INTERPRET says."""
+    """The kernel for Triton's compiler; TRITON_INTERPRET does not matter."""
     function = bare_function(kernel)
     for name, part in parts_of(function).items():
         function.__globals__[name] = JITFunction(part)

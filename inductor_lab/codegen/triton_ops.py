@@ -140,7 +140,7 @@ SCANNED: Mapping[str, str] = {
         for kind in ("argmax_last", "argmin_last")
     },
 }
-"""Kind of scan → the text that scans a block; it gives the values, and what the next block goes on
+"""Kind of scan → the text that scans a block; it gives the values, and the carry for the next block
 with.  Operands: the block (and its positions), then what came before it."""
 
 
@@ -175,7 +175,7 @@ def literal(value: float, dtype: torch.dtype) -> str:
 
 
 def typed_literal(value: float, dtype: torch.dtype) -> str:
-    """A number that keeps its dtype wherever it stands; a bare float is float32 to Triton."""
+    """A literal with its dtype; a bare float is float32 to Triton."""
     text = literal(value, dtype)
     return text if dtype is torch.float32 else f"tl.full([], {text}, tl.{TRITON_TYPES[dtype]})"
 

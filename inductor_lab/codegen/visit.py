@@ -1,4 +1,4 @@
-"""What a loop tree holds, and trees made from trees: the walks that all passes share."""
+"""Walks over loop trees, and trees rebuilt with something changed: shared by all passes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
 
 def walk(body: Tree) -> Iterator[Stmt]:
-    """Every statement of a tree, outermost and first ones first."""
+    """Every statement of a tree in preorder."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, Loop | When | If):
@@ -79,7 +79,7 @@ def loads_in(body: Tree) -> Iterator[Load]:
 
 
 def has_expensive(body: Tree) -> bool:
-    """Is there an operation in a tree that takes much longer than an addition?"""
+    """Does a tree have an operation that takes much longer than an addition?"""
     ops = (node.name for node in nodes_in(body) if isinstance(node, Op))
     return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
 
@@ -115,7 +115,7 @@ def defined_by(stmt: Stmt) -> Temp | None:
 
 
 def needed(body: Tree) -> Tree:
-    """Without the values that nobody reads any more."""
+    """The tree without dead values."""
     read: set[str] = set()
     kept: list[Stmt] = []
     for stmt in reversed(body):
@@ -177,8 +177,8 @@ def fed_by(loop: Loop) -> list[Accumulate]:
 
 
 def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """The tree with what is done once a point changed: the bodies of the loops over points that
-    contain none but innermost ones; all of the tree if there are no such loops."""
+    """The tree with what runs once per point changed: the body of the innermost PARALLEL loops, or
+    the whole tree if there are none."""
     if not any(isinstance(s, Loop) and s.kind is LoopKind.PARALLEL for s in tree):
         return change(tree)
     new = (
@@ -196,8 +196,8 @@ def with_body(loop: Loop, body: Tree) -> Loop:
 
 
 def each_loop(body: Tree, change: Callable[[Loop], Tree | None]) -> Tree:
-    """The tree with loops changed, outer ones first; where `change` gives None, those inside are
-    looked at."""
+    """The tree with loops changed, outer ones first; where `change` returns None, the loops inside
+    are visited."""
     new: list[Stmt] = []
     for stmt in body:
         if not isinstance(stmt, Loop):

@@ -10,14 +10,14 @@ import torch
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.debug.apart import Ended, Tell, apart
+from inductor_lab.debug.apart import Tell, apart
 from inductor_lab.debug.births import births_in
+from inductor_lab.debug.findings import Findings
 from inductor_lab.debug.graphs import is_random
 from inductor_lab.debug.judging import as_numbers, first_wrong, worst_ulp
 from inductor_lab.debug.part import PartCheck
-from inductor_lab.debug.precision import Judged
 from inductor_lab.debug.referee import Reference
-from inductor_lab.debug.result import Born, Fault, StageRow, ValueRow, Verdict
+from inductor_lab.debug.result import Fault, Verdict
 from inductor_lab.debug.stages import (
     Difference,
     GraphRun,
@@ -29,38 +29,14 @@ from inductor_lab.debug.stages import (
     span_of,
 )
 from inductor_lab.debug.values import copies, tangent, widened
-from inductor_lab.debug.watch import Site
 from inductor_lab.errors import CompilerDefect, LabError
 
 CALLS = 3
 """Calls of the compiled graph: what differs from call to call is a race."""
 
 
-class Analysis:
-    """`run` finds the first fault of one graph; the rest is what it saw on the way."""
-
-    def __init__(self, site: Site, limit: float) -> None:
-        self.site, self.limit = site, limit
-        self.rows: list[StageRow] = []
-        self.values: list[ValueRow] = []
-        self.births: list[Born] = []
-        self.results: dict[str, Judged] = {}
-        self.notes: list[str] = []
-        self.whole: Ended | None = None
-
-    @property
-    def where(self) -> str:
-        return f"g{self.site.number}"
-
-    @property
-    def failed(self) -> bool:
-        """Is something wrong with the compiled code as a whole?"""
-        ended = self.whole is not None and self.whole.how != "returned"
-        return ended or first_wrong(self.results) is not None
-
-    def row(self, where: str, stage: str, verdict: Verdict, says: str = "",
-            ulp: float | None = None) -> None:  # fmt: skip
-        self.rows.append(StageRow(where, stage, verdict, says, ulp))
+class Analysis(Findings):
+    """`run` finds the first fault of one graph."""
 
     def run(self) -> Fault | None:
         """Every stage in order; stops at the first that is wrong."""
@@ -98,12 +74,6 @@ class Analysis:
         plain = [v.detach() if isinstance(v, torch.Tensor) else v for v in copies(site.inputs)]
         wide = [v.detach() if isinstance(v, torch.Tensor) else v for v in widened(site.inputs)]
         return run_graph(site.captured, plain, wide, self.random)
-
-    @property
-    def graphs(self) -> Sequence[FxGraph]:
-        """Those that a node may have come from, the first one first."""
-        joint = self.site.compiler.joint
-        return [self.site.captured, *([joint.graph] if joint else [])]
 
     # ---- the compiled code as a whole ----------------------------------------------------------
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.debug.apart import Ended, Tell, apart
 from inductor_lab.debug.births import births_in
+from inductor_lab.debug.findings import Findings
 from inductor_lab.debug.graphs import is_random
 from inductor_lab.debug.host_check import HostCheck, plainly
 from inductor_lab.debug.kernels import KernelVerdict, check_kernels, one_by_one, unfused
@@ -34,7 +35,7 @@ from inductor_lab.debug.stages import (
     wrong_buffer,
     wrong_rule,
 )
-from inductor_lab.debug.trees import THOROUGH, TURNS, TooManyTurns, TreeCheck
+from inductor_lab.debug.trees import ITERATIONS, THOROUGH, TooManyIterations, TreeCheck
 from inductor_lab.debug.values import copies, widened
 from inductor_lab.display import counted
 from inductor_lab.ir.interpret import run_nest
@@ -42,19 +43,16 @@ from inductor_lab.ir.program import ExternCall
 from inductor_lab.options import Options
 from inductor_lab.records import CompiledPart
 
-if TYPE_CHECKING:
-    from inductor_lab.debug.analysis import Analysis
-
 SEED = 1
 """Programs that draw random numbers draw the same in each stage."""
 
 
 class PartCheck:
-    """`run` finds the first fault of one part; rows, values and births go to the analysis."""
+    """`run` finds the first fault of one part; rows, values and births go to what is `found`."""
 
-    def __init__(self, analysis: Analysis, part: CompiledPart, where: str) -> None:
-        self.analysis, self.part, self.where = analysis, part, where
-        self.given: Sequence[Any] = analysis.site.compiler.given[part.name]
+    def __init__(self, found: Findings, part: CompiledPart, where: str) -> None:
+        self.found, self.part, self.where = found, part, where
+        self.given: Sequence[Any] = found.site.compiler.given[part.name]
         nodes = part.graph.module.graph.nodes
         self.random = frozenset(node.name for node in nodes if is_random(node))
         self.kernels: list[KernelVerdict] = []
@@ -63,26 +61,26 @@ class PartCheck:
     @property
     def limit(self) -> float:
         """Seconds for code that may hang; few, once it is known that it does."""
-        whole, limit = self.analysis.whole, self.analysis.limit
+        whole, limit = self.found.whole, self.found.limit
         return min(limit, 5.0) if whole and whole.how == "hung" else limit
 
     @property
     def options(self) -> Options:
-        return self.analysis.site.compiler.options
+        return self.found.site.compiler.options
 
     @property
     def graphs(self) -> list[FxGraph]:
         steps = self.part.rewrites.steps
         after = [step.after for step in steps if step.changed and step.after is not None]
-        return [*self.analysis.graphs, self.part.graph, *after]
+        return [*self.found.graphs, self.part.graph, *after]
 
     def run(self) -> Fault | None:
         wide = [v.detach() if isinstance(v, torch.Tensor) else v for v in widened(self.given)]
         self.wide = wide
         run = run_graph(self.part.graph, copies(self.given), wide, self.random)
-        self.analysis.births += [
+        self.found.births += [
             born for born in births_in(self.part.graph, run, "ours", self.where)
-            if not any(b.what == born.what for b in self.analysis.births)
+            if not any(b.what == born.what for b in self.found.births)
         ]  # fmt: skip
         fault, self.rewritten = self._rewrites(run)
         fault = fault or self._loops() or self._schedule() or self._trees() or self._kernels()
@@ -152,7 +150,7 @@ class PartCheck:
             return None
         name, node = wrong
         says = f"{name} does not hold what {node} is"
-        if not self._outputs_differ(exact, known) and not self.analysis.failed:
+        if not self._outputs_differ(exact, known) and not self.found.failed:
             self._row("loops", "unknown", says)
             return None
         self._row("loops", "wrong", says)
@@ -214,27 +212,27 @@ class PartCheck:
             self._row("loop tree", "unknown", "its interpreter runs on the CPU only")
             return None
         for position in kernels.values():
-            with suppress(TooManyTurns):
-                fault = self._wrong_tree(position, TURNS)
+            with suppress(TooManyIterations):
+                fault = self._wrong_tree(position, ITERATIONS)
                 if fault is not None:
                     return fault
         says = f"kernels agreeing with their groups: {len(self.interpreted)}"
         left = len(kernels) - len(self.interpreted)
         verdict: Verdict = "unknown" if left else "right"
-        too_long = f"; {left} take too many turns to interpret" if left else ""
+        too_long = f"; {left} take too many iterations to interpret" if left else ""
         self._row("loop tree", verdict, says + too_long)
         return None
 
-    def _wrong_tree(self, position: int, turns: int) -> Fault | None:
-        """The first wrong tree of a kernel; raises TooManyTurns."""
-        wrong = self._tree_check.wrong_tree(self.part.kernels[position], turns)
+    def _wrong_tree(self, position: int, iterations: int) -> Fault | None:
+        """The first wrong tree of a kernel; raises TooManyIterations."""
+        wrong = self._tree_check.wrong_tree(self.part.kernels[position], iterations)
         self.interpreted.add(position)
         if wrong is None:
             return None
         stage = f"loop tree: {wrong.made_by}"
         after = "as it was built" if wrong.made_by == "build" else f"after pass {wrong.made_by}"
         says = f"the tree of {wrong.kernel} {after}: {wrong.says}"
-        if not self.analysis.failed:
+        if not self.found.failed:
             self._row(stage, "unknown", says)
             return None
         self._row(stage, "wrong", says, wrong.judged.ulp if wrong.judged else None)
@@ -273,7 +271,7 @@ class PartCheck:
             return None
         kind: Verdict = "wrong"
         if verdict.position not in self.interpreted and not verdict.varies:
-            with suppress(TooManyTurns):
+            with suppress(TooManyIterations):
                 fault = self._wrong_tree(verdict.position, THOROUGH)
                 if fault is not None:
                     return fault
@@ -340,7 +338,7 @@ class PartCheck:
     # ---- the host program ------------------------------------------------------------------------
 
     def _host(self) -> Fault | None:
-        if not self.analysis.failed or self.random:
+        if not self.found.failed or self.random:
             return None
         walk = HostCheck(self.part, self.given, self.right, self._judged)
         ended = apart(walk.first_wrong, self.limit)
@@ -397,10 +395,10 @@ class PartCheck:
             if name in judged:
                 kinds["kernel"], ulps["kernel"] = judged[name].kind, judged[name].ulp
             span = span_of(node, self.graphs)
-            self.analysis.values.append(ValueRow(self.where, node, name, span, ulps, kinds))
+            self.found.values.append(ValueRow(self.where, node, name, span, ulps, kinds))
 
     def _row(self, stage: str, verdict: Verdict, says: str, ulp: float | None = None) -> None:
-        self.analysis.row(self.where, stage, verdict, says, ulp)
+        self.found.row(self.where, stage, verdict, says, ulp)
 
 
 def _cell(value: Any, exact: Any, spread: Any) -> tuple[str, float | None]:

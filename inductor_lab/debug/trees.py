@@ -27,13 +27,13 @@ from inductor_lab.ir.program import Scatter
 from inductor_lab.options import Options
 from inductor_lab.schedule.result import Group, Schedule
 
-TURNS = 10_000
-"""Turns of loops that a tree may take one by one; at some 100 us a turn, a second."""
-THOROUGH = 5 * TURNS
+ITERATIONS = 10_000
+"""Iterations that a tree may run one by one; at some 100 us each, a second."""
+THOROUGH = 5 * ITERATIONS
 """The same for the tree of a kernel that is wrong."""
 
 
-class TooManyTurns(Exception):
+class TooManyIterations(Exception):
     """A tree that takes too long to interpret."""
 
 
@@ -63,24 +63,24 @@ class TreeCheck:
         self.right, self.whole = right, whole
         self.results = results_of(schedule)
 
-    def wrong_tree(self, kernel: Kernel, turns: int = TURNS) -> WrongTree | None:
-        """The first wrong tree of a kernel; raises TooManyTurns if one would take more `turns`."""
+    def wrong_tree(self, kernel: Kernel, iterations: int = ITERATIONS) -> WrongTree | None:
+        """The first wrong tree of a kernel; raises TooManyIterations if one takes more."""
         for part in kernel.group.parts:
             steps = self._trees(kernel, part).steps
-            if self._wrong(kernel, part, steps[-1], turns) is None:
+            if self._wrong(kernel, part, steps[-1], iterations) is None:
                 continue
-            found = (self._wrong(kernel, part, step, turns) for step in steps)
+            found = (self._wrong(kernel, part, step, iterations) for step in steps)
             first = next(filter(None, found))
-            return replace(first, nest=self._culprit(kernel, turns))
+            return replace(first, nest=self._culprit(kernel, iterations))
         return None
 
-    def _culprit(self, kernel: Kernel, turns: int) -> str:
+    def _culprit(self, kernel: Kernel, iterations: int) -> str:
         """The buffer of the first nest whose tree is wrong where it is a kernel of its own."""
         if len(kernel.group.nests) == 1:
             return ""
         apart = unfused(self.schedule, kernel, self.options)
         check = TreeCheck(apart.schedule, apart.options, self.whole, self.whole)
-        wrong = (single for single in apart.kernels if check.wrong_tree(single, turns) is not None)
+        wrong = (one for one in apart.kernels if check.wrong_tree(one, iterations) is not None)
         first = next(wrong, None)
         return first.group.nests[-1].buffer if first is not None else ""
 
@@ -91,11 +91,11 @@ class TreeCheck:
         return KernelTrees(kernel.name, (built,))
 
     def _wrong(
-        self, kernel: Kernel, part: Group, step: TreeStep, turns: int
+        self, kernel: Kernel, part: Group, step: TreeStep, iterations: int
     ) -> WrongTree | None:
         try:
-            made, outside = self._run(kernel, part, step.tree, turns)
-        except TooManyTurns:
+            made, outside = self._run(kernel, part, step.tree, iterations)
+        except TooManyIterations:
             raise
         except Exception as error:  # a wrong tree may break any rule
             first_line = str(error).partition("\n")[0]
@@ -110,16 +110,16 @@ class TreeCheck:
         return None
 
     def _run(
-        self, kernel: Kernel, part: Group, tree: Tree, turns: int
+        self, kernel: Kernel, part: Group, tree: Tree, iterations: int
     ) -> tuple[Mapping[str, torch.Tensor], str]:
         """What a tree stores, and which buffer it overruns."""
-        left = turns
+        left = iterations
 
-        def turned() -> None:
+        def on_iteration() -> None:
             nonlocal left
             left -= 1
             if left < 0:
-                raise TooManyTurns
+                raise TooManyIterations
 
         symbols, outputs = self.right.symbols, dict[str, Guarded]()
         for nest in part.nests:
@@ -134,6 +134,6 @@ class TreeCheck:
             if name in kernel.buffers and tensor.layout is torch.strided
         }
         with torch.no_grad():
-            run_tree(tree, flat, symbols, turned)
+            run_tree(tree, flat, symbols, on_iteration)
         overrun = next((name for name, guarded in outputs.items() if not guarded.intact), "")
         return made, overrun

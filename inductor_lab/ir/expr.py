@@ -2,7 +2,7 @@
 
 Printing it, counting it, rendering it as C++ or Triton, interpreting it: each is one `match`.
 Origins (the FX nodes a value came from) ride along and take no part in equality, so that equal
-computations are found to be equal whoever asked for them.  Inner nodes keep their hash (`hashed`):
+computations are equal whichever node asked for them.  Inner nodes keep their hash (`hashed`):
 trees share subtrees, and hashing one from the leaves each time would take exponential time.
 
 Inductor: the `ops.*` handlers called by `inner_fn` closures (`virtualized.py`, `loop_body.py`).

@@ -250,7 +250,7 @@ def _bisect(
 
 
 def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols = NO_SYMBOLS) -> torch.Tensor:
-    """The values as they lie in the buffer: its dtype, its sizes and its strides.
+    """The values in the buffer's dtype, sizes and strides.
 
     Where elements of an input share memory (it was expanded), their values are the same.
     """
@@ -261,7 +261,7 @@ def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols = NO_SYMBOLS) 
 
 
 def room_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu") -> torch.Tensor:
-    """New memory that lies as the buffer says."""
+    """New memory with the buffer's layout."""
     size = [concrete(s, symbols) for s in buffer.layout.size]
     stride = [concrete(s, symbols) for s in buffer.layout.stride]
     offset = concrete(buffer.layout.offset, symbols)
@@ -272,7 +272,7 @@ def room_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu
 
 
 def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
-    """The tensor itself if it already lies as the buffer says, otherwise a copy that does."""
+    """The tensor itself if it already has the buffer's layout, otherwise a copy that has."""
     if values.layout is not torch.strided:
         return values
     planned = [concrete(s, symbols) for s in buffer.layout.stride]

@@ -142,7 +142,7 @@ EXPENSIVE_FLOPS = 10
 PREDICATES = frozenset(
     "eq ne lt le gt ge isnan isinf signbit logical_and logical_or logical_xor logical_not".split()
 )
-"""Operations whose result is bool whatever the operands are."""
+"""Operations whose result is bool for operands of any dtype."""
 
 REDUCTIONS: dict[str, str] = {
     "sum": "a + b, from 0; accumulates in the dtype of the nest",

@@ -90,7 +90,7 @@ OPERATIONS: Mapping[str, Operation] = {
 def nonzero_divisor(name: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
     """Replace integer divisors of 0 by 1, for places where a mask hides the result.
 
-    torch raises ZeroDivisionError for one anywhere, even where nobody looks.
+    torch raises ZeroDivisionError for one anywhere, even where the mask does not hold.
     """
     if name not in DIVIDING or operands[1].is_floating_point():
         return operands
@@ -153,9 +153,9 @@ def scatter_into(
         scatter_into(wide, places, values.to(torch.uint8), combine)
         target.copy_(wide)
     elif kind == "store":
-        turns = torch.arange(len(places), device=places.device)
+        order = torch.arange(len(places), device=places.device)
         last = torch.full_like(target, -1, dtype=torch.int64)
-        last.scatter_reduce_(0, places, turns, "amax")
+        last.scatter_reduce_(0, places, order, "amax")
         target.copy_(torch.where(last < 0, target, values[last.clamp(min=0)]))
     else:
         target.scatter_reduce_(0, places, values, _COMBINED[kind])

@@ -22,6 +22,7 @@ from inductor_lab.display import Shown, counted
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, SizeValue, values_in
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, dot, mul_sizes, product, sizes_in
 from inductor_lab.ir.value import Value
+from inductor_lab.operations import perform
 
 
 class BufferKind(Enum):
@@ -63,7 +64,7 @@ class Layout(Value):
         return reach
 
     def element(self, place: Sequence[Index]) -> Index:
-        """The element of the storage at a place, which has an index for each dimension."""
+        """The offset in the storage of the element at a place, an index for each dimension."""
         return dot(place, self.stride, self.offset)
 
 
@@ -272,7 +273,7 @@ class LoopProgram(Shown):
     last of the outputs, in order: values that inputs have once the graph has run.
 
     With `related_results`, results in one memory are views of one tensor, as in eager, so that a
-    graph that goes on with them may write to one.  Without, they are tensors of their own.
+    graph that continues with them may write to one.  Without, they are tensors of their own.
     """
 
     name: str
@@ -291,9 +292,7 @@ class LoopProgram(Shown):
         return f"LoopProgram({self.name}: {nests}, {calls})"
 
     def __str__(self) -> str:
-        from inductor_lab.ir.text import program_text
-
-        return program_text(self)
+        return str(perform("program_text", self))
 
     @property
     def returned(self) -> tuple[Output, ...]:
@@ -320,9 +319,7 @@ class LoopProgram(Shown):
         Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.  Inputs
         stay as they are: their new values are among the outputs.
         """
-        from inductor_lab.ir.interpret import run_program
-
-        return run_program(self, inputs)
+        return tuple(perform("run_program", self, inputs))
 
 
 def views_in(argument: ExternArg) -> Iterator[BufferView]:

@@ -174,7 +174,7 @@ def layout_text(layout: Layout) -> str:
 
 
 def view_text(view: BufferView, buffers: Mapping[str, Buffer]) -> str:
-    """`buf0` for the whole buffer as it lies, `buf0[4, 3] stride [1, 4]` for another view of it."""
+    """`buf0` for the whole buffer, `buf0[4, 3] stride [1, 4]` for another view of it."""
     buffer = buffers.get(view.buffer)
     if buffer is not None and buffer.layout == view.layout:
         return view.buffer

@@ -219,7 +219,7 @@ def scatter_known(step: Step, context: Context) -> str | None:
 
 @step_rule
 def base_continued(step: Step, context: Context) -> str | None:
-    """A scatter starts from a computed buffer like its own that nobody else wants."""
+    """A scatter starts from a computed buffer like its own that has no other reader."""
     program = context.program
     if not isinstance(step, Scatter) or step.base not in program.buffers:
         return None

@@ -94,9 +94,8 @@ def size_of(size: Any) -> Size:
 def stride_of(stride: Any, shape: Sequence[Size]) -> Size:
     """A stride of a tensor of that shape as a Size.
 
-    torch writes `Max(1, s0)` for the elements in a row of s0, to have a stride where s0 is 0.  Then
-    there is nothing to stride over, so it is s0 here, as in the products of sizes.  A maximum that
-    the user has written stays.
+    torch writes `Max(1, s0)` for the length s0 of a row, so that a stride is not 0 where s0 is.
+    The tensor is empty then, so it is s0 here, as in products of sizes.  A user's maximum stays.
     """
     found = size_of(stride)
     if isinstance(found, int):
@@ -148,7 +147,7 @@ class Builder:
         self._result: TensorMeta | None = None
 
     def begin(self, node: torch.fx.Node) -> None:
-        """From here on everything that is made comes from `node`."""
+        """From here on everything that is made originates from `node`."""
         self.node, self.origins = node, frozenset((node.name,))
         self._result = None
 
@@ -212,8 +211,8 @@ class Builder:
         return load(value, at, self.origins)
 
     def read(self, wanted: sympy.Basic) -> Expr:
-        """A number that is in a tensor, as a load; whatever else Python works out, as for eager
-        code (`round(x, 2)`), and the host program puts it into a tensor."""
+        """A number that is in a tensor, as a load; any other Python computes, as for eager code
+        (`round(x, 2)`), and the host program puts it into a tensor."""
         value, device = self.numbers.get(wanted), self.device
         dtype = torch.bool if isinstance(wanted, Test) else torch.float64
         if value is None or value.device != device:
@@ -224,8 +223,8 @@ class Builder:
         return self.convert(self.load(value, ()), dtype)
 
     def picked(self, value: TensorValue, at: Sequence[Index]) -> Expr:
-        """`load` at loaded places.  One along which all elements are the same element is looked at
-        by itself: it may be outside."""
+        """`load` at loaded positions.  One in a broadcast dimension is evaluated by itself: it may
+        be out of range."""
         found = self.load(value, at)
         axes = {axis for place in value.index for axis in place.axes()}
         for axis, place in zip(axes_of(value.shape), at, strict=True):
@@ -267,7 +266,7 @@ class Builder:
         return TensorValue.of(buffer)
 
     def rounded(self, value: TensorValue, meta: TensorMeta) -> TensorValue:
-        """An intermediate in the dtype of `meta`, which has its shape: itself if it has that."""
+        """An intermediate of the shape of `meta` in its dtype; itself if it has that."""
         if value.dtype == meta.dtype:
             return value
         return self.pointwise(self.load(value, identity(meta.shape)), meta)
@@ -300,7 +299,7 @@ class Builder:
     ) -> TensorValue:
         """`base` with `body` put at `index` for all points of `shape`.
 
-        The nest that made `base` must have been made for this alone: its buffer is continued.
+        `base` must have been computed for this alone: its storage is continued.
         """
         if any(is_int(size, 0) for size in shape):
             return base
@@ -313,8 +312,8 @@ class Builder:
         return TensorValue.of(buffer)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
-        """What is computed at each point of `axes`.  Where there is none, nothing is: a load would
-        be moved in front of the loops that never run, to memory that is not there."""
+        """The body over `axes`; a constant where these are empty, for a load might be hoisted out
+        of the loops that never run, and read memory that does not exist."""
         nothing = any(is_int(axis.size, 0) for axis in axes)
         return self.const(0, body.dtype) if nothing else body
 
@@ -394,7 +393,7 @@ class Builder:
             self.check(test, otherwise)
 
     def check(self, test: sympy.Basic, otherwise: str) -> None:
-        """As `require`, whatever torch takes to be sure."""
+        """As `require`, also where torch takes it to be sure."""
         self.extern(ASSERTION, (test, otherwise), None, [None], "assertion")
 
     def _bind(self, symbols: set[sympy.Symbol]) -> None:

@@ -78,7 +78,7 @@ ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
 
 
 def always_called(op: Operator) -> str | None:
-    """Why an operator is called whoever uses its result; None for most."""
+    """Why an operator is called even if its result is unused; None for most."""
     return "assertion" if op in ASSERTIONS else collective_kind(op)
 
 
@@ -99,9 +99,9 @@ _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, t
 def needs_extern(node: torch.fx.Node) -> bool:
     """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
 
-    A view of a complex tensor needs no nest.  What is written through a view of a tensor that
-    overlaps itself shows at all places that share the memory, and `as_strided` reaches through what
-    was written into gaps that are no elements of it.
+    A view of a complex tensor needs no nest.  A write through a view of a tensor that overlaps
+    itself is visible at all elements that share the memory, and an `as_strided` may read gaps of
+    the storage that are no elements of what was written.
     """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
@@ -116,7 +116,7 @@ def needs_extern(node: torch.fx.Node) -> bool:
 
 
 def leads_to_storage(node: torch.fx.Node) -> bool:
-    """Does `as_strided` reach through this view (or write) into the storage that it lies in?"""
+    """Does an `as_strided` reach through this view (or write) into its storage?"""
     if node.target not in VIEWS and node.target not in _WRITES_OF_VIEWS:
         return False
     users = node.users
@@ -155,7 +155,7 @@ VIEWS = frozenset(
         aten.split_with_sizes.default, aten.unbind.int,
     }
 )  # fmt: skip
-"""Operators whose result strides always describe, whatever the elements are."""
+"""Operators whose result is always a strided view, of any dtype."""
 
 
 # ---- devices ----

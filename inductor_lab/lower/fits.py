@@ -52,8 +52,8 @@ def place_of(build: Builder, size: Size, index: Any) -> Size:
 
 
 def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator: Any) -> Size:
-    """A place below `end`, or its distance from the end of `size`; what is known only in a call,
-    the host program asks of an operator."""
+    """A position below `end`, or one counted from the end of `size`; where the sign is known only
+    at run time, the host program calls an operator for it."""
     if build.is_sure(place, 0, end):
         return place
     if build.is_sure(place, mul_sizes(size, -1), 0):
@@ -62,7 +62,7 @@ def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator
 
 
 def only_expands(number: torch.fx.Node) -> bool:
-    """Is a number nothing but what a length of 1 is expanded to?  Then -1 stands for 1."""
+    """Is a number used only as the size to which a length of 1 is expanded?  Then -1 means 1."""
 
     def keeps(expand: torch.fx.Node) -> bool:
         if expand.target is not aten.expand.default:

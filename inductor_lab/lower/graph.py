@@ -96,7 +96,7 @@ FAMILIES = (
 
 
 def lowered() -> frozenset[Operator]:
-    """The operators that have a lowering: nobody takes them apart before."""
+    """The operators that have a lowering: they are not decomposed before."""
     return frozenset(LOWERINGS)
 
 
@@ -106,7 +106,7 @@ SIZES = frozenset(
         aten.sym_storage_offset.default, aten.sym_is_contiguous.default,
     }
 )  # fmt: skip
-"""Operators whose number is known from the sizes of their tensor."""
+"""Operators whose result is known from the sizes of their tensor."""
 
 
 def lower_graph(
@@ -281,7 +281,7 @@ class _Walk:
         return call(self.build, f"{PREFIX}{wrap.name()}", (function, *args), kwargs, reason="hook")
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
-        """A value with the strides that it has in eager mode, for whoever may look at them."""
+        """A value with its strides in eager mode, for operators that may depend on them."""
         value, fake = self.values[node], node.meta.get("val")
         if not isinstance(value, TensorValue) or not isinstance(fake, torch.Tensor):
             return value
@@ -329,10 +329,10 @@ class _Walk:
             viewed = self._within(result.args[0], fake)
         if viewed and symbols_in((viewed.layout.offset,)) <= self.build.symbols:
             return viewed
-        return self._beside(output, value, fake)
+        return self._of_written(output, value, fake)
 
     def _viewed(self, fake: torch.Tensor) -> BufferView | None:
-        """What is a view of an input for torch, although we found no strides for it."""
+        """A view of an input for torch, for which we found no strides."""
         for node in self.module.graph.find_nodes(op="placeholder"):
             given = node.meta.get("val")
             if isinstance(given, torch.Tensor):
@@ -380,7 +380,7 @@ class _Walk:
     def _has_symbols(self) -> bool:
         return any(isinstance(given, sympy.Symbol) for given in self.inputs)
 
-    def _beside(self, output: BufferView, value: TensorValue, fake: torch.Tensor) -> BufferView:
+    def _of_written(self, output: BufferView, value: TensorValue, fake: torch.Tensor) -> BufferView:
         """A view of what an input becomes, placed in its storage as it will be in the input's.
 
         Where there are symbolic sizes, AOTAutograd makes the result from the input and that place.
@@ -394,7 +394,7 @@ class _Walk:
                 layout = self.build.buffers[write.input].layout
                 buffer = self.build.buffers[value.buffer]
                 if self.values[new].index == identity(layout.size):
-                    buffer = replace(buffer, layout=layout)  # as it lies in the input
+                    buffer = replace(buffer, layout=layout)  # the input's
                 whole = layout_of(value, buffer) or layout_within(new.meta["val"], layout, fake)
                 whole = whole or output.layout
                 more = (BufferView(write.input, layout), whole.offset)

@@ -35,7 +35,7 @@ aten = torch.ops.aten
 
 @lowers(aten.cat.default)
 def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
-    """Each input where the position lies in its part, moved to its start."""
+    """Each input where the position is in its part, shifted to its start."""
     meta = build.result
     dim %= max(len(meta.shape), 1)
     parts = [t for t in tensors if t.ndim == len(meta.shape) and not is_int(t.shape[dim], 0)]

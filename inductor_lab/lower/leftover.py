@@ -1,12 +1,11 @@
-"""What is left out of a program once all of its graph is lowered: steps that no result depends on,
-and copies that a scatter need not make.  But checks are effects: what an operator refuses is
-refused, however little of its result is used.
+"""Dead steps, and copies that a scatter need not make, are removed once a graph is lowered.  But
+checks are effects: an operator refuses what it refuses even if little of its result is used.
 
-    buf0[i0] = x[rows[i0]]           buf0[0] alone would be computed, and rows[0] alone looked at
-    buf1[] = buf0[0] + 1          →  buf2[i0] = rows[i0] as a place in x, and a call that wants it
+    buf0[i0] = x[rows[i0]]           buf0[0] alone would be computed, and rows[0] alone checked
+    buf1[] = buf0[0] + 1          →  buf2[i0] = rows[i0] as an index of x, and a call that uses it
 
     buf0 = x.clone();  buf1 = buf0 with 1 stored at i        two assignments, a copy for each
-    buf2 = buf1.clone();  buf3 = buf2 with 2 stored at j     →  buf3 goes on in buf1
+    buf2 = buf1.clone();  buf3 = buf2 with 2 stored at j     →  buf3 continues buf1
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ from inductor_lab.lower.tensor import identity, is_dense
 
 
 def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that some output depends on (of `var_mean`, often only one result is used), be it
-    for a size alone."""
+    """The steps that some output depends on, if only for a size (of `var_mean`, often only one
+    result is used)."""
     buffers = build.buffers.values()
     known = {s for b in buffers if b.kind is BufferKind.INPUT for s in b.layout.size}
     telling = [s for step in build.steps for s in bound_by(step, build.buffers) if s not in known]
@@ -77,8 +76,8 @@ def _has_effects(step: Step) -> bool:
 
 
 def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that outputs need, and the checks of those that are not computed as a whole, where
-    nothing that is computed as a whole checks the same."""
+    """The steps that outputs need, and the checks of those that are not computed at all points,
+    unless a step that is checks the same."""
     kept = needed(build, outputs)
     whole = _whole(build, kept, outputs)
     nests = [step for step in build.steps if not isinstance(step, ExternCall)]
@@ -97,7 +96,7 @@ def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 
 
 def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
-    """The buffers that are computed at each of their points, wherever that happens."""
+    """The buffers that are computed at all of their points, inlined or not."""
     wanted = {view.buffer for view in views_in(tuple(outputs))}
     for step in reversed(steps):
         if isinstance(step, ExternCall):
@@ -133,9 +132,9 @@ def _spans(index: Sequence[Index], size: Sequence[Size]) -> bool:
 
 
 def refusing(nest: Nest) -> Iterator[Expr]:
-    """What a nest looks at: indices that it loads, as positions, and quotients of integers.
+    """What a nest checks: indices that it loads, as positions, and quotients of integers.
 
-    Nothing under a mask, where only what the mask picks is looked at.
+    Nothing under a mask, where only what the mask picks is checked.
     """
     places = nest.index if isinstance(nest, Scatter) else ()
     waiting: list[Expr] = [*nest.roots, *(IndexValue(place, torch.int64) for place in places)]
@@ -161,7 +160,7 @@ def _over_own_axes(value: Expr) -> tuple[Expr, tuple[Size, ...]]:
 
 
 def _evaluate(build: Builder, nest: Nest, value: Expr, shape: tuple[Size, ...]) -> None:
-    """A nest that computes `value` wherever `nest` would have, and a call that wants it."""
+    """A nest that computes `value` at the points of `shape`, and a call that uses it."""
     build.origins = nest.origins
     stride, device = Layout.contiguous(shape).stride, build.buffers[nest.buffer].device
     made = build.pointwise(value, TensorMeta(shape, stride, value.dtype, device))
@@ -171,7 +170,7 @@ def _evaluate(build: Builder, nest: Nest, value: Expr, shape: tuple[Size, ...]) 
 def without_copies(
     steps: Sequence[Step], buffers: Mapping[str, Buffer], outputs: Sequence[Output]
 ) -> list[Step]:
-    """A scatter goes on in what another nest has made, if the copy of it is all that reads it.
+    """A scatter continues the storage of another nest whose only reader is the scatter's copy.
 
     So a row of assignments to one tensor copies it once, and not each time.
     """

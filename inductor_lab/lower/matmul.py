@@ -3,7 +3,7 @@
 One product is ours: a row times a matrix that is made on the fly of less than its own bytes, which
 is what weights kept in int8 or int4 are.  It takes as long as reading the matrix does; as a loop
 nest it reads what the matrix is made of, which is never written out.  Of two weights in one byte
-the nest makes both in one turn.
+the nest does both at once.
 
     row[1, 4096] @ (w.to(float32) * scale)[4096, 4096]
       →   buf2[i0, i1] : f32  = sum over r0<4096 of mul(row[0, r0], buf1[i1, r0])

@@ -237,34 +237,25 @@ register(
 )
 
 
-@lowers(aten.add.Tensor, aten.add.Scalar)
-def add(build: Builder, x: Any, y: Any, alpha: Any = 1) -> TensorValue:
-    """x + alpha * y."""
-    return elementwise(build, KEEP, partial(_plus, alpha, "add"), x, y)
-
-
-@lowers(aten.sub.Tensor, aten.sub.Scalar)
-def sub(build: Builder, x: Any, y: Any, alpha: Any = 1) -> TensorValue:
-    """x - alpha * y."""
-    return elementwise(build, KEEP, partial(_plus, alpha, "sub"), x, y)
-
-
-@lowers(aten.rsub.Tensor, aten.rsub.Scalar)
-def rsub(build: Builder, x: Any, y: Any, alpha: Any = 1) -> TensorValue:
-    """y - alpha * x."""
+def _plus(
+    name: str, build: Builder, x: Any, y: Any, alpha: Any = 1, reverse: bool = False
+) -> TensorValue:
+    """x + alpha * y, or x - alpha * y; y - alpha * x in `reverse`."""
 
     def compute(build: Builder, a: Expr, b: Expr) -> Expr:
-        return _plus(alpha, "sub", build, b, a)
+        a, b = (b, a) if reverse else (a, b)
+        if a.dtype is torch.bool:
+            return build.op("logical_or", a, b) if alpha else a
+        if alpha != 1:
+            b = build.op("mul", b, build.const(as_eager(build, alpha), b.dtype))
+        return build.op(name, a, b)
 
     return elementwise(build, KEEP, compute, x, y)
 
 
-def _plus(alpha: Any, name: str, build: Builder, a: Expr, b: Expr) -> Expr:
-    if a.dtype is torch.bool:
-        return build.op("logical_or", a, b) if alpha else a
-    if alpha != 1:
-        b = build.op("mul", b, build.const(as_eager(build, alpha), b.dtype))
-    return build.op(name, a, b)
+lowers(aten.add.Tensor, aten.add.Scalar)(partial(_plus, "add"))
+lowers(aten.sub.Tensor, aten.sub.Scalar)(partial(_plus, "sub"))
+lowers(aten.rsub.Tensor, aten.rsub.Scalar)(partial(_plus, "sub", reverse=True))
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
@@ -309,10 +300,7 @@ def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     return build.pointwise(POWERS[exponent](build, value))
 
 
-@lowers(aten.pow.Tensor_Tensor, aten.pow.Scalar)
-def power_of(build: Builder, x: Any, y: Any) -> TensorValue:
-    """x ** y."""
-    return elementwise(build, KEEP, named("pow"), x, y)
+register(KEEP, {aten.pow.Tensor_Tensor: "pow", aten.pow.Scalar: "pow"})
 
 
 # ---- three operands ----
@@ -366,9 +354,9 @@ def copy(build: Builder, target: TensorValue, source: TensorValue, *given: Any) 
     return to_copy(build, source)
 
 
-@lowers(aten.lift_fresh_copy.default)
-def lift_fresh_copy(build: Builder, x: TensorValue) -> TensorValue:
-    """A constant of the program: the buffer that holds it is never written."""
+@lowers(aten.lift_fresh_copy.default, prims.view_of.default)
+def itself(build: Builder, x: TensorValue) -> TensorValue:
+    """The tensor itself; of a constant (`lift_fresh_copy`), for its buffer is never written."""
     return x
 
 

@@ -25,10 +25,9 @@ from inductor_lab.lower.places import all_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
-from inductor_lab.lower.window import Adaptive, Fractional, Sliding, Window, fold
+from inductor_lab.lower.window import Adaptive, Sliding, Window, fold
 
 aten = torch.ops.aten
-Windows = Sequence[Window | Fractional]
 
 
 def each(given: Sequence[int] | int, count: int, default: Sequence[int] = ()) -> list[int]:
@@ -63,7 +62,7 @@ class Pool:
     """`windows` over the last dimensions of x; `element(r)` is what a result reads at r."""
 
     def __init__(
-        self, build: Builder, x: TensorValue, windows: Windows, shape: tuple[Size, ...]
+        self, build: Builder, x: TensorValue, windows: Sequence[Window], shape: tuple[Size, ...]
     ) -> None:
         self.build, self.x, self.windows = build, x, windows
         self.wide = accumulator(x.dtype)
@@ -87,7 +86,9 @@ class Pool:
         return masked(self.build, self.tests(r), body, other)
 
 
-def max_pool(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorValue, TensorValue]:
+def max_pool(
+    build: Builder, x: TensorValue, windows: Sequence[Window]
+) -> tuple[TensorValue, TensorValue]:
     """The largest element of each window, and its place in the flattened input.
 
     Of equal ones the first counts, of several NaN the last, as in eager.  So the place is what is
@@ -142,25 +143,6 @@ def _adaptive_max_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> 
 
 lowers(aten.adaptive_max_pool2d.default)(partial(_adaptive_max_pool, 2))
 lowers(aten.adaptive_max_pool3d.default)(partial(_adaptive_max_pool, 3))
-
-
-def _fractional_max_pool(
-    dims: int, build: Builder, x: TensorValue, kernel: Any, size: Any, samples: TensorValue
-) -> Any:
-    """Eager rounds the places of float16 and bfloat16 images after every step: ATen does those."""
-    sizes, results = x.shape[-dims:], build.tensors[0].shape[-dims:]
-    known = all(isinstance(size, int) for size in (*sizes, *results))
-    if not known or accumulator(samples.dtype) != samples.dtype:
-        raise LeftToATen
-    front = identity(build.tensors[0].shape)[:-dims]
-    columns = range(dims) if dims == 3 else reversed(range(dims))  # width first in two dimensions
-    numbers = [build.load(samples, (*front, Index.constant_of(n))) for n in columns]
-    parts = zip(sizes, results, each(kernel, dims), numbers, strict=True)
-    return max_pool(build, x, [Fractional(n, o, k, build, number) for n, o, k, number in parts])
-
-
-lowers(aten.fractional_max_pool2d.default)(partial(_fractional_max_pool, 2))
-lowers(aten.fractional_max_pool3d.default)(partial(_fractional_max_pool, 3))
 
 
 # ---- means -----------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ lowers(aten.cumprod.default)(partial(running_total, "prod"))
 def logcumsumexp(build: Builder, x: TensorValue, dim: int) -> TensorValue:
     """log(cumsum(exp(x))) without overflow.
 
-    Its gradient is exp of a difference of two such values, so what they lose counts many times.
+    Its gradient is exp of a difference of two such values, which amplifies their rounding errors.
     """
     meta = build.result
     value = build.convert(build.load(x, identity(meta.shape)), _wide(build, meta))
@@ -71,7 +71,7 @@ def logcumsumexp(build: Builder, x: TensorValue, dim: int) -> TensorValue:
 def running_extreme(
     kind: str, build: Builder, x: TensorValue, dim: int
 ) -> tuple[TensorValue, TensorValue]:
-    """The extreme values so far, and where they were last: two nests over the same places."""
+    """The extreme values so far, and their last positions: two nests over the same axes."""
     values, places = build.tensors
     assert values is not None and places is not None, "a running extreme has two results"
     body = build.load(x, identity(values.shape))

@@ -173,7 +173,7 @@ def _one_each(
 def scatter_add(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue
 ) -> TensorValue:
-    """Elements are added along one dimension; several may meet."""
+    """Elements are added along one dimension; several may collide."""
     target = along(build, x, dim, index)
     return added(build, x, target, build.load(source, target.at))
 
@@ -214,7 +214,7 @@ def index_fill(
     return stored(build, x, target, _value(build, value, ()))
 
 
-# ---- reductions of what meets --------------------------------------------------------------------
+# ---- reductions of what collides -----------------------------------------------------------------
 
 KINDS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
 
@@ -229,7 +229,7 @@ def _reduced(
     reduce: str,
     include_self: bool = True,
 ) -> TensorValue:
-    """All values that go to one place, and what was there if `include_self`, become one."""
+    """The values that go to one element, and the old one if `include_self`, are reduced."""
     target = find(build, x, dim, index)
     if find is slices:
         need_shape(build, source, target.shape)
@@ -257,7 +257,7 @@ lowers(aten.index_reduce.default)(partial(_reduced, slices))
 
 
 def has_no_atomic(node: torch.fx.Node) -> bool:
-    """Would values that meet have to wait for one another on a GPU?  Then ATen does it."""
+    """Is there no atomic operation for values that collide on a GPU?  Then ATen does it."""
     fake = node.meta["val"]
     if not isinstance(fake, torch.Tensor) or fake.device.type == "cpu":
         return False
@@ -266,7 +266,7 @@ def has_no_atomic(node: torch.fx.Node) -> bool:
 
 
 def _combines(node: torch.fx.Node) -> str | None:
-    """How an operator combines values that meet; None if it stores them, or is no scatter."""
+    """How an operator combines values that collide; None if it stores them, or is no scatter."""
     schema = getattr(node.target, "_schema", None)
     name = "" if schema is None else schema.name.removeprefix("aten::")
     arguments = [*node.args, *node.kwargs.values()]
@@ -327,7 +327,7 @@ def as_strided_scatter(
     stride: Sequence[Any],
     offset: Any = None,
 ) -> TensorValue:
-    """`source` at the places of a strided view of x, which lies row by row."""
+    """`source` at the places of a strided view of x, which is contiguous."""
     fake = fx_operand(build.node).meta["val"]
     if not fake.is_contiguous() or fake.storage_offset():
         raise LeftToATen

@@ -29,11 +29,11 @@ from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
 ENOUGH_PROGRAMS = 128
-"""About as many as a GPU has multiprocessors: more rows than this run at once as they are.
+"""About the number of a GPU's multiprocessors: more rows than this fill it as they are.
 Chosen, as the other sizes of this file, for an H200 of 132; not measured one by one."""
 
 PROGRAMS = 512
-"""What a split aims at: some programs for each multiprocessor, and few enough to add up at once."""
+"""Programs that a split aims at: some for each multiprocessor, few enough to be added at once."""
 
 FEWEST_PARTS = 4
 
@@ -51,7 +51,7 @@ ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS = 256, 1024
 """As above, for programs that reduce columns: eight of them run on a multiprocessor."""
 
 UNKNOWN = 1 << 20
-"""What a symbolic size is taken for."""
+"""The hint for a symbolic size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class _Splitter:
         self.steps.append(total)
 
     def split_position(self, nest: Reduction, cut: Cut) -> None:
-        """The first place among those of the parts whose value is the best one."""
+        """The first position among those of the parts whose value is the best one."""
         kind = nest.kind.removeprefix("arg")
         values = self.partial(nest, kind, cut, "best")
         places = self.partial(nest, nest.kind, cut, "at")
@@ -171,7 +171,7 @@ class _Splitter:
         self.steps.append(replace(nest, kind="min", reduce_axes=(_part(cut),), body=first))
 
     def partial(self, nest: Reduction, kind: str, cut: Cut, what: str) -> str:
-        """The buffer of what each part comes to."""
+        """The buffer with the result of each part."""
         inside = Axis(cut.axis.name, cut.length)
         place = Index.of(_part(cut)) * cut.length + Index.of(inside)
         body = nest.body.substitute({cut.axis: place})
@@ -203,7 +203,7 @@ class _Splitter:
         return self.made[key]
 
     def load(self, parts: str, nest: Nest, cut: Cut) -> Load:
-        """What one part came to."""
+        """The result of one part."""
         place = tuple(map(Index.of, (_part(cut), *nest.axes)))
         return Load(parts, place, self.buffers[parts].dtype, nest.origins)
 

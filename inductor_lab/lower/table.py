@@ -1,10 +1,10 @@
-"""Places from a table whose numbers are known: pieces of it that a formula gives.
+"""Positions from a constant table: its pieces, each as a formula.
 
     i              0 1 2 3 4 5 6 7 8 9          place
     table          0 0 0 1 1 2 2 3 3 3     →    0 below 3, (i - 1) // 2 from there below 9, then 3
 
 Upsampling by a whole factor and padding with what is near an edge read such tables.  A formula
-leaves loads of elements that lie side by side, where a table makes each of them a gather.
+leaves contiguous loads, where a table makes each of them a gather.
 
 Inductor has no counterpart: it keeps the arithmetic that leads to a table, and gathers.
 """
@@ -54,7 +54,7 @@ def pieces_of(numbers: np.ndarray) -> tuple[Piece, ...]:
 
 
 def _longest(numbers: np.ndarray, begin: int) -> Piece:
-    """The piece from `begin` that goes furthest; a quotient only where it goes far."""
+    """The longest piece from `begin`; a quotient only if it is long."""
     first = int(numbers[begin])
     step = int(numbers[begin + 1]) - first if begin + 1 < len(numbers) else 0
     formulas = [(step, first - step * begin, 1)]
@@ -66,7 +66,7 @@ def _longest(numbers: np.ndarray, begin: int) -> Piece:
 
 
 def _end(numbers: np.ndarray, begin: int, factor: int, shift: int, divisor: int) -> int:
-    """Up to where a formula gives the numbers."""
+    """The end of the range in which a formula gives the numbers."""
     at = np.arange(begin, len(numbers))
     differs = (factor * at + shift) // divisor != numbers[begin:]
     return begin + int(differs.argmax()) if differs.any() else len(numbers)

@@ -293,7 +293,7 @@ def stays_in(target: Layout, storage: Layout) -> bool:
 
 
 def is_dense(layout: Layout) -> bool:
-    """Does every element of the storage belong to exactly one index (in whatever order)?"""
+    """Does every element of the storage belong to exactly one index, in any order?"""
     return len(by_stride(layout)) == sum(not is_int(size, 1) for size in layout.size)
 
 

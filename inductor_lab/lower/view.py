@@ -141,7 +141,7 @@ def unfold(build: Builder, x: TensorValue, dim: int, size: int, step: int) -> Te
 def as_strided(
     build: Builder, x: TensorValue, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> TensorValue:
-    """Any strided view of the storage that `x` lies in.
+    """Any strided view of the storage of `x`.
 
     ATen copies it where the storage is an input's and reaches beyond the input itself.
     """
@@ -182,9 +182,3 @@ def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[Ten
 def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
     """Each position of a dimension as a tensor."""
     return tuple(came_by(build, tensor.select(x, dim, n)) for n in range(len(build.tensors)))
-
-
-@lowers(torch.ops.prims.view_of.default)
-def view_of(build: Builder, x: TensorValue) -> TensorValue:
-    """The tensor itself, as the prims call it."""
-    return x

@@ -19,8 +19,6 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-import torch
-
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int
 from inductor_lab.lower.builder import Builder, TensorMeta
@@ -135,43 +133,7 @@ class Adaptive:
         return build.position(self.end(o) - self.start(o)) if len(self.lengths) > 1 else self.kernel
 
 
-@dataclass(frozen=True, slots=True)
-class Fractional:
-    """Result o reads kernel elements from a place that a random number of its image decides.
-
-    `sample` is that number, in [0, 1).  The last window ends where the input does.
-
-    Paper: Graham, "Fractional max-pooling" (2014).
-    """
-
-    size: int
-    results: int
-    kernel: int
-    build: Builder
-    sample: Expr
-
-    def place(self, o: Index, r: Index) -> Index:
-        last = self.build.const(self.size - self.kernel, torch.int64)
-        if self.results == 1:
-            return Index.constant_of(self.size - self.kernel) + r
-        build, dtype = self.build, self.sample.dtype
-        step = torch.tensor(self.size - self.kernel, dtype=dtype) / (self.results - 1)
-
-        def rounded(position: Expr) -> Expr:
-            return build.convert(build.op("mul", position, build.const(step, dtype)), torch.int64)
-
-        moved = rounded(build.op("add", build.position(o, dtype), self.sample))
-        start = build.op("sub", moved, rounded(self.sample))
-        ends = compare(build, "eq", o, self.results - 1)
-        return build.gathered(build.op("where", ends, last, start), self.size) + r
-
-    def is_read(self, build: Builder, o: Index, place: Index) -> list[Expr]:
-        """Nothing to test: every window lies in the input."""
-        return []
-
-
 Window: TypeAlias = Sliding | Adaptive
-"""Windows whose places are known from the sizes alone."""
 
 
 def fold(

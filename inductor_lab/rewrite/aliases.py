@@ -22,7 +22,7 @@ _HIDDEN_VIEWS = (aten._unsafe_view.default, operator.getitem)
 
 
 def is_view(node: Node) -> bool:
-    """Does the result share the memory of the first argument?"""
+    """Does the result alias the first argument?"""
     if node.target in _HIDDEN_VIEWS:
         return True
     schema = getattr(node.target, "_schema", None)
@@ -32,7 +32,7 @@ def is_view(node: Node) -> bool:
 
 
 def _looks_into(node: Node) -> Iterator[Node]:
-    """The node, what it is a view of, what that is a view of, and so on."""
+    """The chain of views from a node to its base, the node first."""
     yield node
     while node.op == "call_function" and is_view(node) and isinstance(node.args[0], Node):
         node = node.args[0]
@@ -40,7 +40,7 @@ def _looks_into(node: Node) -> Iterator[Node]:
 
 
 def base_of(node: Node) -> Node:
-    """The node whose memory this one looks into: itself, unless it is a view."""
+    """The node that this one is a view of; itself, unless it is a view."""
     *_, base = _looks_into(node)
     return base
 
@@ -59,7 +59,7 @@ def storage_of(node: Node) -> Node:
 
 
 def escapes(base: Node) -> bool:
-    """Is an output of the graph in the memory of this node?"""
+    """Does an output of the graph alias this node?"""
     waiting = [base]
     while waiting:
         node = waiting.pop()
@@ -84,7 +84,7 @@ def _size(size: Any) -> Any:
 
 
 def same_sizes(one: Iterable[Any], other: Iterable[Any]) -> bool:
-    """Are these the same numbers for all values of their symbols?  Asks no guard."""
+    """Are these equal for all values of their symbols?  Adds no guard."""
     return tuple(map(_size, one)) == tuple(map(_size, other))
 
 

@@ -53,7 +53,7 @@ _CASTS = (aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 
 @dataclass
 class Scores:
-    """What was found between the probabilities and `q @ k.mT`."""
+    """What is between the probabilities and `q @ k.mT`."""
 
     product: Node
     shape: tuple[Any, ...]
@@ -122,7 +122,7 @@ def _same_elements(node: Node) -> Node | None:
 
 
 def _back(node: Node, passed: list[Node], *more: Any) -> Node:
-    """Back over views and copies (and calls of `more`) to what made the elements."""
+    """From views and copies (and calls of `more`) back to what computed the elements."""
     while True:
         before = operand(node) if node.target in more else _same_elements(node)
         if before is None:
@@ -195,7 +195,7 @@ def _unscale(found: Scores) -> None:
 
 
 def _is_whole(scores: Any, found: Scores) -> TypeGuard[Node]:
-    """Are these the scores themselves, and not what is laid over them?"""
+    """Are these the scores themselves, and not a mask on them?"""
     if not isinstance(scores, Node) or not isinstance(scores.meta.get("val"), torch.Tensor):
         return False
     value, result = scores.meta["val"], found.product.meta["val"]

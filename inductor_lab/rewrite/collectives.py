@@ -119,7 +119,7 @@ def _join(bucket: list[Node]) -> Node:
 
 
 def _why(bucket: list[Node], sent: dict[Node, int]) -> str:
-    """What the clock on paper says: the time saved, and the most that it costs."""
+    """The prediction: the time saved, and the most that it costs."""
     rates, nbytes = RATES[bucket[0].meta["val"].device.type], sum(sent[node] for node in bucket)
     saved, later = (len(bucket) - 1) * rates.latency, nbytes / rates.link
     return (

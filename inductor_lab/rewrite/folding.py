@@ -1,4 +1,4 @@
-"""Constant folding: what depends on no input is computed now.
+"""Constant folding: what depends on no input is computed at compile time.
 
 `full([4], 2) * 3` → `full([4], 6)`.  Only small tensors, and never random ones.  A result of one
 repeated value becomes `aten.full`, which costs no memory traffic; any other becomes a constant.

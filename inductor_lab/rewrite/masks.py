@@ -1,4 +1,4 @@
-"""Masks of attention that need not be there, or lie badly, in the graph as it was captured.
+"""Masks of attention that are redundant, or badly laid out, in the captured graph.
 
     mask = (torch.arange(n) >= 0).expand(b, 1, n, m)
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask)    →    ... attn_mask=None
@@ -49,7 +49,7 @@ _METHODS = frozenset(
     " clone logical_and logical_or logical_not masked_fill transpose flatten expand_as"
     " new_ones cumsum".split()
 )
-"""What a mask may be made by: nothing that is random or writes to memory."""
+"""Operators that may compute a mask: none that is random or writes to memory."""
 
 
 def simplify_masks(module: GraphModule) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def simplify_masks(module: GraphModule) -> tuple[str, ...]:
 
 
 def _simplified(node: Node, mask: Node, value: torch.Tensor | None) -> bool:
-    """Give the call a mask that is better; False if its own is the best."""
+    """Give the call a better mask; False if its own is the best."""
     if value is not None and _allows_all(value):
         _set(node, MASK, None)
         return True
@@ -94,7 +94,7 @@ def _allows_all(value: torch.Tensor) -> bool:
 
 
 def _is_causal(node: Node, value: torch.Tensor) -> bool:
-    """Does each row see itself and what is before it, and nothing else?"""
+    """Is the mask causal: does each row attend to itself and those before it, and to no other?"""
     lengths = [_length(operand) for operand in node.args[:2]]
     if value.dtype is not torch.bool or value.dim() < 2 or list(value.shape[-2:]) != lengths:
         return False

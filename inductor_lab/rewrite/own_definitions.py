@@ -1,4 +1,4 @@
-"""Definitions of ours: operators that PrimTorch leaves whole, in terms of simpler ones.
+"""Definitions of ours: operators that PrimTorch leaves whole, in terms of simpler ones that fuse.
 
     _cdist_forward(a[4, 3], b[5, 3], p)   →   norm(a[4, 1, 3] - b[1, 5, 3], p), the last dimension
 
@@ -91,54 +91,6 @@ def _from_product(x1: Tensor, x2: Tensor) -> Tensor:
     left = torch.cat([x1 * -2, squares1, torch.ones_like(squares1)], -1)
     right = torch.cat([x2, torch.ones_like(squares2), squares2], -1)
     return torch.matmul(left, right.mT).clamp_min(0).sqrt()
-
-
-@defines(aten._cdist_backward.default)
-def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
-    """The gradient of x1, for the batch of the result."""
-    away = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    return (_slope(away, cdist.unsqueeze(-1), p) * grad.unsqueeze(-1)).sum(-2)
-
-
-def _slope(away: Tensor, distance: Tensor, p: float) -> Tensor:
-    """The derivative of the p-norm by each element of its vector; 0 where the norm is 0."""
-    if p == 0:
-        return torch.zeros_like(away)
-    if p == 1:
-        return torch.sign(away)
-    if p == math.inf:
-        return torch.sign(away) * (away.abs() == distance)
-    if p == 2:
-        slope = away / distance
-    elif p > 2:
-        slope = away * away.abs() ** (p - 2) / distance ** (p - 1)
-    else:
-        slope = torch.sign(away) * away.abs() ** (p - 1) / distance ** (p - 1)
-    nothing = distance == 0
-    return torch.where(nothing | (away == 0) if p < 1 else nothing, 0.0, slope)
-
-
-def _pairs(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The two row numbers of each pair, in the order of `pdist`."""
-    rows, columns = torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
-    return rows, columns
-
-
-@defines(aten._pdist_forward.default)
-def pdist_forward(x: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm of the difference of each pair of rows."""
-    rows, columns = _pairs(x)
-    if x.shape[1] == 0:
-        return x.new_zeros(rows.shape)
-    return _norm(x[rows] - x[columns], p)
-
-
-@defines(aten._pdist_backward.default)
-def pdist_backward(grad: Tensor, x: Tensor, p: float, pdist: Tensor) -> Tensor:
-    """What each pair gives to its two rows."""
-    rows, columns = _pairs(x)
-    given = _slope(x[rows] - x[columns], pdist.unsqueeze(-1), p) * grad.unsqueeze(-1)
-    return torch.zeros_like(x).index_add(0, rows, given).index_add(0, columns, -given)
 
 
 @defines(aten._trilinear.default)
@@ -296,57 +248,3 @@ def replication_pad_backward(grad: Tensor, x: Tensor, padding: Sequence[Any]) ->
             last = grad.narrow(dim, before + size - 1, after + 1).sum(dim, keepdim=True)
             grad = torch.cat([first, grad.narrow(dim, before + 1, size - 2), last], dim)
     return grad
-
-
-@defines(aten.fractional_max_pool2d_backward.default, aten.fractional_max_pool3d_backward.default)
-def fractional_max_pool_backward(
-    grad: Tensor, x: Tensor, kernel: Sequence[int], size: Sequence[int], indices: Tensor
-) -> Tensor:
-    """Each result gives its gradient to the place that it remembers."""
-    dims = len(kernel)
-    flat = torch.zeros_like(x, memory_format=torch.contiguous_format).flatten(-dims)
-    return flat.scatter_add(-1, indices.flatten(-dims), grad.flatten(-dims)).view(x.shape)
-
-
-# ---- segments --------------------------------------------------------------------------------
-
-NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
-SCATTERED = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
-
-
-@defines(aten.segment_reduce.default)
-def segment_reduce(
-    data: Tensor,
-    reduce: str,
-    *,
-    lengths: Tensor | None = None,
-    indices: Tensor | None = None,
-    offsets: Tensor | None = None,
-    axis: int = 0,
-    unsafe: bool = False,
-    initial: float | None = None,
-) -> Tensor:
-    """Reduce consecutive stretches of a dimension; `initial` takes part in each.
-
-    Of an empty stretch a mean is NaN (or `initial`).
-    """
-    if offsets is None:
-        assert lengths is not None, "eager asks for lengths or offsets"
-        offsets = torch.nn.functional.pad(lengths.cumsum(axis), (1, 0))
-    ends = offsets.narrow(axis, 1, offsets.shape[axis] - 1)
-    size = data.shape[axis]
-    passed = torch.zeros((*data.shape[:axis], size + 1), dtype=torch.int64, device=data.device)
-    stops = ends.clamp(max=size).to(torch.int64)
-    passed = passed.scatter_add(axis, stops, torch.ones_like(stops))
-    owner = passed.cumsum(axis).narrow(axis, 0, size)  # how many stretches end before a place
-    rest = data.ndim - axis - 1
-    owner = owner.reshape(*owner.shape, *[1] * rest).expand(data.shape)
-    count = ends.shape[axis]
-    shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])  # the last: what is behind all
-    start = data.new_full(shape, NEUTRAL[reduce] if initial is None else initial)
-    result = start.scatter_reduce(axis, owner, data, SCATTERED[reduce]).narrow(axis, 0, count)
-    if reduce != "mean":
-        return result.clone()
-    lengths = (ends - offsets.narrow(axis, 0, count)).reshape(*ends.shape, *[1] * rest)
-    empty = math.nan if initial is None else initial
-    return torch.where(lengths == 0, empty, result / lengths)

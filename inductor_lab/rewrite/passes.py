@@ -88,7 +88,7 @@ def _switched_off(options: Options) -> frozenset[str]:
 
 
 def constant_folding(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Compute now what depends on no input."""
+    """Compute at compile time what depends on no input."""
     aliases = Aliases(module.graph)
     with without_modes():
         pairs = list(folded(module, aliases))
@@ -182,13 +182,13 @@ def products(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Itera
 
 
 def _erase_after(latest: Node, node: Node) -> None:
-    """Take back the nodes between `latest` and `node`, which a rule added in vain."""
+    """Erase the nodes between `latest` and `node`, which a rejected rule added."""
     while node.prev is not latest:
         node.graph.erase_node(node.prev)
 
 
 def dead_code(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Remove calls that nobody uses and that do nothing else."""
+    """Remove unused calls that have no effects."""
     for node in reversed(list(module.graph.nodes)):
         if node.op in ("call_function", "get_attr") and not node.users and not node.is_impure():
             yield Fired("dead_code", node.name, "", span_of(node))

@@ -1,4 +1,4 @@
-"""Products of matrices as the libraries of a GPU are fast at.
+"""Products of matrices in the form that a GPU's libraries are fast at.
 
 ```
 mm(a[4096, 768], b[768, 50257])    →    mm(a, pad(b))[:, :50257]        rows of whole vectors
@@ -40,7 +40,7 @@ FEW_ROWS = 1024
 
 
 def better_products(graph: torch.fx.Graph) -> Iterator[tuple[str, Node, Node]]:
-    """The rule that fires, a product, and what shall take its place, one after the other."""
+    """The rule that fires, a product, and its replacement, one after the other."""
     for rule in (unfused_bias, padded_product):
         for node in products_of(graph):
             with working_on((node.name,)):
@@ -112,12 +112,12 @@ def _is_row_major(node: Node) -> bool:
 
 
 def _padded(node: Node, rows: int, columns: int) -> Node:
-    """A matrix with more rows and columns of zeros, in the order in which it lies in memory."""
+    """A matrix padded with rows and columns of zeros, in its memory order."""
     if not rows and not columns:
         return node
     if not _is_row_major(node):
-        turned = _padded(_transposed(node), columns, rows)
-        return Adder(turned.next, [turned])(aten.permute.default, turned, [1, 0])
+        transposed = _padded(_transposed(node), columns, rows)
+        return Adder(transposed.next, [transposed])(aten.permute.default, transposed, [1, 0])
     pad = [0, columns, 0, rows]
     for user in node.users:
         if user.target is aten.constant_pad_nd.default and items_of(user) == pad:
@@ -126,7 +126,7 @@ def _padded(node: Node, rows: int, columns: int) -> Node:
 
 
 def _transposed(node: Node) -> Node:
-    """What a matrix is the transposed of."""
+    """The matrix that this one is the transpose of."""
     if node.target in (aten.permute.default, aten.t.default, aten.transpose.int):
         (source,) = node.all_input_nodes
         if source.meta["val"].dim() == 2:

@@ -40,8 +40,7 @@ class Fired:
 class Step(Shown):
     """One pass.  `before` and `after` are the very same graph if it changed nothing.
 
-    Both are None in compilations that nobody looks at (`record=False`).  `seconds` is what the pass
-    took.
+    Both are None in compilations that are not inspected (`record=False`).  `seconds` is its time.
     """
 
     name: str

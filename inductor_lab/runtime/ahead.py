@@ -25,7 +25,7 @@ _ENDED = threading.Event()
 
 
 class Ahead(Generic[T]):
-    """The value of `make()`, which a thread has begun to make, or will when it has its turn."""
+    """The value of `make()`, which a thread computes, or will when one is free."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make, self._process = make, os.getpid()
@@ -54,13 +54,13 @@ class Ahead(Generic[T]):
             with AT_ONCE:
                 if not _ENDED.is_set():
                     self._made.append(self._make())
-        except BaseException as problem:  # for whoever waits
+        except BaseException as problem:  # raised where it is waited for
             self._problem = problem
 
 
 @atexit.register
 def _end_all() -> None:
-    """Python ends, and does not wait for what nobody has asked for."""
+    """Python exits: values that were not asked for are dropped."""
     _ENDED.set()
     end_compilers()
     wait_for_all()

@@ -53,7 +53,7 @@ class UntrustedCache(UserWarning):
 class Cache:
     """A directory of entries that is ours alone; made by `open_cache`.
 
-    What it lacks may lie in one that is `shared`, which another user fills (`notebook/warm.py`).
+    What it lacks may be in one that is `shared`, which another user fills (`notebook/warm.py`).
     """
 
     root: Path
@@ -69,7 +69,7 @@ class Cache:
         if self.shared is not None and self._offers(self.shared / place):
             return self.shared / place
         with one_at_a_time(self.root / TMP, key), self.workspace() as folder:
-            if self._found(final):  # another process has built it meanwhile
+            if self._found(final):  # another process has built it in between
                 return final
             build(folder)
             (folder / CHECKSUM).write_text(checksum(folder), encoding="ascii")

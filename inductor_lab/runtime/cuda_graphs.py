@@ -43,7 +43,7 @@ def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
         tell(f"{program.name} is launched kernel by kernel: {reason}")
         return call
     written = frozenset(program.inputs.index(write.input) for write in program.writes)
-    turns: dict[tuple[Any, ...], Recordings] = {}
+    recordings: dict[tuple[Any, ...], Recordings] = {}
 
     def replayed(args: list[Any]) -> tuple[Any, ...]:
         if torch.cuda.is_current_stream_capturing():
@@ -51,9 +51,9 @@ def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
         numbers = [arg for arg in args if not isinstance(arg, torch.Tensor)]
         stream = torch.cuda.current_stream().cuda_stream
         key = (stream, torch.is_inference_mode_enabled(), *numbers)
-        if key not in turns:
-            turns[key] = Recordings(call, program.name, written)
-        return turns[key](args)
+        if key not in recordings:
+            recordings[key] = Recordings(call, program.name, written)
+        return recordings[key](args)
 
     return mark_boxed(replayed)
 
@@ -188,7 +188,7 @@ class Recording:
         return [storage_references(s._cdata) + getrefcount(s) for s in self.storages]
 
     def is_free(self) -> bool:
-        """Does nobody hold a result of the last replay?"""
+        """Are all results of the last replay released?"""
         return self.holders() == self.alone
 
     def replay(self, args: list[Any]) -> tuple[Any, ...]:

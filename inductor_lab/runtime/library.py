@@ -28,7 +28,7 @@ UNLOAD = getattr(_ctypes, "dlclose", None) or getattr(_ctypes, "FreeLibrary")  #
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """A shared library that is loaded, until nobody refers to its functions any more."""
+    """A loaded shared library; it is unloaded with the last reference to its functions."""
 
     path: Path
     handle: ctypes.CDLL

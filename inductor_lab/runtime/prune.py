@@ -101,7 +101,7 @@ def prune(root: Path, limit: int) -> None:
 
 
 def prune_sometimes(root: Path) -> None:
-    """Prune, if nobody did today, and after every so many entries that this process has made."""
+    """Prune once a day, and after every so many entries that this process has made."""
     stamp = root / STAMP
     with contextlib.suppress(OSError):
         due = not stamp.exists() or time.time() - stamp.stat().st_mtime > PRUNED_AFTER

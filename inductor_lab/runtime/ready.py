@@ -1,4 +1,4 @@
-"""What can begin before a graph is lowered."""
+"""What can start before a graph is lowered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inductor_lab.runtime.peers import introduce
 
 
 def make_ready(mode: str, inputs: Iterable[Any]) -> None:
-    """Begin it, and tell what the mode does not change."""
+    """Start it, and warn if the mode changes nothing."""
     introduce()
     if any(isinstance(given, torch.Tensor) and given.is_cuda for given in inputs):
         warm_triton()

@@ -98,7 +98,7 @@ class Toolchain:
 
         Ctrl-C here ends the compiler too, and so does the end of Python (`end_compilers`).
         `library` may then be half written, so give a temporary name and rename (`cache.py` does).
-        The compiler's own temporary files lie in the source's folder.  Raises NoCompiler if the
+        The compiler's own temporary files are in the source's folder.  Raises NoCompiler if the
         command itself does not start.
         """
         command = self.command_for(source, library)
@@ -134,7 +134,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def end_compilers() -> None:
-    """Python ends: nobody will wait for what compilers make now."""
+    """Python exits: the results of running compilers are no longer needed."""
     _ENDED.set()
     for process in list(_RUNNING):
         _end(process)

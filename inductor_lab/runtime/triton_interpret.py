@@ -33,7 +33,7 @@ LIBDEVICE_NAMES = {"nearbyint": "round"}
 
 
 class Interpreted:
-    """The kernel for Triton's interpreter, whatever TRITON_INTERPRET says: `f[grid](*args)`."""
+    """The kernel for Triton's interpreter, `f[grid](*args)`; TRITON_INTERPRET does not matter."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

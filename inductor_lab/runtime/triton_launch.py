@@ -1,9 +1,9 @@
 """Load a Triton kernel and call it: compiled on a GPU, interpreted on the CPU.
 
 A kernel of fixed sizes is compiled in a thread (`runtime/ahead.py`) as soon as it is written, and
-its first launch waits for it.  Triton's compiler and the assembler leave Python to others for most
-of the time.  torch launches the machine code; where it cannot, Triton does, with a launcher that it
-has a C compiler build.
+its first launch waits for it.  Triton's compiler and the assembler release the GIL most of the
+time.  torch launches the machine code; where it cannot, Triton does, with a launcher that it has a
+C compiler build.
 
 Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_launcher.py`.
 """
@@ -27,7 +27,7 @@ from inductor_lab.codegen.ladder import entry_of
 from inductor_lab.codegen.triton_blocks import INT32_REACH
 from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 from inductor_lab.errors import CacheRefused
-from inductor_lab.ir.index import Size
+from inductor_lab.ir.interpret import concrete
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.prune import prune_sometimes, touched
@@ -248,7 +248,3 @@ def _interpreted_block(points: int, constants: Mapping[str, int]) -> int:
         block *= 2
     return block
 
-
-def concrete(size: Size, symbols: Symbols) -> int:
-    """The number that a size is in this launch."""
-    return size if isinstance(size, int) else int(size.subs(symbols))

@@ -26,7 +26,7 @@ DAY = 24 * 3600.0
 def workspace(parent: Path) -> Iterator[Path]:
     """A new folder in `parent`, gone afterwards (unless it was renamed).
 
-    It is locked meanwhile: what a process that was killed has left is not, and goes now.
+    It is locked while in use; folders without a lock, of killed processes, are deleted now.
     """
     parent.mkdir(mode=0o700, exist_ok=True)
     for left in parent.iterdir():
@@ -61,7 +61,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int | None]:
         folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
         if fcntl is None:
             return folder, None
-        with contextlib.suppress(FileNotFoundError):  # somebody took it for left
+        with contextlib.suppress(FileNotFoundError):  # another process took it for abandoned
             lock = os.open(folder, os.O_RDONLY)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.exists():

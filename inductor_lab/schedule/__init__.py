@@ -1,1 +1,1 @@
-"""From loop programs to schedules: which nests become one kernel, and where results lie."""
+"""From loop programs to schedules: which nests become one kernel, and the memory plan."""

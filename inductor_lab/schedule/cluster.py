@@ -159,7 +159,7 @@ class Cluster:
 
     @cached_property
     def flops(self) -> int:
-        """Arithmetic with each inlined producer evaluated wherever it is loaded."""
+        """Arithmetic, with inlined producers evaluated at each load."""
         total = sum(member.facts.flops * member.facts.volume for member in self.members)
         for facts, places in self._evaluated():
             total += facts.flops * sum(a.evaluations for a in places.values())
@@ -283,7 +283,7 @@ def _expanded(
 
 
 def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
-    """The cluster where nothing is stored that nobody outside asks for.
+    """The cluster without stores of what is not read outside.
 
     A pointwise member that does not escape becomes inlined, others stay in a register.
     """

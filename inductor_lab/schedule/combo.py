@@ -7,7 +7,7 @@
 The nests have nothing to do with one another, so nothing is saved but the launches, and the
 threads that a small nest leaves idle.  That pays for an optimizer's step, which is a handful of
 operations on each of a hundred tensors.  Nests are compared if they could run at the same time:
-when one's turn comes, with those that are ready as well.
+when one is next, with those that are ready as well.
 
 Inductor: `ForeachKernelSchedulerNode` in `scheduler.py`, `codegen/triton_combo_kernel.py`.
 """
@@ -32,7 +32,7 @@ MAX_OPERATIONS = 4096
 """The largest combo: a GPU takes 4 KiB of arguments, and long texts compile slowly."""
 
 MAX_HELD = 1 << 20
-"""Bytes of intermediates that a combo may make before their turn has come."""
+"""Bytes of intermediates that a combo may make earlier than they would be."""
 
 
 @dataclass(frozen=True, eq=False)

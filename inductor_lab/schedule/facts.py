@@ -57,10 +57,10 @@ def nest_facts(nest: Nest, position: int) -> NestFacts:
         elif isinstance(node, Op):
             flops += OPS[node.name].flops
             ops += 1
-    turns = [hint(axis.size) for axis in nest.reduce_axes]
+    lengths = [hint(axis.size) for axis in nest.reduce_axes]
     if isinstance(nest, Reduction) and nest.kind == "bisect":
-        turns = [size.bit_length() for size in turns]
-    volume = prod([*(hint(axis.size) for axis in nest.axes), *turns])
+        lengths = [size.bit_length() for size in lengths]
+    volume = prod([*(hint(axis.size) for axis in nest.axes), *lengths])
     return NestFacts(nest, position, tuple(loads), flops, ops, volume)
 
 

@@ -1,6 +1,6 @@
 """Fusion: which loop nests become one kernel.
 
-One walk over the program, from its last step to its first.  When a producer's turn comes,
+One walk over the program, from its last step to its first.  When a producer is visited,
 everybody who reads it has a cluster already, so the question is easy to put: does it vanish into
 its only reader (inlined), into each of its readers (copied), does it join the kernel of one of them
 (stored), or is it a kernel of its own?  Just before, the readers themselves may join, since they
@@ -28,7 +28,7 @@ from inductor_lab.schedule.walk import Walk
 
 
 def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
-    """Decide which nests become one kernel, in which order kernels run, and where results lie.
+    """Decide which nests become one kernel, in which order kernels run, and which storage they use.
 
     Nests that reach no output are dropped.  Raises BadOption if `options.off` names no profit rule.
     """

@@ -71,7 +71,7 @@ def plan_memory(
 
 
 def _live_unfused(program: LoopProgram, steps: Sequence[Step]) -> Iterator[int]:
-    """Bytes alive at each step of one kernel per op; a scatter goes on in its base's storage."""
+    """Bytes alive at each step of one kernel per op; a scatter continues its base's storage."""
     last = last_uses(program, steps)
     scatters = [step for step in steps if isinstance(step, Scatter)]
     for scatter in reversed(scatters):
@@ -90,7 +90,7 @@ def buffer_lifetimes(
 ) -> tuple[Lifetime, ...]:
     """When each buffer that a step makes is made and last read.
 
-    What a library call returns may lie in its arguments' storage (a view), so these live as long.
+    What a library call returns may be a view of its arguments, so these live as long.
     """
     made = ((name, position) for position, step in enumerate(steps) for name in made_by(step))
     return tuple(
@@ -100,7 +100,7 @@ def buffer_lifetimes(
 
 
 def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dict[str, int]:
-    """The step after which nobody reads a buffer, inputs included; see `buffer_lifetimes`.
+    """The last step that reads each buffer, inputs included; see `buffer_lifetimes`.
 
     A collective reads its arguments until all of its results are waited for.
     """
@@ -272,7 +272,7 @@ def _kind_of_storage(buffer: Buffer) -> object:
 
 
 def _left_out(steps: Sequence[ScheduleStep], last: Mapping[str, int]) -> set[str]:
-    """Results that nobody reads: the library may give None in their place, and no storage."""
+    """Unused results: the library may return None in their place, and they have no storage."""
     calls = ((n, step) for n, step in enumerate(steps) if isinstance(step, ExternCall))
     return {name for position, call in calls for name in made_by(call) if last[name] == position}
 

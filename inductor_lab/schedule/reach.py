@@ -1,4 +1,4 @@
-"""Who must run before whom, kept up to date while steps are put together.
+"""Transitive dependences between steps, kept up to date while steps are merged.
 
 A set of steps is an int with one bit for each position: a union is `|`, a question is `&`.
 
@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 class Reachability:
-    """`after[p]` and `before[p]`: steps that transitively depend on step p, and that p depends
-    on."""
+    """`after[p]` and `before[p]`: the descendants and the ancestors of step p."""
 
     def __init__(self, sources: Sequence[Iterable[int]]) -> None:
         """`sources[p]` are the positions that step p reads from, all smaller than p."""

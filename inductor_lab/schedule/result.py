@@ -17,6 +17,7 @@ from inductor_lab.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.ir.index import Axis
 from inductor_lab.ir.program import ExternCall, LoopProgram, Nest, Pointwise
 from inductor_lab.ir.value import Value
+from inductor_lab.operations import perform
 
 Choice: TypeAlias = Literal["rules", "forced", "forbidden", "disabled"]
 """Who decided on a pair: the rules, or the options."""
@@ -77,9 +78,7 @@ class Decisions:
 
     def explain(self, producer: str, consumer: str) -> str:
         """Every rule with its verdict and reason, as text."""
-        from inductor_lab.schedule.text import decision_text
-
-        return decision_text(self.about(producer, consumer))
+        return str(perform("decision_text", self.about(producer, consumer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +208,8 @@ class Schedule(Shown):
         return f"Schedule({kernels}, {passes}, {self.saved:.1%} saved)"
 
     def __str__(self) -> str:
-        from inductor_lab.schedule.text import schedule_text
-
-        return schedule_text(self)
+        return str(perform("schedule_text", self))
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Interpret group by group with torch: what the kernels are meant to compute."""
-        from inductor_lab.schedule.interpret import run_schedule
-
-        return run_schedule(self, inputs)
+        return tuple(perform("run_schedule", self, inputs))

@@ -19,9 +19,9 @@ from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import Code
 from inductor_lab.display import Shown, counted, write_report
 from inductor_lab.observer import Phase
+from inductor_lab.operations import perform
 from inductor_lab.saved import saving
 from inductor_lab.saved.trace import write_trace
-from inductor_lab.stock.times import measured
 
 Language: TypeAlias = Literal["cpp", "triton", "extern"]
 
@@ -238,7 +238,8 @@ class StockCompilation(Shown):
         its gradients where it has some, and a clock around each C++ kernel and each function of
         `extern_kernels`.  What stock calls in other ways has no time.  Raises NotRunnable for a
         compilation that was loaded."""
-        return measured(self, seconds)
+        measured: StockCompilation = perform("measured", self, seconds)
+        return measured
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""

@@ -15,15 +15,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from inductor_lab.bench.jobs import job
 from inductor_lab.errors import NotRunnable
-
-if TYPE_CHECKING:
-    from inductor_lab.stock.result import StockCompilation, StockPart
+from inductor_lab.stock.result import StockCompilation, StockPart
 
 LIBRARIES = "extern_kernels"
 FEWEST_ROUNDS = 5

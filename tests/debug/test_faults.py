@@ -54,7 +54,7 @@ def test_the_pass_over_loop_trees_that_is_wrong_is_named() -> None:
 def test_trees_that_are_too_long_to_interpret_are_not_guessed_at() -> None:
     function, arguments, *_ = CATALOGUE["race"].example()
     (row,) = (r for r in lab.blame(function, *arguments).stages if r.stage == "loop tree")
-    assert row.verdict == "unknown" and "1 take too many turns" in row.says
+    assert row.verdict == "unknown" and "1 take too many iterations" in row.says
 
 
 def test_there_are_enough_of_them() -> None:

@@ -26,13 +26,6 @@ def mean(dims: int, *given: Any, **more: Any) -> Pool:
     return lambda x: function(x, *given, **more)
 
 
-def fractional(function: Callable[..., Any], x: torch.Tensor, kernel: Any, size: Any) -> Any:
-    """Random places that differ from image to image, the same in every call."""
-    numbers = torch.linspace(0, 0.99, 6).reshape(2, 3, 1).expand(2, 3, x.ndim - 2)
-    samples = (numbers * torch.tensor([1.0, 0.7, 0.4])[: x.ndim - 2]).contiguous()
-    return function(x, kernel, size, return_indices=True, _random_samples=samples)
-
-
 MAXIMA: dict[str, tuple[int, Pool]] = {
     "1d": (1, maximum(1, 3, 2, 1)),
     "1d dilated": (1, maximum(1, 3, 1, 1, 2)),
@@ -44,9 +37,6 @@ MAXIMA: dict[str, tuple[int, Pool]] = {
     "3d": (3, maximum(3, 2, 1, 1)),
     "3d dilated": (3, maximum(3, (2, 2, 1), 2, 0, (1, 2, 1), ceil_mode=True)),
     "3d large": (3, maximum(3, (3, 4, 5), 2, (1, 2, 2))),
-    "fractional 2d": (2, lambda x: fractional(F.fractional_max_pool2d, x, (3, 2), (4, 5))),
-    "fractional 2d, one row": (2, lambda x: fractional(F.fractional_max_pool2d, x, 4, (1, 4))),
-    "fractional 3d": (3, lambda x: fractional(F.fractional_max_pool3d, x, (2, 3, 2), (4, 3, 5))),
     "adaptive 1d": (1, lambda x: F.adaptive_max_pool1d(x, 4, return_indices=True)),
     "adaptive 2d": (2, lambda x: F.adaptive_max_pool2d(x, (3, 5), return_indices=True)),
     "adaptive 2d, more": (2, lambda x: F.adaptive_max_pool2d(x, (13, 4), return_indices=True)),

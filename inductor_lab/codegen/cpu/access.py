@@ -1,4 +1,4 @@
-"""How a loop meets memory."""
+"""How a loop accesses memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from inductor_lab.codegen.tree import Loop, Store
 from inductor_lab.ir.index import Axis, Index, hint, is_int
 
 LINE = 16
-"""Floats of a cache line: a part starts at a whole one, so that no vector crosses two."""
+"""Floats of a cache line: a part starts at a line boundary, so that no vector crosses one."""
 
 WHOLE_BLOCK = 64
-"""Elements of a block that is whole cache lines: so few that they need not leave the registers."""
+"""Elements of a block of whole cache lines: few enough to stay in registers."""
 
 
 def side_by_side(index: Index, axis: Axis) -> bool:
-    """Do consecutive turns of the loop over `axis` meet neighbours in memory?"""
+    """Is the access contiguous along `axis`?"""
     return index.is_affine and is_int(index.coefficient(axis), 1)
 
 

@@ -64,7 +64,7 @@ def blocks(tree: Tree, facts: Facts) -> Tree:
 class _Blocks:
     facts: Facts
 
-    def body(self, body: Tree, around: Loop | None) -> Tree:
+    def body(self, body: Tree, outer: Loop | None) -> Tree:
         new: list[Stmt] = []
         for stmt in body:
             if not isinstance(stmt, Loop):
@@ -72,25 +72,25 @@ class _Blocks:
             elif not is_innermost(stmt):
                 new.append(with_body(stmt, self.body(stmt.body, stmt)))
             else:
-                new += self.innermost(stmt, around)
+                new += self.innermost(stmt, outer)
         return kept(tuple(new), body)
 
-    def innermost(self, loop: Loop, around: Loop | None) -> Tree:
-        """A whole loop in blocks; a stretch of a loop is one already."""
+    def innermost(self, loop: Loop, outer: Loop | None) -> Tree:
+        """A whole loop in blocks; a strip of a loop is one already."""
         if loop.is_whole and loop.kind in INDEPENDENT:
             needs = self.streams(loop) or widened_loads(loop) or narrowed_stores(loop)
             long = isinstance(loop.axis.size, int) and loop.axis.size >= STREAM_BLOCK
             return (self.in_blocks(loop),) if long and needs else (loop,)
         if loop.kind is LoopKind.VECTOR:  # in a tile
             return self.stretch(loop, TILE[1], self.streams(loop), ())
-        if around is not None and around.kind is LoopKind.REDUCE and around.step > 1:
+        if outer is not None and outer.kind is LoopKind.REDUCE and outer.step > 1:
             if loop.kind is LoopKind.SERIAL:
-                count = Index.constant_of(around.step)
-                return _as_floats(loop, widened_loads(loop), around.step, count)
+                count = Index.constant_of(outer.step)
+                return _as_floats(loop, widened_loads(loop), outer.step, count)
         return (loop,)
 
     def streams(self, loop: Loop) -> list[Store]:
-        """What an innermost loop writes side by side to large results that nobody reads soon."""
+        """Contiguous stores of an innermost loop to large results that are not read soon."""
         if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
             return []
         stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.kind == "store"]
@@ -104,7 +104,7 @@ class _Blocks:
         ]
 
     def in_blocks(self, loop: Loop) -> Loop:
-        """The loop a block at a time, with some of what it reads and writes in local arrays."""
+        """The loop blocked, with some of what it reads and writes in local arrays."""
         streams, widened, narrowed = self.streams(loop), widened_loads(loop), narrowed_stores(loop)
         outer = LoopKind.PARALLEL if loop.kind is LoopKind.VECTOR else loop.kind
         if not (widened or narrowed) and in_lines(loop, streams):
@@ -135,9 +135,9 @@ class _Blocks:
         axis: Axis | None = None,
         first: Index | None = None,
     ) -> Tree:
-        """A loop over so many turns at most; then what it made is narrowed or streamed.
+        """A loop of at most so many iterations; then its results are narrowed or streamed.
 
-        With `axis` there are exactly so many from `first` on, and whole lines are streamed.
+        With `axis` there are exactly so many, from `first` on, and whole lines are streamed.
         """
         along, begin = axis or loop.axis, first if first is not None else loop.begin
         place = Index.of(along) - begin
@@ -162,7 +162,7 @@ class _Blocks:
 
 
 def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> Tree:
-    """Halves in local arrays of floats, so many of them from where the loop begins; the loop."""
+    """Local arrays with `count` halves as floats, from the beginning of the loop; and the loop."""
     arrays: list[Stmt] = []
     held: list[Stmt] = []
     place = Index.of(loop.axis) - loop.begin
@@ -179,7 +179,7 @@ def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> T
 
 
 def widened_loads(loop: Loop) -> list[Let]:
-    """Halves that a loop reads side by side and uses as floats only."""
+    """Contiguous loads of halves that a loop uses as floats only."""
     other = {t.name for stmt in walk(loop.body) for e in expressions(stmt) for t in halves_in(e)}
     return [
         stmt
@@ -193,7 +193,7 @@ def widened_loads(loop: Loop) -> list[Let]:
 
 
 def narrowed_stores(loop: Loop) -> list[Store]:
-    """Floats that a loop rounds to halves and writes side by side."""
+    """Contiguous stores of floats that are rounded to halves."""
     stores = [stmt for stmt in walk(loop.body) if isinstance(stmt, Store)]
     names = [store.buffer for store in stores]
     return [

@@ -1,4 +1,4 @@
-"""What a kernel must look at while it runs: indices out of range, and integer divisors of 0.
+"""Run-time checks of a kernel: indices out of range, and integer divisors of 0.
 
     t0 = in0[i0]                  →      t0 = in0[i0]
     t1 = in1[t0]                         check t0 in 0 .. 100
@@ -44,7 +44,7 @@ def checks(tree: Tree, facts: Facts) -> Tree:
 
 
 def is_checked(tree: Tree) -> bool:
-    """Is there anything to look at?"""
+    """Does the tree need run-time checks?"""
     return bool(gathered_checks(tree)) or any(map(divisors, walk(tree)))
 
 

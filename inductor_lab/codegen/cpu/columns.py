@@ -64,8 +64,8 @@ def columns(tree: Tree, facts: Facts) -> Tree:
 
 
 def _strips(loop: Loop, width: int) -> Tree:
-    """The loop a strip at a time, if it has more than one; strips are narrower where many values
-    live from one loop to the next, for each of them is an array."""
+    """The loop strip-mined, if it has more than one strip; strips are narrower where many values
+    are live between loops, for each of them is an array."""
     made = _strips_of(loop, width)
     while width > LINE and not fit(stmt for stmt in walk(made) if isinstance(stmt, Local)):
         width //= 2
@@ -88,7 +88,7 @@ def _strips_of(loop: Loop, width: int) -> Tree:
 
 
 class _Strip:
-    """`lanes` is the loop over a strip of so many columns, `place` where it is in it."""
+    """`lanes` is the loop over a strip of `width` columns, `place` the position in the strip."""
 
     def __init__(self, lanes: Loop, place: Index, width: int) -> None:
         self.lanes, self.place, self.width = lanes, place, width
@@ -143,7 +143,7 @@ class _Strip:
         return [Local(name, dtype, (self.width,)), Held(name, name, (self.place,))]
 
     def _lanes(self, run: list[Stmt], held: frozenset[str]) -> Tree:
-        """A loop over the strip; what is the same in all columns is computed before it."""
+        """A loop over the strip; what is invariant along the columns is hoisted out of it."""
         varying = set(held)
         before: list[Stmt] = []
         inside: list[Stmt] = []
@@ -158,7 +158,7 @@ class _Strip:
         return (*before, *loop)
 
     def _value(self, node: Expr) -> Expr:
-        """The value with the columns' own elements of arrays."""
+        """The value, reading the column's own element of widened arrays."""
         if isinstance(node, Load) and node.buffer in self.wide:
             return replace(node, index=(*node.index, self.place))
         return map_expr(node, self._value, lambda index: index)

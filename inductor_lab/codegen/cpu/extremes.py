@@ -27,7 +27,7 @@ PLAIN = {"max": "greatest", "min": "least"}
 
 
 def extremes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with a flag for NaN for each largest or least float."""
+    """The tree with a NaN flag for each maximum or minimum of floats."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 

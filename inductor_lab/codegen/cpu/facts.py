@@ -1,4 +1,4 @@
-"""What a pass is, and what it may know besides the tree."""
+"""What a pass is, and its input besides the tree."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A step from tree to tree that keeps what the tree means.
+    """A function from tree to tree that preserves the meaning.
 
-    `apply` gives the same object if there is nothing to do.  A pass that is `needed` is no
-    optimization: what it leaves is printed, or is as exact as it has to be.
+    `apply` returns the same object if there is nothing to do.  A pass that is `needed` is no
+    optimization: without it the tree cannot be printed, or is not exact enough.
     """
 
     name: str

@@ -1,18 +1,18 @@
-"""What is read soon is fetched: the next row while this one is computed, and what a sum adds next.
+"""Prefetch: the next row while this one is computed, and what a sum adds next.
 
     for j0_wide in 0 .. 4096 by 64:
         lab_fetch(in0 + 4096 * (i0 + 1) + j0_wide, 64)
         for j0 in j0_wide .. j0_wide + 64: acc1 += exp(in0[4096 * i0 + j0] - acc0)
 
 The first loop over a row waits for memory.  A later one finds the row in the cache, and where it
-computes much, memory would be idle meanwhile.
+computes much, memory would be idle.
 
     for j0_wide in 0 .. 16000000 by 64:
         lab_fetch(in0 + j0_wide + 2048, 64)
         for j0 in j0_wide .. j0_wide + 64: acc0 += in0[j0]
 
-A sum adds faster than memory answers.  CPUs fetch ahead by themselves, but stop where a page of
-4 KiB ends.  Inductor has no counterpart.
+A sum is bound by memory latency: the hardware prefetcher stops at the end of a 4 KiB page.
+Inductor has no counterpart.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Places = Set[tuple[str, Index]]
 
 
 def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
-    """The tree with what loops that sum in lanes read next fetched."""
+    """The tree with prefetches in loops that sum in several registers."""
     points = point_loops(tree)
     point = points[-1].axis if points else None
 
@@ -61,7 +61,7 @@ def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
 
 @dataclass(frozen=True)
 class _Fetches:
-    """`seen` is what the point has read before a loop; `everything` is what it reads at all."""
+    """`seen` is what the point has read before a loop, `everything` all that it reads."""
 
     point: Axis | None
     seen: Places
@@ -100,7 +100,7 @@ class _Fetches:
         ]
 
     def first_read(self, loop: Loop) -> list[Load]:
-        """What a loop reads side by side, and none before it at the same point has read."""
+        """Contiguous loads of a loop that no loop before it at the same point has read."""
         loads = {(load.buffer, load.index[0]): load for load in loads_in((loop,))}
         return [
             load
@@ -109,7 +109,7 @@ class _Fetches:
         ]
 
     def next_row(self, loop: Loop) -> list[Load]:
-        """What a loop reads that one before it has read, at the next point; nothing if cheap."""
+        """What a loop reads after an earlier one did, at the next point; nothing if it is cheap."""
         if self.point is None or not has_expensive(loop.body):
             return []
         following = {self.point: Index.of(self.point) + 1}
@@ -124,7 +124,7 @@ class _Fetches:
 
 
 def _fills(stmt: Stmt, wide: Loop) -> bool:
-    """Is it the loop over one stretch of `wide`?"""
+    """Is it the loop over one block of `wide`?"""
     return isinstance(stmt, Loop) and stmt.stop == stmt.begin + wide.step
 
 

@@ -1,9 +1,9 @@
-"""What is rounded to 16 bits and computed with further stays a float meanwhile.
+"""Values that are rounded to 16 bits and widened again stay floats in between.
 
     t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
     out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
 
-Rounding to 16 bits and back is one step in a vector register, storing 16 bits is another.
+Rounding to 16 bits and back stays in a vector register; a variable of 16 bits would not.
 
 Inductor: its vector types of halves are floats as well.
 """
@@ -38,7 +38,7 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
         return map_expr(node, value, lambda index: index)
 
     def wide(stmt: Stmt) -> Stmt:
-        """Values are mapped already."""
+        """The statement with floats in place of halves; its values are mapped already."""
         match stmt:
             case Let(temp) if temp in floats:
                 rounded = Op("convert", (stmt.value,), torch.float32)
@@ -61,7 +61,7 @@ def rounds(value: Expr) -> bool:
 
 
 def _widened(value: Expr) -> Temp | None:
-    """The 16 bits of which an expression makes a float."""
+    """The temp of 16 bits that an expression widens to a float."""
     match value:
         case Op("convert", (Temp() as temp,), torch.float32) if temp.dtype in HALF:
             return temp
@@ -69,7 +69,7 @@ def _widened(value: Expr) -> Temp | None:
 
 
 def halves_in(value: Expr) -> Iterator[Temp]:
-    """Temps that are used as something else than what is to be a float."""
+    """Temps that are used other than widened to a float."""
     match value:
         case Temp():
             yield value

@@ -1,4 +1,4 @@
-"""Who takes the turns: threads share the outer loops over points, vector lanes the innermost loops.
+"""Threads share the outer loops over points; innermost loops run in vector lanes.
 
     for i0 in 0 .. 64:            →      for i0 in 0 .. 64, threads:
         for i1 in 0 .. 512:                  for i1 in 0 .. 512, lanes:
@@ -38,7 +38,7 @@ def threads(tree: Tree, facts: Facts) -> Tree:
 
 
 def lanes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with innermost loops in vector lanes, where their turns allow for it."""
+    """The tree with innermost loops in vector lanes, where their iterations are independent."""
 
     def change(loop: Loop) -> Tree | None:
         if not is_innermost(loop):
@@ -50,7 +50,8 @@ def lanes(tree: Tree, facts: Facts) -> Tree:
 
 
 def _with_lanes(loop: Loop) -> How:
-    """A status is each thread's own, but in a team not each lane's; a place has no lanes."""
+    """How the loop runs, with lanes if it can.  It has none where it looks for a position, nor in a
+    team where it checks: the status there is private to threads, not to lanes."""
     checked = any(isinstance(stmt, Check) for stmt in walk(loop.body))
     fed = fed_by(loop)
     placed = any(a.position is not None or a.found is not None for a in fed)
@@ -65,7 +66,7 @@ def _with_lanes(loop: Loop) -> How:
 
 
 def _has_clause(acc: Accumulate) -> bool:
-    """Does OpenMP know the operation?  Its extremes of floats lose what is NaN."""
+    """Does OpenMP have the reduction?  Its maximum and minimum of floats lose NaN."""
     extreme_of_floats = acc.kind in PLAIN and acc.value.dtype.is_floating_point
     return acc.kind in CLAUSES and not extreme_of_floats
 

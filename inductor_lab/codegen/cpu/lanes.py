@@ -58,7 +58,7 @@ def wide_lanes(tree: Tree, facts: Facts) -> Tree:
 
 
 def wide_sums(loop: Loop) -> int:
-    """How many lanes pay for an innermost loop; 0: as many as a register has."""
+    """The number of accumulators that pays for an innermost loop; 0: one register."""
     size, stmts, fed = loop.axis.size, list(walk(loop.body)), fed_by(loop)
     plain = all(isinstance(stmt, Let | Accumulate) or is_plain_store(stmt) for stmt in stmts)
     summed = 1 <= len(fed) <= 2 and all(map(sums_floats, fed))

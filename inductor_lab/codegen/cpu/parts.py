@@ -8,7 +8,7 @@
                                          for part in 0 .. 32: acc0 += parts_acc0[part]
 
 The number of parts is fixed, so a sum does not depend on the number of threads.  A scan takes two
-rounds: what each part comes to, and then each part from what came before it.
+rounds: the total of each part, then each part starting from the total of those before it.
 
 Inductor: `#pragma omp for reduction` with a combiner per thread, so sums differ with their number.
 """
@@ -79,7 +79,7 @@ def _shared(stmt: Stmt, facts: Facts) -> Tree:
 
 class _Parts:
     """A loop in parts.  In columns an accumulator is an element of the array of parts; in rows it
-    is a variable of its own while its part runs."""
+    is a variable that is stored there at the end."""
 
     def __init__(self, loop: Loop, facts: Facts) -> None:
         size = loop.axis.size
@@ -94,7 +94,7 @@ class _Parts:
         return (*self._partial(self.loop.body), Loop(self.part, LoopKind.ORDERED, combined))
 
     def scan(self, totals: Tree) -> Tree:
-        """`totals` is what the value of a part takes of the body."""
+        """`totals` are the statements of the body that the total of a part needs."""
         onward: list[Stmt] = []
         for acc in self.fed:
             names = _running(acc)
@@ -154,7 +154,7 @@ class _Parts:
 
 
 def _onward(acc: Accumulate) -> Stmt:
-    """Go on with what came before a part and the part itself; an empty part has no place."""
+    """Combine the running value with the total of a part; an empty part has no position."""
     place, *best = (Temp(f"part_{temp.name}", temp.dtype) for temp in _running(acc))
     if not best:
         return Accumulate(acc.name, acc.kind, place, None, acc.origins)
@@ -171,7 +171,7 @@ def _running(acc: Accumulate) -> list[Temp]:
 
 
 def needed_by_scans(body: Tree) -> Tree:
-    """The accumulations, and the values that they take."""
+    """The accumulations, and the values that they need."""
     needed: set[str] = set()
     taken: list[Stmt] = []
     for stmt in reversed(body):

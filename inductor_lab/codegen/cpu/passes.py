@@ -47,7 +47,7 @@ OF_VALUES = (
     Pass("join", "join values that are used once with their user", lambda tree, _: join(tree)),
     Pass("number", "number temps in order", lambda tree, _: numbered(tree), needed=True),
 )
-"""They see a temp for every single operation."""
+"""Their trees have a temp for each operation."""
 
 OF_LOOPS = (
     Pass("floats", "keep what is rounded to 16 bits as floats", rounded_as_floats),
@@ -66,7 +66,7 @@ OF_LOOPS = (
     Pass("threads", "share the loops over points among threads", threads),
     Pass("lanes", "innermost loops in vector lanes", lanes),
 )
-"""They say how loops run."""
+"""They transform loops."""
 
 PASSES = (
     Pass("cut", "cut loops so that nothing divides their positions", lambda tree, _: tree),
@@ -142,7 +142,7 @@ def cpu_tree(
 def _streamed(
     tree: Tree, buffers: Mapping[str, Buffer], results: Collection[str]
 ) -> frozenset[str]:
-    """Results so large that they leave the caches before anybody reads them."""
+    """Results so large that they leave the caches before they are read."""
     read = {load.buffer for load in loads_in(tree)}
     sizes = {name: product(buffers[name].layout.size) for name in results if name not in read}
     return frozenset(

@@ -97,13 +97,13 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
 
 
 def _levels(points: list[Loop], simd: Simd) -> int:
-    """Thread the outermost loop, and the next ones with it while it alone has too few turns."""
+    """How many outermost loops to thread together, so that there are iterations enough."""
     last = len(points) - (simd is not Simd.INNER and len(points) > 1)
     if not points:
         return 0
-    turns, levels = hint(points[0].axis.size, 1024), 1
-    while turns < 4 * ROWS_FOR_THREADS and levels < last and len(points[levels - 1].body) == 1:
-        turns *= hint(points[levels].axis.size, 1024)
+    count, levels = hint(points[0].axis.size, 1024), 1
+    while count < 4 * ROWS_FOR_THREADS and levels < last and len(points[levels - 1].body) == 1:
+        count *= hint(points[levels].axis.size, 1024)
         levels += 1
     return levels
 

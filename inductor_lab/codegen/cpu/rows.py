@@ -108,7 +108,7 @@ def _kept_in_results(body: Tree, streamed: Collection[str]) -> Tree:
 
 
 def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
-    """Where a loop stores side by side what is of a dtype."""
+    """The contiguous stores of a dtype in a loop."""
     for stmt in loop.body:
         if isinstance(stmt, Store) and stmt.kind == "store" and stmt.value.dtype == dtype:
             if side_by_side(stmt.index, loop.axis):
@@ -118,14 +118,14 @@ def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
 def _may_be_kept(body: Tree, first: int, place: Load) -> bool:
     """Is nothing lost by what the loop at `first` stores at `place` already?
 
-    The result may lie in the memory of whatever has its dtype.  So that loop reads such things at
-    the same place only, and nobody reads them afterwards.
+    The result may alias any buffer of its dtype.  So the loop may read those at the same place
+    only, and no later loop may read them.
     """
     stores = [s for s in walk(body) if isinstance(s, Store) and s.buffer == place.buffer]
-    meanwhile, afterwards = loads_in((body[first],)), loads_in(body[first + 1 :])
+    inside, afterwards = loads_in((body[first],)), loads_in(body[first + 1 :])
     return (
         len(stores) == 2
-        and all(x.index == place.index for x in meanwhile if x.dtype == place.dtype)
+        and all(x.index == place.index for x in inside if x.dtype == place.dtype)
         and all(x == place for x in afterwards if x.dtype == place.dtype)
     )
 
@@ -174,7 +174,7 @@ def _is_expensive(value: Expr) -> bool:
 
 
 def _rewritten(loop: Stmt, first: dict[str, Load], later: dict[str, Load]) -> Stmt:
-    """The loop with stores to rows, loads from rows, and without what nobody needs any more.
+    """The loop with stores to rows and loads from rows, without dead values.
 
     `first` and `later` say for temps where they are kept.
 

@@ -1,12 +1,12 @@
-"""Scans a block at a time: what is expensive before and after them, and running sums in lanes.
+"""Blocked scans: what is expensive before and after them, and running sums, in vector lanes.
 
     for j0 in 0 .. n:                    for j0_block in 0 .. n by 64:
         acc0 += exp(x[j0])        →          for j0 in the block: acc0_block[..] = exp(x[j0])
         out[j0] = acc0                       acc0 = lab_running_sum(acc0, acc0_block, ..)
                                              for j0 in the block: out[j0] = acc0_block[..]
 
-A loop that carries a value from one turn to the next has no vector lanes.  So what is expensive
-before and after the accumulation runs in loops of its own.  Sums have lanes all the same:
+A loop-carried dependence rules out vector lanes.  So what is expensive before and after the
+accumulation runs in loops of its own.  Sums have lanes all the same:
 `lab_running_sum` adds a vector to itself, moved by one, two, four places and so on.
 
 Inductor has no counterpart: scans on the CPU are ATen's.
@@ -40,16 +40,16 @@ from inductor_lab.ir.expr import Temp
 from inductor_lab.ir.index import Index, hint
 
 SCAN_BLOCK = 64
-"""Elements of a block: what goes from one of its loops to the next stays in the first cache."""
+"""Elements of a block: the arrays between its loops stay in the first-level cache."""
 SHORTEST_SUM = 16
-"""Elements of a row from which on its running sum is made in lanes."""
+"""Length of a row from which on its running sum is computed in lanes."""
 
 Runs = tuple[Tree, Tree, Tree]
 """What comes before a scan, the scan, and what comes after it."""
 
 
 def scans(tree: Tree, facts: Facts) -> Tree:
-    """The tree with scans in blocks, where that gives lanes to something."""
+    """The tree with scans blocked, where something gains vector lanes."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 
@@ -70,7 +70,7 @@ class _Blocks:
     after: Tree
 
     def tree(self) -> Tree:
-        """Arrays for what goes from one loop of a block to the next, and the blocks."""
+        """Arrays for what is live between the loops of a block, and the blocks."""
         summed = is_sum(self.scan)
         running = {s.name: s for s in self.scan if isinstance(s, Accumulate)}
         runs = (self.before, self.scan, self.after)
@@ -127,7 +127,7 @@ def _block(loop: Loop, stmts: Tree) -> Tree:
 
 
 def runs_of(loop: Loop) -> Runs:
-    """What is cheap is with a scan that goes step by step, so that often there is nothing else."""
+    """The body split in three; what is cheap stays in the sequential loop of the scan."""
     body = loop.body
     needed = needed_by_scans(body)
     depends = {stmt.name for stmt in needed if isinstance(stmt, Accumulate)}

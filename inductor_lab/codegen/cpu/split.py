@@ -44,7 +44,7 @@ SHORTEST_LOOP = 16
 """Trip count below which a mask costs next to nothing."""
 
 MOST_STEPS = 4
-"""Copies of a body in one iteration: the loads of more lie too far apart for one vector."""
+"""Largest unroll factor: the loads of more are too far apart for one vector."""
 
 COMPARISONS = {name: getattr(operator, name) for name in "lt ge le gt eq ne".split()}
 
@@ -109,7 +109,7 @@ def _pieces(loop: Loop, step: int) -> list[Loop]:
 
 
 def _changes(loop: Loop) -> set[int]:
-    """Positions where a comparison has another value than one before."""
+    """Positions at which the result of a comparison changes."""
     found: set[int] = set()
     places: dict[str, Expr] = {}
     for stmt in walk(loop.body):
@@ -118,7 +118,7 @@ def _changes(loop: Loop) -> set[int]:
         if isinstance(stmt, Let) and isinstance(stmt.value, Op):
             known = _compared(stmt.value, loop.axis, places)
             if known:
-                found |= _turns(stmt.value.name, *known, loop.axis)
+                found |= _switches(stmt.value.name, *known, loop.axis)
     return found
 
 
@@ -148,7 +148,7 @@ def _rises(index: Index, axis: Axis) -> bool:
     return True
 
 
-def _turns(name: str, index: Index, value: int, axis: Axis) -> set[int]:
+def _switches(name: str, index: Index, value: int, axis: Axis) -> set[int]:
     """Where `index <name> value` changes."""
     positions = range(int(axis.size))
     reached = bisect_left(positions, value, key=lambda p: _at(index, axis, p))
@@ -166,7 +166,7 @@ def _at(index: Index, axis: Axis, position: int) -> int:
 
 
 def _step(loop: Loop) -> int:
-    """By how many turns at a time every division of the position comes out even; 1 if by none."""
+    """The unroll factor that removes every division of the loop variable; 1 if there is none."""
     size = loop.axis.size
     step = lcm(*{_period(atom, loop.axis) for atom in _divisions(loop.body)} - {0})
     fits = isinstance(size, int) and step * SHORTEST_LOOP <= size
@@ -174,7 +174,7 @@ def _step(loop: Loop) -> int:
 
 
 def _period(atom: Quotient | Remainder, axis: Axis) -> int:
-    """After how many turns a quotient is one larger by a whole number; 0 if it stays as it is."""
+    """The iterations after which a quotient has grown by an integer; 0 if it is invariant."""
     factor = atom.dividend.coefficient(axis)
     if not isinstance(factor, int) or not isinstance(atom.divisor, int):
         return MOST_STEPS + 1
@@ -190,21 +190,21 @@ def _divisions(body: Tree) -> list[Quotient | Remainder]:
 
 
 def _piece(loop: Loop, begin: int, end: int, step: int) -> Loop:
-    """The loop from `begin` to `end`, counted from 0, with what is constant there put in.
+    """The loop from `begin` to `end`, counted from 0, with what is constant there folded.
 
-    One turn does `step` of the old ones, and makes what they share once.
+    It is unrolled by `step`, and common subexpressions of the copies are computed once.
     """
     axis = Axis(loop.axis.name, (end - begin) // step)
     made: dict[Expr, Temp] = {}
     body: list[Stmt] = []
-    for turn in range(begin, begin + step):
-        shift = {loop.axis: Index.of(axis) * step + turn}
-        body += _Piece(loop.axis, turn, shift, made).body(loop.body)
+    for first in range(begin, begin + step):
+        shift = {loop.axis: Index.of(axis) * step + first}
+        body += _Piece(loop.axis, first, shift, made).body(loop.body)
     return Loop(axis, loop.kind, needed(tuple(body)))
 
 
 def _hoisted(loop: Loop) -> Tree:
-    """What is the same in all turns, and then the loop; a value that lost its mask may be that."""
+    """The loop with loop-invariant values hoisted; a value that lost its mask may be invariant."""
     if loop.axis.size == 1:
         return loop.body
     inside: set[str] = set()
@@ -224,7 +224,7 @@ def _hoisted(loop: Loop) -> Tree:
 class _Piece:
     """Rewrites statements for one piece; `values` are temps that are constants or other temps.
 
-    `made` are the temps of the turns before, by their values.
+    `made` are the temps of the copies before, by their values.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ def _folded(value: Expr) -> Expr:
 
 
 def _without(args: tuple[Expr, ...], neutral: bool, value: Expr) -> Expr:
-    """An `and` without its True, an `or` without its False; decided by the opposite."""
+    """An `and` without True operands, an `or` without False ones; the opposite decides it."""
     if Const(not neutral, torch.bool) in args:
         return Const(not neutral, torch.bool)
     rest = [a for a in args if a != Const(neutral, torch.bool)]

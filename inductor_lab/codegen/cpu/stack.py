@@ -1,4 +1,4 @@
-"""How much of a thread's stack the local arrays of a kernel may take, all of them together.
+"""The stack space that the local arrays of a kernel may take together.
 
 The threads of OpenMP have stacks of 1 MiB on some systems, and as small ones as OMP_STACKSIZE says.
 """
@@ -14,5 +14,5 @@ STACK_BYTES = 512 * 1024
 
 
 def fit(arrays: Iterable[Local]) -> bool:
-    """Do local arrays lie on a thread's stack together?"""
+    """Do these local arrays fit on a thread's stack?"""
     return sum(array.dtype.itemsize * prod(array.shape) for array in arrays) <= STACK_BYTES

@@ -1,4 +1,4 @@
-"""Strip-mining: a loop becomes a loop over stretches of it, and one over the turns of a stretch.
+"""Strip-mining: a loop becomes a loop over strips, and a loop over the iterations of a strip.
 
     for i0 in 0 .. 10000:                for i0_block in 0 .. 10000 by 512:
         ...                       →          i0_end = min(i0_block + 512, 10000)
@@ -23,14 +23,14 @@ def strip_mined(
     kind: LoopKind | None = None,
     names: tuple[str, str] = ("", ""),
 ) -> Loop:
-    """The loop, of `kind` if that is to change, over stretches of so many turns.
+    """The loop, of `kind` if that is to change, over strips of `width` iterations.
 
-    `inside` is given the loop over one stretch; what it makes is done in each.  `names` are those
-    of where a stretch begins and ends.
+    `inside` is given the loop over one strip and returns what is to run for it.  `names` are those
+    of the strip's bounds.
     """
     name, size = loop.axis.name, loop.axis.size
     first, end = Axis(names[0] or f"{name}_block", size), Axis(names[1] or f"{name}_end", size)
     stop = Bound(end, Least(Index.of(first) + width, loop.stop))
-    stretch = replace(loop, begin=Index.of(first), end=Index.of(end))
-    body = (stop, *inside(stretch))
+    strip = replace(loop, begin=Index.of(first), end=Index.of(end))
+    body = (stop, *inside(strip))
     return replace(loop, axis=first, kind=kind or loop.kind, body=body, step=width)

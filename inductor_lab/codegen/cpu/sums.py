@@ -69,7 +69,7 @@ def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Tree:
 
 
 def _apart(added: list[Accumulate], loop: Loop) -> Tree:
-    """One stretch of a sum in an accumulator of its own, which is then added to the whole."""
+    """One block of a sum in an accumulator of its own, which is then added to the total."""
     names = {acc.name: f"block_{acc.name}" for acc in added}
     return (
         *(Init(names[a.name], a.kind, a.value.dtype, a.origins) for a in added),

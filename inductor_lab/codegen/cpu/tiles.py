@@ -1,11 +1,11 @@
-"""Transposed reads go a tile at a time, so that a cache line is used while it is there.
+"""Transposed reads are tiled, so that a cache line is used up before it is evicted.
 
     for i0 in 0 .. 900:                  for i0_tile in 0 .. 900 by 64:
         for i1 in 0 .. 900:                  for i1_tile in 0 .. 900 by 128:
             out[900*i0 + i1] =    →              for i0 in the tile:
                 x[i0 + 900*i1]                       for i1 in the tile: out[..] = x[i0 + 900*i1]
 
-A large matrix is transposed into a local array first, in the direction in which memory goes on:
+A large matrix is transposed into a local array first, reading it contiguously:
 
     lab_turn(tile0, 144, x + i0_tile + 900 * i1_tile, 900, ..)
     for i0 in the tile:
@@ -46,9 +46,9 @@ SMALLEST_TRANSPOSED = 1 << 16
 
 
 def tiles(tree: Tree, facts: Facts) -> Tree:
-    """The tree with the two loops of a transposed read cut in tiles.
+    """The tree with the two loops of a transposed read tiled.
 
-    A loop may come in pieces, and each has tiles of its own.
+    A loop may be in several pieces; each is tiled by itself.
     """
     if facts.plan.simd is not Simd.POINTS:
         return tree
@@ -89,7 +89,7 @@ def _tile(loop: Loop, tiled: tuple[Axis, ...]) -> Tree:
 
 
 def start_of(axis: Axis) -> Axis:
-    """Where the tile starts along an axis."""
+    """The first position of the tile along an axis."""
     return Axis(f"{axis.name}_tile", axis.size)
 
 
@@ -152,7 +152,7 @@ def _filled(name: str, load: Load, tile: dict[Axis, Index], width: int, stmt: Le
 
 
 def is_transposed(value: Expr, outer: Axis, inner: Axis) -> TypeGuard[Load]:
-    """Is it a load that goes on along `outer` and leaps along `inner`?"""
+    """Is it a load that is contiguous along `outer` and strided along `inner`?"""
     if not isinstance(value, Load) or value.dtype is torch.bool or not value.index[0].is_affine:
         return False
     index = value.index[0]

@@ -35,10 +35,10 @@ CHOICES = ("maximum", "minimum")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The largest or least of `element` at `starts` by 0 .. `width` more, and of the `others`.
+    """The maximum or minimum of `element` at offsets `start + 0 .. width`, and of the `others`.
 
-    `element` has one load, whose index is what all of them have in common; in the next turn of the
-    loop it is `step` further on.  `root` makes the result, `inner` are intermediate results.
+    `element` has one load, whose index is what all of them have in common; it advances by `step` in
+    each iteration.  `root` computes the result, `inner` are intermediate results.
     """
 
     root: Let
@@ -143,7 +143,7 @@ def _moved(value: Expr, offset: Index) -> Expr:
 
 
 def _windows(loop: Loop) -> Iterator[Window]:
-    """The windows of a loop, the last first; `own` are the temps that change from turn to turn."""
+    """The windows of a loop, the last first; `own` are the temps that vary in the loop."""
     size = loop.axis.size
     if not isinstance(size, int) or size < SHORTEST_LOOP:
         return
@@ -203,8 +203,8 @@ def _expanded(value: Expr, once: Mapping[str, Let]) -> Expr:
 
 
 def _place(value: Expr, axis: Axis, own: Set[str]) -> tuple[Expr, int, int] | None:
-    """The value without its own place along the loop, by how much that changes from one turn to the
-    next, and what it is in the first; None unless one load depends on the loop and nothing else."""
+    """The value without its offset along the loop, its stride, and its offset in the first
+    iteration; None unless exactly one load depends on the loop variable."""
     nodes = list(value.walk())
     loads = [node for node in nodes if isinstance(node, Load)]
     inside = any(isinstance(node, Temp) and node.name in own for node in nodes)
@@ -218,7 +218,7 @@ def _place(value: Expr, axis: Axis, own: Set[str]) -> tuple[Expr, int, int] | No
 
 
 def _runs(places: set[int]) -> tuple[tuple[int, ...], int] | None:
-    """Where runs of neighbours start, and how long all of them are; None if that differs."""
+    """The starts of runs of consecutive offsets, and their common length; None if it differs."""
     starts = tuple(sorted(place for place in places if place - 1 not in places))
     width = len(places) // len(starts)
     grid = {start + k for start in starts for k in range(width)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,69 +15,14 @@ from inductor_lab import torch_api
 from inductor_lab.debug.apart import Ended, Tell, Work, all_apart, apart
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES, Check, Fails, symptom, work_of
+from inductor_lab.debug.minify.result import Minified, Tried
 from inductor_lab.debug.minify.script import script_of, write_files
 from inductor_lab.debug.minify.strategies import CUTTING, STRATEGIES
 from inductor_lab.debug.values import copied_call, copies
-from inductor_lab.display import Shown
 from inductor_lab.errors import BadArguments
 from inductor_lab.torch_api import pytree
 
 LIMIT = 120.0
-
-
-@dataclass(frozen=True)
-class Tried:
-    """One success of a strategy: what the graph was, and what it became."""
-
-    strategy: str
-    before: str
-    after: str
-    tries: int
-    seconds: float
-
-    def __str__(self) -> str:
-        tries = f"{self.tries} tried, {self.seconds:.1f} s"
-        return f"{self.strategy}: from {self.before} to {self.after}  ({tries})"
-
-
-@dataclass(frozen=True, eq=False)
-class Minified(Shown):
-    """The smallest graph that fails as the whole does.
-
-    symptom   how it fails: what the check returned, or how its process ended
-    log       every step that made it smaller, with the strategy's name
-    complete  False if it was interrupted: then it is the smallest so far
-    script    a program that shows the failure by itself; `folder` has it, with its inputs and a
-              saved compilation (where the compiler gets so far), if one was asked for
-    """
-
-    name: str
-    symptom: str
-    candidate: Candidate
-    log: tuple[Tried, ...]
-    complete: bool
-    script: str
-    seconds: float
-    folder: Path | None = None
-
-    @property
-    def nodes(self) -> int:
-        """Inputs, calls and the output of the graph that is left."""
-        return self.candidate.nodes
-
-    @property
-    def module(self) -> GraphModule:
-        return self.candidate.module
-
-    def __repr__(self) -> str:
-        how = "" if self.complete else ", interrupted"
-        return f"Minified({self.name}: {self.symptom}, {self.candidate}{how})"
-
-    def __str__(self) -> str:
-        lines = [f"{self.name}: {self.symptom}", *(f"  {tried}" for tried in self.log)]
-        if not self.complete:
-            lines.append("  interrupted: this is the smallest so far")
-        return "\n".join([*lines, "", self.script])
 
 
 def minify(

@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,10 +14,8 @@ from inductor_lab.debug.apart import Tell, apart
 from inductor_lab.debug.faults.seeding import ACTIVE
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES
+from inductor_lab.debug.minify.result import Minified
 from inductor_lab.errors import CannotWrite
-
-if TYPE_CHECKING:
-    from inductor_lab.debug.minify.run import Minified
 
 FREED = re.compile(r";  [\w =]+ = None$")
 """How FX writes that a name is not needed any more."""

@@ -1,0 +1,66 @@
+"""What the minifier found, and each step of its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch.fx import GraphModule
+
+from inductor_lab.debug.minify.candidate import Candidate
+from inductor_lab.display import Shown
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One success of a strategy: what the graph was, and what it became."""
+
+    strategy: str
+    before: str
+    after: str
+    tries: int
+    seconds: float
+
+    def __str__(self) -> str:
+        tries = f"{self.tries} tried, {self.seconds:.1f} s"
+        return f"{self.strategy}: from {self.before} to {self.after}  ({tries})"
+
+
+@dataclass(frozen=True, eq=False)
+class Minified(Shown):
+    """The smallest graph that fails as the whole does.
+
+    symptom   how it fails: what the check returned, or how its process ended
+    log       every step that made it smaller, with the strategy's name
+    complete  False if it was interrupted: then it is the smallest so far
+    script    a program that shows the failure by itself; `folder` has it, with its inputs and a
+              saved compilation (where the compiler gets so far), if one was asked for
+    """
+
+    name: str
+    symptom: str
+    candidate: Candidate
+    log: tuple[Tried, ...]
+    complete: bool
+    script: str
+    seconds: float
+    folder: Path | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Inputs, calls and the output of the graph that is left."""
+        return self.candidate.nodes
+
+    @property
+    def module(self) -> GraphModule:
+        return self.candidate.module
+
+    def __repr__(self) -> str:
+        how = "" if self.complete else ", interrupted"
+        return f"Minified({self.name}: {self.symptom}, {self.candidate}{how})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.symptom}", *(f"  {tried}" for tried in self.log)]
+        if not self.complete:
+            lines.append("  interrupted: this is the smallest so far")
+        return "\n".join([*lines, "", self.script])
