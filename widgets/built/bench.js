@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 2452c8d670ee50ab.
+// Made by `npm run build` in javascript, from sources 18211a9601c5067d.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
