@@ -197,6 +197,6 @@ def bars_view(name: str, seconds: Mapping[str, float], note: str) -> TreeView:
 
 def seconds_text(seconds: float) -> str:
     """`12.8 ms`, `1.31 s`."""
-    if seconds >= 1:
+    if seconds >= 0.99995:
         return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.1f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} µs"
+    return f"{1000 * seconds:.1f} ms" if seconds >= 0.99995e-3 else f"{1e6 * seconds:.1f} µs"

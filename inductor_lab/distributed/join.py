@@ -171,7 +171,9 @@ ASKED: dict[str, Callable[[Compilation], Any]] = {
     "kernels": _kernels,
     "libraries": _libraries,
     "traffic": lambda c: bytes_text(sum(p.schedule.after.bytes for p in c.parts)),
-    "peak memory": lambda c: bytes_text(max((p.schedule.memory.peak_after for p in c.parts), default=0)),
+    "peak memory": lambda c: bytes_text(
+        max((p.schedule.memory.peak_after for p in c.parts), default=0)
+    ),
     "collectives": lambda c: len(_collectives(c)),
     "compile time": lambda c: duration(c.total_seconds),
 }

@@ -40,7 +40,8 @@ def test_work_wire_and_wait_are_told_apart_and_named(saved: list[Path]) -> None:
     drawn = {role: len(re.findall(f'<rect class="{role}"', page)) for role in LANES}
     events = [event for line in lab.join(saved).timelines for event in line.events]
     for role, lane in LANES.items():
-        assert drawn[role] == 1 + sum(event.track == lane for event in events), "one is the legend's"
+        bars = sum(event.track == lane for event in events)
+        assert drawn[role] == bars + 1, "one is the legend's"
         assert LIGHT[f".{role}"] != DARK[f".{role}"]
     for palette in (LIGHT, DARK):
         assert len({palette[f".{role}"] for role in LANES}) == 3

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 18211a9601c5067d.
+// Made by `npm run build` in javascript, from sources d20922f11c5153f1.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -2243,8 +2243,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.slider.value = String(at);
       const { texts } = this.view;
       this.slider.setAttribute("aria-valuetext", this.lines[at].textContent);
+      const place = line > 0 ? "{n} of {all}, in {name} line {line}" : "{n} of {all}, in {name}";
       this.said.textContent = say(
-        "{n} of {all}, in {name} line {line}",
+        place,
         { n: (at + 1).toLocaleString("en"), all: total.toLocaleString("en"), name: texts[fn], line }
       );
       refill(this.stack, stack.length ? [...stack].reverse().map((value) => html("li", {}, texts[value])) : html("li", { class: "lab-soft" }, say("empty")));
