@@ -106,8 +106,9 @@ class Compilation(Record):
     def profile(self, steps: int = 20) -> Profile:
         """Where the time of a call goes: a table of kernels and libraries, and a timeline.
 
-        Makes the inspected call `steps` times with a clock around each step, and as often without,
-        in turns.  Raises NotRunnable for one that was loaded, or compiled for another machine.
+        Makes the inspected call up to `steps` times with a clock around each step, and as often
+        without, in turns; slow calls fewer times, so that it ends within some seconds.  Raises
+        NotRunnable for one that was loaded, or compiled for another machine.
         """
         return profile(self, steps)
 

@@ -35,13 +35,13 @@ def draw(name: str, *args: Any) -> Any:
 def bytes_text(count: Any) -> str:
     """A number of bytes to read; one that is made of symbols stays as it is.
 
-    >>> bytes_text(512), bytes_text(80_000_000)
-    ('512 B', '80.0 MB')
+    >>> bytes_text(512), bytes_text(80_000_000), bytes_text(999_960)
+    ('512 B', '80.0 MB', '1.0 MB')
     """
     if not isinstance(count, int):
         return f"{count} B"
     value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
-    while abs(value) >= 1000 and len(units) > 1:
+    while abs(round(value, 1)) >= 1000 and len(units) > 1:
         value, units = value / 1000, units[1:]
     return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
@@ -52,7 +52,7 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "kernel"), counted(2, "memory pass")
     ('1 kernel', '2 memory passes')
     """
-    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 class Shown:

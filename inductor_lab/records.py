@@ -231,8 +231,8 @@ class Record(Shown):
     @property
     def kernels_text(self) -> str:
         """`eager 1, one per op 5 → 1 fused`: operator calls of eager, then kernels of ours."""
-        eager = f"eager {self.eager.kernels}, " if self.eager is not None else ""
-        return f"{eager}one per op {self.before.kernels} → {self.after.kernels} fused"
+        eager = f"eager {self.eager.kernels:,}, " if self.eager is not None else ""
+        return f"{eager}one per op {self.before.kernels:,} → {self.after.kernels:,} fused"
 
     @property
     def peak_text(self) -> str:
@@ -273,11 +273,11 @@ class Record(Shown):
         lines = [
             f"{self.name}: {counted(len(self.graphs), 'graph')}, {counted(breaks, 'graph break')}",
             f"  kernels        {self.kernels_text}",
-            f"  memory passes  one kernel per op {self.before.passes} → {self.after.passes} fused "
-            f"({self.saved:.1%} of the traffic saved)",
+            f"  memory passes  one kernel per op {self.before.passes:,} → {self.after.passes:,} "
+            f"fused ({self.saved:.1%} of the traffic saved)",
             f"  peak memory    {self.peak_text}",
             f"  arithmetic     {self.after.flops:,} flop",
-            f"  guards         {len(self.capture.guards)}",
+            f"  guards         {len(self.capture.guards):,}",
             f"  compile time   {self.total_seconds:.2f} s",
             f"  coverage       {self.coverage}",
         ]

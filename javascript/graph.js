@@ -51,6 +51,9 @@ class GraphView {
     /** What a search looks at, made with the first one.
      * @type {string[] | null} */
     this.lowered = null;
+    /** The items that the last search found.
+     * @type {string[]} */
+    this.hits = [];
     /** @type {string | null} */
     this.current = null;
     this.draw();
@@ -76,6 +79,7 @@ class GraphView {
   }
 
   draw() {
+    const isSearched = this.drawing.querySelector(".found") !== null;
     const placed = this.placement.place();
     this.size = placed;
     this.shows.elements.clear();
@@ -92,6 +96,16 @@ class GraphView {
     }
     const arrows = placed.arrows.map((arrow) => arrowElement(arrow));
     refill(this.drawing, frames, arrows, boxes, titles);
+    if (isSearched) for (const hit of this.hits) this.groupOf(hit).classList.add("found");
+  }
+
+  /**
+   * The box of an item, or of the closed frame that it is in.
+   *
+   * @param {string} item
+   */
+  groupOf(item) {
+    return known(this.nodes, this.placement.visible(item)).group;
   }
 
   /**
@@ -310,17 +324,29 @@ class GraphView {
     this.fitted = false;
   }
 
-  /** @param {string} query */
+  /**
+   * For each item that holds a text, its box or that of the closed frame around it.
+   *
+   * @param {string} query
+   */
   find(query) {
     this.lowered ??= this.view.items.map((item) => item.slice(0, 5).join("\n").toLowerCase());
     const { lowered } = this;
-    const hits = this.view.items.filter((_, i) => lowered[i].includes(query));
+    this.hits = this.view.items.filter((_, i) => lowered[i].includes(query)).map(([name]) => name);
+    return this.hits.map((name) => this.groupOf(name));
+  }
+
+  /**
+   * Open the frames around hits of the last search: says whether there was one to open.
+   *
+   * @param {number[]} places
+   */
+  reveal(places) {
     const { open } = this.placement;
     const before = open.size;
-    if (hits.length <= 50) hits.forEach((item) => this.placement.reveal(item[0]));
-    if (open.size > before) this.draw();
-    const names = new Set(hits.map((item) => this.placement.visible(item[0])));
-    return [...names].map((name) => known(this.nodes, name).group);
+    for (const place of places) this.placement.reveal(this.hits[place]);
+    if (open.size > before) this.redraw();
+    return open.size > before;
   }
 
   /**

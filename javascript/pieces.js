@@ -3,13 +3,17 @@
 
 export const PATIENCE = 25;
 /** A step that yields this lets the page have its turn, however quick it was. */
-export const REST = Symbol("rest");
+export const REST = 0;
+/** A step that yields this waits until no key was pressed for so many milliseconds. */
+export const PAUSE = 250;
 
 export class Pieces {
   /** `now` and `later` are the clock, and what runs a function when the page has had its turn. */
   constructor(
     now = () => performance.now(),
-    later = (/** @type {() => void} */ next) => { setTimeout(next); },
+    later = (/** @type {() => void} */ next, /** @type {number} */ wait) => {
+      setTimeout(next, wait);
+    },
   ) {
     this.now = now;
     this.later = later;
@@ -17,9 +21,10 @@ export class Pieces {
   }
 
   /**
-   * Take the steps of an iterator; those of an earlier one that are not done yet are left out.
+   * Take the steps of an iterator; those of an earlier one that are not done yet are left out.  A
+   * step that yields a number has the page wait for so many milliseconds.
    *
-   * @param {Iterator<symbol | undefined | void>} steps
+   * @param {Iterator<number | undefined | void>} steps
    */
   run(steps) {
     this.turn += 1;
@@ -30,9 +35,9 @@ export class Pieces {
       do {
         const { done, value } = steps.next();
         if (done) return;
-        if (value === REST) break;
+        if (value !== undefined) return this.later(go, value);
       } while (this.now() < until);
-      this.later(go);
+      this.later(go, REST);
     };
     go();
   }

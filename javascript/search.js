@@ -1,20 +1,28 @@
 // The search of an explorer: open panes are marked, closed ones are named with what they hold.
 
 import { html, refill } from "./dom.js";
-import { inSteps, Pieces, REST } from "./pieces.js";
+import { inSteps, PAUSE, Pieces, REST } from "./pieces.js";
 import { say } from "./say.js";
 import { atStep, searched } from "./tree.js";
 
-/** @import { Explorer, Slot, View } from "./types.d.ts" */
+/** @import { Drawn, Explorer, Slot, View } from "./types.d.ts" */
+
+/** So many hits of a pane at most are shown by opening what hides them. */
+const FEW = 50;
+
+/**
+ * The so-manyth hit of a view.
+ *
+ * @typedef {{slot: Slot, view: Drawn, element: Element, place: number}} Hit
+ */
 
 export class Search {
   /** @param {Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    /** @type {{slot: Slot, element: Element}[]} */
+    /** @type {Hit[]} */
     this.found = [];
-    /** @type {Set<Element>} */
-    this.marked = new Set();
+    this.wanted = "";
     this.pieces = new Pieces();
     this.at = -1;
     this.field = html("input", {
@@ -44,39 +52,65 @@ export class Search {
   }
 
   /**
-   * The steps of a search: open panes first, then what the others hold.  To bring the first hit
-   * into sight makes the browser lay the page out, so the key that was pressed is shown before.
+   * The steps of a search: open panes first, then what the others hold; what hides a hit is opened
+   * when no key was pressed for a while.  To bring the first hit into sight makes the browser lay
+   * the page out, so the key that was pressed is shown before.
    *
    * @param {string} wanted
    */
   *steps(wanted) {
     const old = this.found;
     this.found = [];
+    this.wanted = wanted;
     this.count.setAttribute("aria-busy", "true");
     for (const { element } of old) element.classList.remove("at");
     for (const slot of wanted ? this.explorer.slots : []) {
-      this.found.push(...slot.view.find(wanted).map((element) => ({ slot, element })));
+      const { view } = slot;
+      this.found.push(...view.find(wanted).map((element, place) => ({ slot, view, element, place })));
       yield;
     }
     this.at = -1;
     this.count.textContent = wanted ? say("{n} found", { n: this.found.length }) : "";
     const still = new Set(this.found.map(({ element }) => element));
-    const mark = (/** @type {Element} */ element) => {
-      this.marked.add(element);
-      element.classList.add("found");
-    };
+    const mark = (/** @type {Element} */ element) => element.classList.add("found");
     if (this.found.length) {
       mark(this.found[0].element);
       yield REST;
       if (this.at < 0) this.next(1);
     }
-    yield* inSteps([...this.marked].filter((element) => !still.has(element)), (element) => {
-      this.marked.delete(element);
+    const marked = this.explorer.slots.flatMap(({ element }) => [
+      ...element.getElementsByClassName("found")]);
+    yield* inSteps(marked.filter((element) => !still.has(element)), (element) => {
       element.classList.remove("found");
     });
     yield* inSteps([...still], mark);
     yield* this.closedPanes(wanted);
+    yield* this.hidden();
     this.count.removeAttribute("aria-busy");
+  }
+
+  /** Open what hides the hits of panes that have few. */
+  *hidden() {
+    for (const { view } of this.explorer.slots) {
+      const hits = this.found.filter((hit) => hit.view === view);
+      if (!view.reveal || !hits.length || hits.length > FEW) continue;
+      yield PAUSE;
+      this.reveal(view, hits);
+    }
+  }
+
+  /**
+   * Open what hides hits of a view; the elements of all its hits may be others then.
+   *
+   * @param {Drawn} view
+   * @param {Hit[]} hits
+   */
+  reveal(view, hits) {
+    const isChanged = view.reveal?.(hits.map(({ place }) => place));
+    if (!isChanged && hits.every(({ element }) => element.isConnected)) return;
+    const elements = view.find(this.wanted);
+    for (const hit of this.found) if (hit.view === view) hit.element = elements[hit.place];
+    if (this.found[this.at]?.view === view) this.goTo(this.found[this.at]);
   }
 
   /**
@@ -111,13 +145,23 @@ export class Search {
    */
   next(step) {
     if (!this.found.length) return;
+    const { slots } = this.explorer;
+    const isShown = (/** @type {Hit} */ { slot, view }) => slots.includes(slot) && slot.view === view;
+    if (!this.found.every(isShown)) return this.find(this.field.value);
     this.found[this.at]?.element.classList.remove("at");
+    const isTyped = this.at < 0;
     this.at = (this.at + step + this.found.length) % this.found.length;
-    const { slot, element } = this.found[this.at];
-    element.classList.add("at");
-    this.explorer.focus(slot);
+    const hit = this.found[this.at];
+    this.explorer.focus(hit.slot);
     this.count.textContent = say("{n} of {all}", { n: this.at + 1, all: this.found.length });
-    if (slot.view.showElement) slot.view.showElement(element);
+    if (!isTyped) this.reveal(hit.view, [hit]);
+    this.goTo(hit);
+  }
+
+  /** @param {Hit} hit */
+  goTo({ view, element }) {
+    element.classList.add("at");
+    if (view.showElement) view.showElement(element);
     else element.scrollIntoView({ block: "nearest" });
   }
 }

@@ -132,7 +132,8 @@ class Stepper {
     this.slider.value = String(at);
     const { texts } = this.view;
     this.slider.setAttribute("aria-valuetext", this.lines[at].textContent);
-    this.said.textContent = say("{n} of {all}, in {name} line {line}",
+    const place = line > 0 ? "{n} of {all}, in {name} line {line}" : "{n} of {all}, in {name}";
+    this.said.textContent = say(place,
       { n: (at + 1).toLocaleString("en"), all: total.toLocaleString("en"), name: texts[fn], line });
     refill(this.stack, stack.length ? [...stack].reverse().map((value) => html("li", {}, texts[value]))
       : html("li", { class: "lab-soft" }, say("empty")));

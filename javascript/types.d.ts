@@ -58,8 +58,10 @@ export interface Context {
 export interface Drawn {
   element: HTMLElement;
   light(lit: Lit, scroll?: boolean): void;
-  /** The elements that hold a text (in lower case). */
+  /** The elements that hold a text (in lower case), one for each hit: a closed frame has many. */
   find(query: string): Element[];
+  /** Open what hides hits of the last `find`, by their places: says whether elements changed. */
+  reveal?(places: number[]): boolean;
   text(): string;
   actions?: HTMLElement[];
   above?: HTMLElement;

@@ -244,7 +244,7 @@ def _axis(
     for value in ticks[:: max(1, -(-len(ticks) // most))]:
         x = scale.at(value)
         yield element("path", {"class": "grid", "d": f"M{x:.1f} {top:.1f}V{bottom:.1f}"})
-        yield text_at(x, bottom + 15, text(value), "sub", "middle")
+        yield text_at(x, bottom + 15, text(value) if value else "0", "sub", "middle")
 
 
 def _side_axis(
@@ -253,7 +253,7 @@ def _side_axis(
     for value in scale.ticks():
         y = scale.at(value)
         yield element("path", {"class": "grid", "d": f"M{left:.1f} {y:.1f}H{right:.1f}"})
-        yield text_at(left - 8, y + 4, text(value), "sub", "end")
+        yield text_at(left - 8, y + 4, text(value) if value else "0", "sub", "end")
 
 
 def _marker(x: float, y: float, series: int, tip: str) -> Tree:

@@ -33,7 +33,7 @@ def low_level_panes(
             which = f" {say(part.name)}" if several else ""
             if ladder is not None:
                 views = ladder_views(part, ladder, scope, links)
-                panes[f"{scope}.ladder"] = pane(f"{ladder}{which}", views, count=str(len(views)))
+                panes[f"{scope}.ladder"] = pane(f"{ladder}{which}", views, count=len(views))
             if with_assembly:
                 view, count = assembly_view(part, scope, links)
                 title = say("assembly") + which if which else "assembly"

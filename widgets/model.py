@@ -145,7 +145,7 @@ def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool)
     ]
     calls = sum(node.op.startswith("call") for node in captured.nodes)
     title = say("captured {n}", n=scope[1:]) if several else "captured"
-    return pane(title, views, count=str(calls))
+    return pane(title, views, count=calls)
 
 
 def _graph_panes(
@@ -196,7 +196,7 @@ def facts(compilation: Record) -> list[Fact]:
     coverage = compilation.coverage
     where = "g0.forward.schedule" if compilation.graphs else "source"
     seconds = sum(step.seconds for part in compilation.parts for step in part.times)
-    fewer = say("one kernel per op {n} → {m} fused", n=before.passes, m=after.passes)
+    fewer = say("one kernel per op {n} → {m} fused", n=f"{before.passes:,}", m=f"{after.passes:,}")
     generated = say("nothing to generate")
     if coverage.generated + coverage.calls:
         generated = say("{share} generated", share=f"{100 * coverage.share:.0f} %")
@@ -218,9 +218,9 @@ def _kernels_text(compilation: Record) -> str:
     eager = compilation.eager
     return say(
         "{eager}one per op {n} → {m} fused",
-        eager=say("eager {n}, ", n=eager.kernels) if eager is not None else "",
-        n=compilation.before.kernels,
-        m=compilation.after.kernels,
+        eager=say("eager {n}, ", n=f"{eager.kernels:,}") if eager is not None else "",
+        n=f"{compilation.before.kernels:,}",
+        m=f"{compilation.after.kernels:,}",
     )
 
 

@@ -16,6 +16,7 @@ from inductor_lab.display import bytes_text
 from inductor_lab.ir.program import LoopProgram, written_by
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.rewrite.result import Step
+from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import Decision, Group, Schedule
 from inductor_lab.widgets.graphs import (
     cost_text,
@@ -68,7 +69,7 @@ def part_panes(
         f"{scope}.code": pane(
             "code",
             [code_view(part, scope, links), *trees_views(part, scope, links)],
-            count=str(kernels),
+            count=kernels,
             seconds=took("codegen"),
         ),
         f"{scope}.host": pane(
@@ -112,7 +113,7 @@ def graph_pane(part: CompiledPart, scope: str, links: Links) -> Pane:
         decompositions_view(part, scope, links),
     ]
     calls = sum(node.op.startswith("call") for node in part.graph.nodes)
-    return pane("graph", views, count=str(calls))
+    return pane("graph", views, count=calls)
 
 
 def step_notes(part: CompiledPart) -> dict[str, str]:
@@ -163,7 +164,7 @@ def rewrites_pane(
             fx_picture(last, links, scope).view("graph after"),
             text_view("text after", [block(fx_lines(last, links, scope))]),
         ]
-    return pane("rewrites", views, count=str(len(changed)), seconds=seconds)
+    return pane("rewrites", views, count=len(changed), seconds=seconds)
 
 
 def step_diff(step: Step, scope: str, links: Links) -> Block:
@@ -182,7 +183,7 @@ def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | No
         text_view("text", [block(loop_lines(program, links, scope))]),
         picture.view("graph"),
     ]
-    return pane("loops", views, count=str(len(program.steps)), seconds=seconds)
+    return pane("loops", views, count=len(program.steps), seconds=seconds)
 
 
 def module_paths(part: CompiledPart) -> dict[str, str]:
@@ -200,7 +201,8 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         decisions_view(schedule, scope, links),
         groups_view(part, scope, links),
     ]
-    count = say("{n} ops → {m}", n=schedule.before.kernels, m=schedule.after.kernels)
+    before, after = schedule.before, schedule.after
+    count = say("{n} ops → {m}", n=f"{before.kernels:,}", m=f"{after.kernels:,}")
     return pane("schedule", views, count=count, seconds=seconds)
 
 
@@ -262,7 +264,9 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
             detail.append(("cost", cost_text(step)))
             rows.append(row((*_cost_cells(step.name, cost), *took), things, detail))
         else:
-            rows.append(row((step.op, "", "", "", translate(step.reason), *took), things))
+            cost = extern_cost(step, part.loops.buffers)
+            name = f"{step.op}  ({translate(step.reason)})"
+            rows.append(row((*_cost_cells(name, cost), *took), things))
     total = duration(sum(took.seconds for took in part.times))
     unfused = _cost_cells(say("one kernel per op"), schedule.before)
     rows.append(row((*unfused, *[""] * shown)))
@@ -284,7 +288,7 @@ def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:
         bytes_text(cost.bytes_read),
         bytes_text(cost.bytes_written),
         f"{cost.flops:,}",
-        str(cost.passes),
+        f"{cost.passes:,}",
     )
 
 
@@ -294,7 +298,8 @@ def saved_text(schedule: Schedule) -> str:
     return say(
         "one kernel per op: {n} kernels, {passes} passes over memory; fused: {m} and {fewer}, "
         "{saved:.1f} % of the traffic saved",
-        n=before.kernels, passes=before.passes, m=after.kernels, fewer=after.passes,
+        n=f"{before.kernels:,}", passes=f"{before.passes:,}",
+        m=f"{after.kernels:,}", fewer=f"{after.passes:,}",
         saved=100 * schedule.saved,
     )  # fmt: skip
 

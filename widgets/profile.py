@@ -52,10 +52,10 @@ def _head(found: Profile) -> Tree:
     )
     comma = say(", ")
     shares = comma.join(f"{100 * found.share(took):.1f} % {say(where)}" for took, where in parts)
-    cost = "clocks cost {cost:+.1f} %" if found.clock_cost >= 0 else (
-        "what clocks cost is lost in the noise of this machine")  # fmt: skip
+    cost = "timers cost {cost:+.1f} %" if found.clock_cost >= 0 else (
+        "what timers cost is below this machine's noise")  # fmt: skip
     plain = say(
-        "{time} without clocks ({cost}), {n} calls of each",
+        "{time} without timers ({cost}), {n} calls of each",
         time=duration(found.plain_seconds), n=found.steps,
         cost=say(cost, cost=100 * found.clock_cost),
     )  # fmt: skip

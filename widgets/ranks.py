@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
 
@@ -13,17 +14,22 @@ from inductor_lab.notebook.language import say
 from inductor_lab.widgets.markup import element, table, written
 from inductor_lab.widgets.page import bench_style
 from inductor_lab.widgets.svg import drawing_svg
-from inductor_lab.widgets.time import timeline_view
+from inductor_lab.widgets.time import Kind, timeline_view
 
 HEADS = {"graphs": "captured graphs", "kernels": "generated kernels"}
 """Facts whose names alone are units elsewhere, and no heads of a row."""
+LANES = {
+    "work": ("bar", "work: kernels and library calls"),
+    "wire": ("wire", "wire: collectives"),
+    "wait": ("wait", "wait: exposed communication"),
+}
+"""Lane of a timeline -> class in the style, what it stands for."""
 _STYLE = "<style>.lab-ranks pre{font:11.5px/1.5 var(--mono);overflow:auto}</style>"
 
 
 def timeline_html(found: Timeline) -> str:
     """Lanes of work and wire, and the numbers below them."""
-    events = [replace(event, track=say(event.track)) for event in found.events]
-    lanes = drawing_svg(timeline_view(found.name, events))
+    lanes = _lanes(found.name, [("", found)])
     title = say(
         "{name} on {ranks} ranks: {time}, {sent} sent in {wire}, {exposed} of it exposed",
         name=found.name, ranks=found.ranks, time=duration(found.seconds),
@@ -46,13 +52,25 @@ def ranks_html(found: Ranks) -> str:
     ]
     grid = written(element("div", {"class": "lab-table"}, table(heads, rows)))
     wrong = "" if found.agree else f"<pre>{escape(found.first_difference)}</pre>"
-    events = [
-        replace(event, track=f"{name}: {say(event.track)}")
-        for name, line in zip(names, found.timelines, strict=True)
-        for event in line.events
-    ]
-    lanes = drawing_svg(timeline_view(say("all ranks"), events))
+    lanes = _lanes(say("all ranks"), zip(names, found.timelines, strict=True))
     return _page(_head(found), grid + wrong + lanes)
+
+
+def _lanes(title: str, lines: Iterable[tuple[str, Timeline]]) -> str:
+    """Timelines one below the other: their lanes have the colours of what is done in them."""
+    tracks: dict[str, set[str]] = {lane: set() for lane in LANES}
+    events = []
+    for name, line in lines:
+        for event in line.events:
+            track = ": ".join(filter(None, (name, say(event.track))))
+            tracks[event.track].add(track)
+            events.append(replace(event, track=track))
+    kinds = [
+        Kind(role, say(meaning), frozenset(tracks[lane]))
+        for lane, (role, meaning) in LANES.items()
+        if tracks[lane]
+    ]
+    return drawing_svg(timeline_view(title, events, kinds=kinds))
 
 
 def _head(found: Ranks) -> str:

@@ -22,7 +22,7 @@ def joint_panes(
         text_view("text", [block(fx_lines(joint.graph, links, scope))]),
     ]
     calls = sum(node.op.startswith("call") for node in joint.graph.nodes)
-    panes = {scope: pane("joint", views, count=str(calls))}
+    panes = {scope: pane("joint", views, count=calls)}
     if partition is not None:
         panes[f"{scope}.cut"] = cut_pane(partition, scope, links)
     return panes
@@ -61,4 +61,4 @@ def cut_pane(partition: Partition, scope: str, links: Links) -> Pane:
     ]
     if len(partition.cuts) > 1:
         views.insert(1, budget_view(partition, scope, links))
-    return pane("saved", views, count=str(len(saved)))
+    return pane("saved", views, count=len(saved))

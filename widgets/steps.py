@@ -14,8 +14,7 @@ from inductor_lab.widgets.views import empty_view, pane
 def steps_pane(capture: Capture, links: Links) -> Pane:
     """One run for each try of Dynamo to trace a frame; the slider goes through one run."""
     total = sum(run.total for run in capture.runs)
-    count = f"{total:,}" if total else ""
-    return pane("steps", [steps_view(capture, links)], count=count)
+    return pane("steps", [steps_view(capture, links)], count=total or "")
 
 
 def steps_view(capture: Capture, links: Links) -> View:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.display import bytes_text
+from inductor_lab.notebook.language import say
 from inductor_lab.rewrite.result import Step
 from inductor_lab.stock.result import IrNode, StockKernel
 from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
@@ -99,7 +100,7 @@ def _captured(graph: StockGraph, scope: str, links: Links, several: bool) -> Pan
     links.graph(graph.captured, f"{scope}.captured", None)
     calls = sum(node.op.startswith("call") for node in graph.captured.nodes)
     title = f"captured {scope[1:]}" if several else "captured"
-    found = pane(title, _graph_views(graph.captured, f"{scope}.captured", links), count=str(calls))
+    found = pane(title, _graph_views(graph.captured, f"{scope}.captured", links), count=calls)
     return {**found, "problem": "failed" if graph.error else ""}
 
 
@@ -134,7 +135,7 @@ def _part_panes(part: StockPart, scope: str, earlier: str, links: Links) -> dict
         links.add("buffer", scope, node.name, links.find("node", scope, sorted(node.origins)))
     calls = sum(node.op.startswith("call") for node in part.graph.nodes)
     return {
-        f"{scope}.graph": pane("graph", _graph_views(part.graph, scope, links), count=str(calls)),
+        f"{scope}.graph": pane("graph", _graph_views(part.graph, scope, links), count=calls),
         f"{scope}.rewrites": _rewrites(part, scope, links),
         f"{scope}.loops": _ir(part, scope, links),
         f"{scope}.schedule": _schedule(part, scope, links),
@@ -163,7 +164,7 @@ def _ir(part: StockPart, scope: str, links: Links) -> Pane:
         return pane("IR", [empty_view("text", part.missing.get("ir", UNTOLD))])
     views: list[View] = [_ir_text(part.ir_before, scope, links, "text"),
                          _ir_picture(part, scope, links, fused=False).view("graph")]
-    return pane("IR", views, count=str(len(part.ir_before)))
+    return pane("IR", views, count=len(part.ir_before))
 
 
 def _ir_text(nodes: tuple[IrNode, ...], scope: str, links: Links, name: str) -> View:
@@ -180,7 +181,7 @@ def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
     kernels = _kernels_view(part, scope, links)
     if not part.ir_before:
         why = part.missing.get("ir", UNTOLD)
-        return pane("schedule", [empty_view("graph", why), kernels], count=str(len(part.kernels)))
+        return pane("schedule", [empty_view("graph", why), kernels], count=len(part.kernels))
     rows = [
         row((f"{s.first} + {s.second}", "fused" if s.fused else "not fused", s.reason),
             links.find("buffer", scope, (s.first, s.second)) or _members(s.first, s.second,
@@ -195,7 +196,8 @@ def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
     )
     views: list[View] = [_ir_picture(part, scope, links, fused=True).view("graph"), decisions,
                          kernels, _ir_text(part.ir_after, scope, links, "IR after fusion")]
-    return pane("schedule", views, count=f"{len(part.ir_before)}→{len(part.ir_after)}")
+    count = say("{n} ops → {m}", n=f"{len(part.ir_before):,}", m=f"{len(part.ir_after):,}")
+    return pane("schedule", views, count=count)
 
 
 def _members(first: str, second: str, scope: str, links: Links) -> list[int]:
@@ -271,7 +273,7 @@ def _code(part: StockPart, scope: str, links: Links) -> Pane:
     views: list[View] = [text_view("text", blocks)]
     if "provenance" in part.missing:
         views.append(empty_view("links", part.missing["provenance"]))
-    return pane("code", views, count=str(len(part.generated)))
+    return pane("code", views, count=len(part.generated))
 
 
 def _kernel_block(kernel: StockKernel, scope: str, links: Links) -> Block:

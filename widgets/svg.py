@@ -34,6 +34,8 @@ SHAPES = """
 .lab-svg .output{stroke-width:2}
 .lab-svg .frame,.lab-svg .closed{stroke-width:1.4}
 .lab-svg .chosen{stroke-width:2}
+.lab-svg .wire{stroke-width:2}
+.lab-svg .wait{stroke-width:1.5;stroke-dasharray:3 2}
 .lab-svg .arrow{fill:none;stroke-width:1.2}
 .lab-svg .struck{paint-order:stroke;stroke-width:4;stroke-linejoin:round}
 """
@@ -53,6 +55,8 @@ LIGHT = {
     ".head": "fill:#6e7781",
     ".bar": "fill:#b6d4f5;stroke:#0550ae",
     ".other": "fill:#ddcff5;stroke:#8250df",
+    ".wire": "fill:#ffb77c;stroke:#a04100",
+    ".wait": "fill:#fff;stroke:#1b1f24",
     ".area": "fill:#ddeaf8;stroke:#0550ae",
     ".chosen": "fill:none;stroke:#1b1f24",
 }
@@ -72,6 +76,8 @@ DARK = {
     ".head": "fill:#8b949e",
     ".bar": "fill:#1b3d5e;stroke:#79c0ff",
     ".other": "fill:#3a2a5c;stroke:#a371f7",
+    ".wire": "fill:#7a3a08;stroke:#ffb77c",
+    ".wait": "fill:#0d1117;stroke:#e6edf3",
     ".area": "fill:#14283c;stroke:#79c0ff",
     ".chosen": "fill:none;stroke:#e6edf3",
 }

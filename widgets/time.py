@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from inductor_lab.bench.roofline import StepTime
@@ -13,13 +13,24 @@ from inductor_lab.saved.trace import chrome_trace
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.widgets.markup import Tree, about, element
 from inductor_lab.widgets.shapes import OfferedFile, Pane, TreeView
-from inductor_lab.widgets.svg import drawing
+from inductor_lab.widgets.svg import WIDTH, drawing, width_of
 from inductor_lab.widgets.views import empty_view, note_tree, pane, tree_view
 
 if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart, Record
 
 ROW, TRACK_HEAD = 20.0, 20.0
+NARROW = 24.0
+"""Pixels of a bar that has no room for a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Tracks that are drawn alike: their class in the style, and what it stands for."""
+
+    role: str
+    meaning: str
+    tracks: frozenset[str]
 
 
 def time_pane(compilation: Record) -> Pane:
@@ -50,12 +61,18 @@ def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
     return seconds
 
 
-def timeline_view(name: str, phases: Iterable[Phase], title: str = "") -> TreeView:
-    """Bars over time, one block of rows for each track; a phase stands below the one it is in."""
+def timeline_view(
+    name: str, phases: Iterable[Phase], title: str = "", kinds: Iterable[Kind] = ()
+) -> TreeView:
+    """Bars over time, one block of rows for each track; a phase stands below the one it is in.
+
+    Tracks of a kind have its colour and outline, which a legend above them names.
+    """
     phases = list(phases)
     shown = element(
         "div", {"class": "lab-timeline", "role": "group", "aria-label": say("timeline")},
-        note_tree("From the start of the call to its end."), _timeline(title or name, phases),
+        note_tree("From the start of the call to its end."),
+        _timeline(title or name, phases, tuple(kinds)),
     )  # fmt: skip
     return tree_view("timeline", shown, [_trace_file(title or name, phases)])
 
@@ -70,36 +87,50 @@ def _trace_file(name: str, phases: Iterable[Phase]) -> OfferedFile:
     }
 
 
-def _timeline(title: str, phases: Sequence[Phase]) -> Tree:
+def _timeline(title: str, phases: Sequence[Phase], kinds: Sequence[Kind]) -> Tree:
     """A drawing as wide as there is room: places along it are shares of its width."""
     tracks: dict[str, list[Phase]] = {}
     for phase in phases:
         tracks.setdefault(phase.track, []).append(phase)
     end = max((phase.start + phase.seconds for phase in phases), default=0) or 1.0
-    body: list[Tree] = []
-    top = 0.0
+    role = {track: kind.role for kind in kinds for track in kind.tracks}
+    body = list(_legend(kinds))
+    top = ROW + 8 if kinds else 0.0
     for track, found in tracks.items():
         rows = rows_of(found)
         if track:
             body.append(element("text", {"class": "head", "x": "0", "y": f"{top + 14:g}"}, track))
         top += TRACK_HEAD if track else 4
-        body += [_bar(phase, top + row * ROW, end)
+        body += [_bar(phase, top + row * ROW, end, role.get(track, "bar"))
                  for row, phase in zip(rows, found, strict=True)]  # fmt: skip
         top += (max(rows) + 1) * ROW + 8
     told = drawing(say("time of {title}", title=title))
     return element("svg", {**told, "width": "100%", "height": f"{top:g}"}, *body)
 
 
-def _bar(phase: Phase, top: float, end: float) -> Tree:
-    """A phase with its name in it, cut off where the bar ends."""
+def _legend(kinds: Iterable[Kind]) -> Iterator[Tree]:
+    """A small bar of each kind, and what it stands for."""
+    left = 0.0
+    for kind in kinds:
+        place = {"x": f"{left:g}", "y": "1", "width": "22", "height": f"{ROW - 6:g}"}
+        yield element("rect", {"class": kind.role, "rx": "2", **place})
+        left += 28
+        yield element("text", {"x": f"{left:g}", "y": "13"}, kind.meaning)
+        left += width_of(kind.meaning) + 22
+
+
+def _bar(phase: Phase, top: float, end: float, role: str) -> Tree:
+    """A phase with its name in it, cut off where the bar ends, and left out of a narrow one."""
     took = seconds_text(phase.seconds)
+    share = phase.seconds / end
     place = {"x": f"{100 * phase.start / end:.3f}%", "y": f"{top:g}", "height": f"{ROW - 2:g}",
-             "width": f"{max(100 * phase.seconds / end, 0.001):.3f}%"}  # fmt: skip
+             "width": f"{max(100 * share, 0.001):.3f}%"}  # fmt: skip
+    name = element("text", {"x": "4", "y": "13"}, f"{phase.name} {took}")
     return element(
         "g", {**about(()), "class": "lab-phase", "data-phase": phase.name},
         element("title", {}, f"{phase.name}: {took}"),
-        element("rect", {"class": "bar", "rx": "2", **place}),
-        element("svg", place, element("text", {"x": "4", "y": "13"}, f"{phase.name} {took}")),
+        element("rect", {"class": role, "rx": "2", **place}),
+        *([element("svg", place, name)] if share * WIDTH > NARROW else []),
     )  # fmt: skip
 
 
@@ -166,6 +197,6 @@ def bars_view(name: str, seconds: Mapping[str, float], note: str) -> TreeView:
 
 def seconds_text(seconds: float) -> str:
     """`12.8 ms`, `1.31 s`."""
-    if seconds >= 1:
+    if seconds >= 0.99995:
         return f"{seconds:.2f} s"
-    return f"{1000 * seconds:.1f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} µs"
+    return f"{1000 * seconds:.1f} ms" if seconds >= 0.99995e-3 else f"{1e6 * seconds:.1f} µs"

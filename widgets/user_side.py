@@ -56,18 +56,18 @@ def user_panes(capture: Capture, links: Links) -> dict[str, Pane]:
     """Guards, breaks, bytecode and symbols, by pane id."""
     breaks = len(capture.breaks)
     return {
-        "guards": pane("guards", guard_views(capture, links), count=str(len(capture.guards))),
+        "guards": pane("guards", guard_views(capture, links), count=len(capture.guards)),
         "breaks": pane(
             "graph breaks",
             [breaks_view(capture, links)],
-            count=str(breaks),
+            count=breaks,
             problem="graph break" if breaks else "",
         ),
         "bytecode": pane("bytecode", bytecode_views(capture)),
         "symbols": pane(
             "symbols",
             [symbols_view(capture, links)],
-            count=str(len(capture.symbols)),
+            count=len(capture.symbols),
             problem="recompiled" if capture.recompiles else "",
         ),
     }

@@ -48,13 +48,14 @@ def pane(
     title: str,
     views: Sequence[View],
     *,
-    count: str = "",
+    count: int | str = "",
     seconds: float | None = None,
     problem: str = "",
 ) -> Pane:
     """`count` and `seconds` stand beside the title in the rail; `problem` is a word for a dot."""
+    told = count if isinstance(count, str) else f"{count:,}"
     return {
-        "title": title, "views": list(views), "count": count, "seconds": seconds, "problem": problem
+        "title": title, "views": list(views), "count": told, "seconds": seconds, "problem": problem
     }
 
 

@@ -202,7 +202,7 @@ def agreed(sweep: Callable[[], Rates]) -> tuple[Rates, str]:
             return best, ""
     return best, (
         f"this machine is too noisy to say what it can do: after {SWEEPS} measurements {worst} "
-        f"still differ {apart:.1f} times"
+        f"still differ by a factor of {apart:,.1f}"
     )
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
-from inductor_lab.display import Shown, Svg, benchmark_svg, counted, write_benchmark
-from inductor_lab.notebook.language import say
+from inductor_lab.display import Shown, Svg, benchmark_svg, bytes_text, counted, write_benchmark
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.records import Record
 from inductor_lab.saved import saving
 
@@ -169,7 +169,7 @@ class BenchResult(Measured):
                 "in turns with the others, so this machine has other work."))  # fmt: skip
         steps = tuple(step for part in measured.parts for step in part.times)
         shown = limits[max(limits)] if limits else None  # cuda's, if any
-        doubt = f"No shares of the roof: {shown.doubt}." if shown and shown.doubt else ""
+        doubt = translate(f"No shares of the roof: {shown.doubt}.") if shown and shown.doubt else ""
         return replace(self, steps=steps, limits=shown, unsure=doubt)
 
     @property
@@ -335,7 +335,7 @@ def roofline_table(steps: tuple[StepTime, ...]) -> Table:
             step.name,
             duration(step.seconds),
             _percent(step.spread),
-            f"{step.nbytes / 1e6:,.3f} MB",
+            bytes_text(step.nbytes),
             f"{step.bandwidth / 1e9:.3g}",
             f"{step.flop_rate / 1e9:.3g}",
             step.share_text,

@@ -56,7 +56,11 @@ class StepTime:
 
 
 def duration(seconds: float) -> str:
-    """`12.8 µs`, `3.4 ms`, `1.31 s`."""
-    if seconds >= 1:
+    """Three digits and a unit.
+
+    >>> duration(12.84e-6), duration(0.0034), duration(1.306), duration(0.99996)
+    ('12.8 µs', '3.4 ms', '1.31 s', '1.00 s')
+    """
+    if seconds >= 0.9995:  # what would be 1e+03 of the smaller unit
         return f"{seconds:.2f} s"
-    return f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
+    return f"{1e3 * seconds:.3g} ms" if seconds >= 0.9995e-3 else f"{1e6 * seconds:.3g} µs"

@@ -96,7 +96,8 @@ class Instruction:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        text = f"{'  ' * self.depth}{self.line:4d} {self.opname} {self.argument}"
+        line = self.line if self.line > 0 else ""  # some of Python's own stand on no line
+        text = f"{'  ' * self.depth}{line:>4} {self.opname} {self.argument}"
         became = [f"+{line}" for line in self.added] + [f"{a} -> {b}" for a, b in self.renamed]
         return "  ".join([f"{text:44} [{', '.join(self.stack)}]", *became])
 
@@ -182,7 +183,7 @@ class Capture(Shown):
 
     def __str__(self) -> str:
         about_code = [g for g in self.guards if (g.source or g.span) and g.kind not in _ROUTINE]
-        guards = f"guards ({len(about_code)} of {len(self.guards)} are about the user's code)"
+        guards = f"guards ({len(about_code):,} of {len(self.guards):,} are about the user's code)"
         sections = {
             "graph breaks": self.breaks,
             "recompiles": self.recompiles,

@@ -16,6 +16,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 from inductor_lab.bench.kernels import (
     ONE_AT_A_TIME,
@@ -35,6 +36,8 @@ from inductor_lab.schedule.result import ScheduleStep
 
 HOST = "between kernels"
 """What the rest of a call is called: Python, and whatever it waits for."""
+FEWEST, PATIENCE = 3, 10.0
+"""Rounds of a call that takes long, and the seconds after which no other is begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class Profile(Shown):
         lines.append(f"{HOST:{width}}{self.share(host):8.2%}{duration(host):>11}")
         known = self.clock_cost >= 0
         cost = f"{self.clock_cost:+.1%} with them" if known else "their cost is noise"
-        return "\n".join([*lines, f"{duration(self.plain_seconds)} without clocks ({cost})"])
+        return "\n".join([*lines, f"{duration(self.plain_seconds)} without timers ({cost})"])
 
     def trace(self, path: str | Path) -> Path:
         """The compile, and after it one call, as a Chrome trace; raises CannotWrite."""
@@ -152,7 +155,10 @@ def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
         plain: list[float] = []
         took: list[float] = []
         ends: list[dict[int, int]] = []
-        for _ in range(max(steps, 1)):
+        until = perf_counter() + PATIENCE
+        for done in range(max(steps, 1)):
+            if done >= FEWEST and perf_counter() > until:
+                break
             plain.append(seconds_of(run))
             with running(parts, clocks):
                 took.append(seconds_of(run))

@@ -134,8 +134,8 @@ def _peak(compilation: Record) -> int:
 
 
 _MEASURES: Mapping[str, Callable[[Record], str]] = {
-    "kernels": lambda c: f"{c.after.kernels}",
-    "passes over memory": lambda c: f"{c.after.passes}",
+    "kernels": lambda c: f"{c.after.kernels:,}",
+    "passes over memory": lambda c: f"{c.after.passes:,}",
     "bytes read": lambda c: f"{c.after.bytes_read:,}",
     "bytes written": lambda c: f"{c.after.bytes_written:,}",
     "flop": lambda c: f"{c.after.flops:,}",

@@ -203,8 +203,8 @@ class Schedule(Shown):
         return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
 
     def __repr__(self) -> str:
-        kernels = f"one kernel per op {self.before.kernels} -> {self.after.kernels} fused"
-        passes = f"memory passes {self.before.passes} -> {self.after.passes}"
+        kernels = f"one kernel per op {self.before.kernels:,} -> {self.after.kernels:,} fused"
+        passes = f"memory passes {self.before.passes:,} -> {self.after.passes:,}"
         return f"Schedule({kernels}, {passes}, {self.saved:.1%} saved)"
 
     def __str__(self) -> str:

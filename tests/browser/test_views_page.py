@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,43 @@ def test_search_opens_the_frames_around_what_it_finds(open_page, tower):
     assert found.startswith("1 of") and page.inner_text(".lab-found-count").startswith("2 of")
     page.keyboard.press("Escape")
     assert opened.count(".found") == 0
+
+
+TYPED = """field => {
+  field.value = "tanh_3";
+  field.dispatchEvent(new Event("input"));
+  return [document.querySelectorAll(".lab-node").length,
+          document.querySelector(".lab-found-count").textContent];
+}"""
+
+
+def test_a_key_is_answered_before_frames_are_opened(open_page, tower):
+    """To open them takes a picture drawn anew: tenths of a second in a large model."""
+    opened = open_page(tower)
+    page = opened.page
+    show(page, "g0.forward.graph")
+    boxes = opened.count(".lab-node")
+    typed, found = page.locator("input[type=search]").evaluate(TYPED)
+    assert typed == boxes and re.fullmatch(r"[1-9]\d* found", found)
+    page.wait_for_selector(".lab-found-count:not([aria-busy])", state="attached")
+    assert opened.count(".lab-node") > boxes
+    assert page.inner_text(".lab-found-count") == f"1 of {found.split()[0]}"
+    assert opened.wrong == []
+
+
+def test_a_closed_frame_counts_what_it_holds_and_opens_when_a_hit_is_gone_to(open_page, tower):
+    opened = open_page(tower)
+    page = opened.page
+    show(page, "g0.forward.graph")
+    opened.search("tanh")
+    count = page.inner_text(".lab-found-count").split()[-1]
+    page.click(f"{GRAPH} [aria-label='close all frames']")
+    assert opened.count(f"{GRAPH} .lab-node.closed.found") >= 1  # what is found stays marked
+    page.focus("input[type=search]")
+    for _ in range(int(count)):
+        page.keyboard.press("Enter")
+        if opened.count(f'{GRAPH} .lab-node[data-name^="tanh"].at'):
+            break
+    assert opened.count(f'{GRAPH} .lab-node[data-name^="tanh"].at') == 1
+    assert page.inner_text(".lab-found-count").endswith(f"of {count}")
+    assert opened.wrong == []

@@ -11,6 +11,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import inductor_lab as lab
+from inductor_lab.debug.profile import FEWEST
 from inductor_lab.errors import NotRunnable
 
 
@@ -120,15 +121,23 @@ def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
     assert {row.name for row in found.rows} <= names and "forward.codegen" in names
     assert found.plot("timeline").startswith("<svg")
     html = found._repr_html_()
-    assert "without clocks" in html and "torch.softmax" in html and "<script" not in html
+    assert "without timers" in html and "torch.softmax" in html and "<script" not in html
+
+
+def test_a_slow_call_is_made_fewer_times(known_limits, compilation, monkeypatch):
+    """Twenty calls of a model on a busy machine took minutes."""
+    monkeypatch.setattr("inductor_lab.debug.profile.PATIENCE", 0.0)
+    found = compilation.profile(steps=20)
+    assert found.steps == FEWEST and f"{FEWEST} calls of each" in found._repr_html_()
+    assert compilation.profile(steps=2).steps == 2
 
 
 def test_clocks_that_cost_less_than_nothing_are_noise(known_limits, compilation):
     found = replace(compilation.profile(steps=1), clock_cost=0.02)
-    assert "(+2.0% with them)" in str(found) and "clocks cost +2.0 %" in found._repr_html_()
+    assert "(+2.0% with them)" in str(found) and "timers cost +2.0 %" in found._repr_html_()
     noisy = replace(found, clock_cost=-0.3)
     for text in (str(noisy), noisy._repr_html_()):
-        assert "30" not in text.partition("without clocks")[2].partition(")")[0]
+        assert "30" not in text.partition("without timers")[2].partition(")")[0]
         assert "noise" in text
 
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inSteps, PATIENCE, Pieces, REST } from "../../javascript/pieces.js";
+import { inSteps, PATIENCE, PAUSE, Pieces, REST } from "../../javascript/pieces.js";
 
 /** Pieces whose clock goes on by `each` with every look, and what they have put off. */
 function clocked(each) {
@@ -49,4 +49,20 @@ test("a new search ends the one before", () => {
   pieces.run(inSteps(["c", "d"], (value) => done.push(value), 1));
   while (waiting.length) waiting.shift()();
   assert.deepEqual(done, ["a", "c", "d"]);
+});
+
+test("a pause is waited for, and a key in it leaves out what comes after", () => {
+  const waits = [];
+  const pieces = new Pieces(() => 0, (next, wait) => waits.push([next, wait]));
+  const done = [];
+  const steps = function* steps(name) {
+    done.push(name);
+    yield PAUSE;
+    done.push(`${name} opened`);
+  };
+  pieces.run(steps("a"));
+  pieces.run(steps("b"));
+  assert.deepEqual(waits.map(([, wait]) => wait), [PAUSE, PAUSE]);
+  for (const [next] of waits) next();
+  assert.deepEqual(done, ["a", "b", "b opened"]);
 });

@@ -62,10 +62,16 @@ def assert_kernels(c: Any, doc: Any, said: str) -> None:
     assert list(map(sum, zip(*rails, strict=True))) == numbers(said)[-2:]
     for scope, part in parts(c).items():
         unfused, fused = numbers(doc["panes"][f"{scope}.schedule"]["count"])
-        assert repr(part.schedule).startswith(f"Schedule(one kernel per op {unfused} -> {fused} ")
+        begins = f"Schedule(one kernel per op {unfused:,} -> {fused:,} "
+        assert repr(part.schedule).startswith(begins)
         note = text_of(table(doc, f"{scope}.schedule", "kernels")["tree"])
-        assert f"one kernel per op: {unfused} kernels" in note and f"fused: {fused} and" in note
-        assert len(rows(table(doc, f"{scope}.schedule", "kernels"))) == fused + 2
+        assert f"one kernel per op: {unfused:,} kernels" in note
+        assert f"fused: {fused:,} and" in note
+        shown = rows(table(doc, f"{scope}.schedule", "kernels"))
+        *steps, _, whole = (row["cells"] for row in shown)
+        assert len(steps) == fused
+        for column in (3, 4):  # flops and passes, of kernels as of library calls
+            assert sum(numbers(row[column])[0] for row in steps) == numbers(whole[column])[0]
 
 
 def assert_memory(c: Any, doc: Any, said: str) -> None:
@@ -79,11 +85,11 @@ def assert_memory(c: Any, doc: Any, said: str) -> None:
 
 
 def assert_capture(c: Any, doc: Any, text: str) -> None:
-    guards = int(doc["panes"]["guards"]["count"])
+    (guards,) = numbers(doc["panes"]["guards"]["count"])
     assert len(rows(table(doc, "guards", "all"))) == guards
-    assert re.search(r"guards +(\d+)", text).group(1) == str(guards)
-    assert f" of {guards} are about the user's code" in str(c.capture)
-    assert re.search(rf"{guards} guards", repr(c.capture))
+    assert re.search(r"guards +([\d,]+)", text).group(1) == f"{guards:,}"
+    assert f" of {guards:,} are about the user's code" in str(c.capture)
+    assert re.search(rf"{guards:,} guards", repr(c.capture))
     view = doc["panes"]["steps"]["views"][0]
     total = sum(run["total"] for run in view["runs"])
     assert doc["panes"]["steps"]["count"] == f"{total:,}"
@@ -104,7 +110,7 @@ def assert_flops(c: Any, doc: Any, text: str) -> None:
 
 
 def numbers(text: str) -> list[int]:
-    return [int(found) for found in re.findall(r"\d+", text)]
+    return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
 
 
 def table(doc: Any, pane: str, name: str) -> Any:

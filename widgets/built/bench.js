@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 2452c8d670ee50ab.
+// Made by `npm run build` in javascript, from sources d20922f11c5153f1.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

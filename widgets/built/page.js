@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 2452c8d670ee50ab.
+// Made by `npm run build` in javascript, from sources d20922f11c5153f1.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -691,6 +691,7 @@ ${to}`;
       this.nodes = /* @__PURE__ */ new Map();
       this.contents = null;
       this.lowered = null;
+      this.hits = [];
       this.current = null;
       this.draw();
       this.listen();
@@ -717,6 +718,7 @@ ${to}`;
       );
     }
     draw() {
+      const isSearched = this.drawing.querySelector(".found") !== null;
       const placed = this.placement.place();
       this.size = placed;
       this.shows.elements.clear();
@@ -731,6 +733,15 @@ ${to}`;
       }
       const arrows = placed.arrows.map((arrow) => arrowElement(arrow));
       refill(this.drawing, frames, arrows, boxes, titles);
+      if (isSearched) for (const hit of this.hits) this.groupOf(hit).classList.add("found");
+    }
+    /**
+     * The box of an item, or of the closed frame that it is in.
+     *
+     * @param {string} item
+     */
+    groupOf(item) {
+      return known(this.nodes, this.placement.visible(item)).group;
     }
     /**
      * @param {string} name
@@ -933,17 +944,28 @@ ${to}`;
       this.move((clientWidth - this.size.width * this.scale) / 2, Math.min(Math.max(spare, PAD), 40));
       this.fitted = false;
     }
-    /** @param {string} query */
+    /**
+     * For each item that holds a text, its box or that of the closed frame around it.
+     *
+     * @param {string} query
+     */
     find(query) {
       this.lowered ??= this.view.items.map((item) => item.slice(0, 5).join("\n").toLowerCase());
       const { lowered: lowered2 } = this;
-      const hits = this.view.items.filter((_, i) => lowered2[i].includes(query));
+      this.hits = this.view.items.filter((_, i) => lowered2[i].includes(query)).map(([name]) => name);
+      return this.hits.map((name) => this.groupOf(name));
+    }
+    /**
+     * Open the frames around hits of the last search: says whether there was one to open.
+     *
+     * @param {number[]} places
+     */
+    reveal(places) {
       const { open } = this.placement;
       const before = open.size;
-      if (hits.length <= 50) hits.forEach((item) => this.placement.reveal(item[0]));
-      if (open.size > before) this.draw();
-      const names = new Set(hits.map((item) => this.placement.visible(item[0])));
-      return [...names].map((name) => known(this.nodes, name).group);
+      for (const place of places) this.placement.reveal(this.hits[place]);
+      if (open.size > before) this.redraw();
+      return open.size > before;
     }
     /**
      * Bring an element that `find` gave into sight.
@@ -2221,8 +2243,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.slider.value = String(at);
       const { texts } = this.view;
       this.slider.setAttribute("aria-valuetext", this.lines[at].textContent);
+      const place = line > 0 ? "{n} of {all}, in {name} line {line}" : "{n} of {all}, in {name}";
       this.said.textContent = say(
-        "{n} of {all}, in {name} line {line}",
+        place,
         { n: (at + 1).toLocaleString("en"), all: total.toLocaleString("en"), name: texts[fn], line }
       );
       refill(this.stack, stack.length ? [...stack].reverse().map((value) => html("li", {}, texts[value])) : html("li", { class: "lab-soft" }, say("empty")));
@@ -2262,20 +2285,22 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
 
   // pieces.js
   var PATIENCE2 = 25;
-  var REST = /* @__PURE__ */ Symbol("rest");
+  var REST = 0;
+  var PAUSE = 250;
   var Pieces = class {
     /** `now` and `later` are the clock, and what runs a function when the page has had its turn. */
-    constructor(now = () => performance.now(), later = (next) => {
-      setTimeout(next);
+    constructor(now = () => performance.now(), later = (next, wait) => {
+      setTimeout(next, wait);
     }) {
       this.now = now;
       this.later = later;
       this.turn = 0;
     }
     /**
-     * Take the steps of an iterator; those of an earlier one that are not done yet are left out.
+     * Take the steps of an iterator; those of an earlier one that are not done yet are left out.  A
+     * step that yields a number has the page wait for so many milliseconds.
      *
-     * @param {Iterator<symbol | undefined | void>} steps
+     * @param {Iterator<number | undefined | void>} steps
      */
     run(steps) {
       this.turn += 1;
@@ -2286,9 +2311,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         do {
           const { done, value } = steps.next();
           if (done) return;
-          if (value === REST) break;
+          if (value !== void 0) return this.later(go, value);
         } while (this.now() < until);
-        this.later(go);
+        this.later(go, REST);
       };
       go();
     }
@@ -2301,12 +2326,13 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   }
 
   // search.js
+  var FEW = 50;
   var Search = class {
     /** @param {Explorer} explorer */
     constructor(explorer) {
       this.explorer = explorer;
       this.found = [];
-      this.marked = /* @__PURE__ */ new Set();
+      this.wanted = "";
       this.pieces = new Pieces();
       this.at = -1;
       this.field = html("input", {
@@ -2337,39 +2363,64 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.pieces.run(this.steps(query.trim().toLowerCase()));
     }
     /**
-     * The steps of a search: open panes first, then what the others hold.  To bring the first hit
-     * into sight makes the browser lay the page out, so the key that was pressed is shown before.
+     * The steps of a search: open panes first, then what the others hold; what hides a hit is opened
+     * when no key was pressed for a while.  To bring the first hit into sight makes the browser lay
+     * the page out, so the key that was pressed is shown before.
      *
      * @param {string} wanted
      */
     *steps(wanted) {
       const old = this.found;
       this.found = [];
+      this.wanted = wanted;
       this.count.setAttribute("aria-busy", "true");
       for (const { element } of old) element.classList.remove("at");
       for (const slot of wanted ? this.explorer.slots : []) {
-        this.found.push(...slot.view.find(wanted).map((element) => ({ slot, element })));
+        const { view } = slot;
+        this.found.push(...view.find(wanted).map((element, place) => ({ slot, view, element, place })));
         yield;
       }
       this.at = -1;
       this.count.textContent = wanted ? say("{n} found", { n: this.found.length }) : "";
       const still = new Set(this.found.map(({ element }) => element));
-      const mark = (element) => {
-        this.marked.add(element);
-        element.classList.add("found");
-      };
+      const mark = (element) => element.classList.add("found");
       if (this.found.length) {
         mark(this.found[0].element);
         yield REST;
         if (this.at < 0) this.next(1);
       }
-      yield* inSteps([...this.marked].filter((element) => !still.has(element)), (element) => {
-        this.marked.delete(element);
+      const marked = this.explorer.slots.flatMap(({ element }) => [
+        ...element.getElementsByClassName("found")
+      ]);
+      yield* inSteps(marked.filter((element) => !still.has(element)), (element) => {
         element.classList.remove("found");
       });
       yield* inSteps([...still], mark);
       yield* this.closedPanes(wanted);
+      yield* this.hidden();
       this.count.removeAttribute("aria-busy");
+    }
+    /** Open what hides the hits of panes that have few. */
+    *hidden() {
+      for (const { view } of this.explorer.slots) {
+        const hits = this.found.filter((hit) => hit.view === view);
+        if (!view.reveal || !hits.length || hits.length > FEW) continue;
+        yield PAUSE;
+        this.reveal(view, hits);
+      }
+    }
+    /**
+     * Open what hides hits of a view; the elements of all its hits may be others then.
+     *
+     * @param {Drawn} view
+     * @param {Hit[]} hits
+     */
+    reveal(view, hits) {
+      const isChanged = view.reveal?.(hits.map(({ place }) => place));
+      if (!isChanged && hits.every(({ element }) => element.isConnected)) return;
+      const elements = view.find(this.wanted);
+      for (const hit of this.found) if (hit.view === view) hit.element = elements[hit.place];
+      if (this.found[this.at]?.view === view) this.goTo(this.found[this.at]);
     }
     /**
      * Panes that are closed and hold what is searched for, as a list to open them from.
@@ -2402,13 +2453,22 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     next(step2) {
       if (!this.found.length) return;
+      const { slots } = this.explorer;
+      const isShown2 = ({ slot, view }) => slots.includes(slot) && slot.view === view;
+      if (!this.found.every(isShown2)) return this.find(this.field.value);
       this.found[this.at]?.element.classList.remove("at");
+      const isTyped = this.at < 0;
       this.at = (this.at + step2 + this.found.length) % this.found.length;
-      const { slot, element } = this.found[this.at];
-      element.classList.add("at");
-      this.explorer.focus(slot);
+      const hit = this.found[this.at];
+      this.explorer.focus(hit.slot);
       this.count.textContent = say("{n} of {all}", { n: this.at + 1, all: this.found.length });
-      if (slot.view.showElement) slot.view.showElement(element);
+      if (!isTyped) this.reveal(hit.view, [hit]);
+      this.goTo(hit);
+    }
+    /** @param {Hit} hit */
+    goTo({ view, element }) {
+      element.classList.add("at");
+      if (view.showElement) view.showElement(element);
       else element.scrollIntoView({ block: "nearest" });
     }
   };
