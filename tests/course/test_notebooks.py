@@ -70,8 +70,9 @@ def english_alone(code: str) -> list[str]:
     pairs = [node for node in said if isinstance(node, ast.Tuple)
              and any(CHINESE.search(ast.unparse(part)) for part in node.elts)]  # fmt: skip
     beside = {id(part) for pair in pairs for part in ast.walk(pair)}
-    texts = [node for node in said if isinstance(node, ast.Constant) and id(node) not in beside]
-    return [node.value for node in texts if isinstance(node.value, str) and WORDS.search(node.value)]
+    texts = [node.value for node in said
+             if isinstance(node, ast.Constant) and id(node) not in beside]  # fmt: skip
+    return [text for text in texts if isinstance(text, str) and WORDS.search(text)]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
