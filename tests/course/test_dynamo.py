@@ -177,7 +177,7 @@ def test_breaks_tell_line_and_reason() -> None:
     mini = dynamo.capture(broken)
     mini(torch.ones(2, 4))
     first = broken.__code__.co_firstlineno
-    assert mini.breaks == [f"line {first + 3}: the way depends on the data of a tensor"]
+    assert mini.breaks == [f"line {first + 3}: the branch depends on the data of a tensor"]
     assert [len(graph.graph.find_nodes(op="placeholder")) for graph in mini.graphs] == [1, 3]
     text = str(mini)
     assert "add = add(x, 1)" in text and "mul_ = y.mul_(2)" in text and "guard" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,34 @@ def test_no_line_of_code_scrolls(source: Source) -> None:
     lines = [line for block in source.blocks if block.kind in ("python", "stub", "solution")
              for line in block.text.splitlines()]  # fmt: skip
     assert [line for line in lines if len(line) + 0.65 * len(CHINESE.findall(line)) > 88] == []
+
+
+WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
+
+
+def english_alone(code: str) -> list[str]:
+    """Sentences that a cell prints or draws in English, with no Chinese beside them."""
+    shown = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)
+             and ast.unparse(node.func).startswith(("print", "course."))]  # fmt: skip
+    said = [node for call in shown for node in ast.walk(call)]
+    pairs = [node for node in said if isinstance(node, ast.Tuple)
+             and any(CHINESE.search(ast.unparse(part)) for part in node.elts)]  # fmt: skip
+    beside = {id(part) for pair in pairs for part in ast.walk(pair)}
+    texts = [node.value for node in said
+             if isinstance(node, ast.Constant) and id(node) not in beside]  # fmt: skip
+    return [text for text in texts if isinstance(text, str) and WORDS.search(text)]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
+def test_what_a_cell_says_is_said_in_both_languages(source: Source) -> None:
+    cells = [block for block in source.blocks if block.kind in ("python", "stub", "solution")]
+    code = [re.sub(r"^%.*$", "", block.text, flags=re.MULTILINE) for block in cells]
+    assert [text for cell in code for text in english_alone(cell)] == []
+
+
+def test_a_sentence_in_one_language_is_found() -> None:
+    assert english_alone('print(f"{n} kernels are left over")') == [" kernels are left over"]
+    assert english_alone('course.show(("all of them agree", "全部一致"), "cpu tensor")') == []
 
 
 @pytest.fixture(scope="module")

@@ -214,7 +214,7 @@ def pop_jump(frame: Interpreter, at: Instruction) -> None:
 
 def _truth(value: Any) -> bool:
     if isinstance(value, Traced):
-        raise Break("the way depends on the data of a tensor")
+        raise Break("the branch depends on the data of a tensor")
     return bool(value)
 
 

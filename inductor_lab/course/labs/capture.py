@@ -322,7 +322,7 @@ def _graphs(body: Body) -> list[tuple[list[str], list[str], list[str]]]:
 
 
 def gate(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Attention-like; the way depends on data, and TorchDynamo breaks the graph here."""
+    """Attention-like; the branch depends on data, and TorchDynamo breaks the graph here."""
     y = torch.softmax(x @ w, -1)
     if y.max() > 0.5:
         return y * 2
