@@ -22,6 +22,7 @@ from inductor_lab.torch_names import missing, optional
 
 _COUNTERS: Any = optional("torch._dynamo.utils.counters", {"aot_autograd": {"total": 0}})
 _cache_dir = optional("torch._functorch._aot_autograd.autograd_cache.cache_dir")
+_TracingContext = optional("torch._guards.TracingContext")
 IS_WARM = not missing("warm graphs")
 """Can AOTAutograd keep what we compile on disk?"""
 
@@ -99,7 +100,7 @@ def aot_autograd(
         return flatten(module, inputs, again)  # type: ignore[no-any-return]
     _COUNTERS["aot_autograd"]["total"] += 1  # DistributedDataParallel's splitter looks at it
     around = around or Around()
-    first = around.watching("forward", fw_compiler)
+    first = around.watching("forward", _donating_nothing(fw_compiler))
     with ExitStack() as stack:
         stack.enter_context(functorch_config.patch(_known_settings()))
         wrapped = aot_module_simplified(
@@ -111,6 +112,21 @@ def aot_autograd(
             keep_inference_input_mutations=keep_input_writes,
         )  # fmt: skip
     return around.call(wrapped)
+
+
+def _donating_nothing(compiler: Compiler) -> Compiler:
+    """Our backwards write to nothing that was saved, so they may run again (`retain_graph`), which
+    AOTAutograd's wrapper refuses where it thinks that they may.  It knows by now what that is, by a
+    list that it has shared."""
+
+    def compile_forward(graph: GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
+        context = _TracingContext and _TracingContext.try_get()
+        donated = getattr(context and context.fw_metadata, "bw_donated_idxs", None)
+        if donated is not None:
+            donated.clear()
+        return compiler(graph, given)
+
+    return compile_forward
 
 
 def _known_settings() -> dict[str, bool]:

@@ -273,6 +273,11 @@ def taken_for_equal(module: torch.fx.GraphModule) -> list[sympy.Basic]:
     return [one.expr for several in found for one in several if isinstance(one.expr, sympy.Eq)]
 
 
+def expression_of(number: Any) -> Any:
+    """A symbolic number of torch's as sympy has it; anything else as it is."""
+    return number.node.expr if hasattr(number, "node") else number
+
+
 def surely_one(size: Any) -> bool:
     """Is a computed size 1 by the guards so far?  (A plain symbol that is 1 is none any more.)"""
     plain = isinstance(size, int) or size.node.expr.is_Symbol

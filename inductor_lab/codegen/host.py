@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 
 import sympy
 import torch
@@ -208,18 +209,17 @@ class _Writer:
         buffers = [self.program.buffers[name] if name else None for name in call.outputs]
         made = [buffer for buffer in buffers if buffer is not None]
         text = self.call_text(call)
-        if call.number is not None:
-            self.emit(f"{call.number} = {text}", call.origins, statement=True)
-            self.bound.add(str(call.number))
-        elif not made:
+        if not made and not any(call.numbers):
             self.emit(text, call.origins, statement=True)
-        elif returns_one_tensor(call.op) and not self.unknown(made[0]):
+        elif made and returns_one(call.op) and not self.unknown(made[0]):
             text = f"{made[0].name} = {self.laid_out(text, made[0], call)}"
             self.emit(text, call.origins, statement=True)
         else:
-            names = [buffer.name if buffer is not None else "_" for buffer in buffers]
-            targets = names[0] if returns_one_tensor(call.op) else _targets(names)
+            results = zip_longest(call.outputs, call.numbers)
+            names = [str(name or number or "_") for name, number in results]
+            targets = names[0] if returns_one(call.op) else _targets(names)
             self.emit(f"{targets} = {text}", call.origins, statement=True)
+            self.bound.update(map(str, filter(None, call.numbers)))
             for buffer in made:
                 self.bind_symbols(buffer)
                 if buffer.name in self.read:
@@ -348,10 +348,11 @@ class _Writer:
                 yield str(parameter.buffer)
 
 
-def returns_one_tensor(op: str) -> bool:
-    """Does an op return a tensor itself, and not a tuple or list of them?"""
+def returns_one(op: str) -> bool:
+    """Does an op return a tensor or a number itself, and not a tuple or list of them?"""
     schema = getattr(find_operator(op), "_schema", None)
-    return schema is not None and [str(r.type) for r in schema.returns] == ["Tensor"]
+    types = [str(result.type) for result in schema.returns] if schema is not None else []
+    return len(types) == 1 and not types[0].startswith("List")
 
 
 def _targets(names: Sequence[str]) -> str:

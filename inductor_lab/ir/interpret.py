@@ -345,13 +345,11 @@ class Run:
             results = call_higher_order(operator, args, kwargs)
         else:
             results = operator(*args, **kwargs)
-        if call.number is not None:
-            number: Any = results
-            self.symbols[call.number] = number if isinstance(number, float) else int(number)
-            return
-        if isinstance(results, torch.Tensor) or results is None:
-            results = (results,)
-        for name, result in zip(call.outputs, results, strict=True):
+        results = results if isinstance(results, tuple | list) else (results,)
+        numbers = call.numbers or (None,) * len(results)
+        for name, number, result in zip(call.outputs, numbers, results, strict=True):
+            if number is not None:
+                self.symbols[number] = result if isinstance(result, float) else int(result)
             if name is not None and result is not None:
                 buffer = self.program.buffers[name]
                 _bind_sizes(buffer, result, self.symbols)

@@ -217,8 +217,8 @@ class ExternCall:
     `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` names one buffer for
     each tensor the op returns; None where it returns None or nobody uses the result.  `reason` says
     why no code of ours was generated: `"library"` (matmul, convolution, attention: on purpose) or
-    `"no lowering"` or another short phrase that `c.coverage` shows.  `number` is the symbol that
-    the result is, where it is a number that is read from a tensor.
+    `"no lowering"` or another short phrase that `c.coverage` shows.  `numbers` has, where results
+    are numbers that only the call tells, a symbol for each of these and None for the others.
     """
 
     outputs: tuple[str | None, ...]
@@ -227,7 +227,7 @@ class ExternCall:
     kwargs: tuple[tuple[str, ExternArg], ...] = ()
     reason: str = "library"
     origins: Origins = field(default=NO_ORIGINS, compare=False)
-    number: sympy.Symbol | None = None
+    numbers: tuple[sympy.Symbol | None, ...] = ()
 
     @property
     def arguments(self) -> tuple[ExternArg, ...]:
@@ -359,8 +359,7 @@ def bound_by(step: Step, buffers: Mapping[str, Buffer]) -> Iterator[sympy.Symbol
     """The symbols that are known once a step has run: a number that it reads, and the sizes of what
     a library returns."""
     if isinstance(step, ExternCall):
-        if step.number is not None:
-            yield step.number
+        yield from filter(None, step.numbers)
         for name in written_by(step):
             yield from (s for s in buffers[name].layout.size if isinstance(s, sympy.Symbol))
 

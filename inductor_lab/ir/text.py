@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 
 import sympy
 import torch
@@ -247,8 +248,8 @@ def extern_lines(call: ExternCall, buffers: Mapping[str, Buffer]) -> tuple[TextL
     heads = [_buffer_text(buffers[name]) if name in buffers else name for name in kept]
     arguments = [argument_text(a, buffers) for a in call.args]
     arguments += [f"{name}={argument_text(value, buffers)}" for name, value in call.kwargs]
-    targets = ", ".join(name or "_" for name in call.outputs) or "_"
-    targets = targets if call.number is None else str(call.number)
+    names = zip_longest(call.outputs, call.numbers)
+    targets = ", ".join(str(name or number or "_") for name, number in names) or "_"
     lines = [head + (_comment(head, call) if n == 0 else "") for n, head in enumerate(heads)]
     reason = "" if call.reason == "library" else f"  # {call.reason}"
     lines.append(f"  {targets} = extern {call.op}({', '.join(arguments)}){reason}")

@@ -87,8 +87,7 @@ def size_of(size: Any) -> Size:
     """An int or a torch.SymInt as a Size."""
     if isinstance(size, int):
         return size
-    expression = size.node.expr if hasattr(size, "node") else size
-    return simplify_size(sympy.sympify(expression))
+    return simplify_size(sympy.sympify(torch_api.expression_of(size)))
 
 
 def stride_of(stride: Any, shape: Sequence[Size]) -> Size:
@@ -161,21 +160,24 @@ class Builder:
         return self._result
 
     @property
-    def results(self) -> tuple[TensorMeta | None, ...]:
-        """The same for each result of a node that returns several."""
+    def results(self) -> tuple[TensorMeta | Any, ...]:
+        """The same for each result of a node that returns several; numbers are as expressions."""
         found = self.node.meta.get("val")
         found = found if isinstance(found, tuple | list) else (found,)
-        return tuple(TensorMeta.of(f) if isinstance(f, torch.Tensor) else None for f in found)
+        return tuple(
+            TensorMeta.of(f) if isinstance(f, torch.Tensor) else torch_api.expression_of(f)
+            for f in found
+        )
 
     @property
     def tensors(self) -> tuple[TensorMeta, ...]:
         """The same for those results of the node that are tensors."""
-        return tuple(meta for meta in self.results if meta is not None)
+        return tuple(meta for meta in self.results if isinstance(meta, TensorMeta))
 
     @property
     def device(self) -> str:
         """Where the node's first result is."""
-        return next(meta.device for meta in self.results if meta is not None)
+        return self.tensors[0].device
 
     # ---- expressions ----
 
@@ -196,8 +198,7 @@ class Builder:
 
     def const(self, value: Any, dtype: torch.dtype) -> Expr:
         """A Python number, or a symbolic one, in `dtype`."""
-        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-            value = value.node.expr
+        value = torch_api.expression_of(value)
         if isinstance(value, sympy.Basic):
             return self.convert(number(value, self.op, self.read), dtype)
         if dtype is torch.bool:
@@ -345,12 +346,20 @@ class Builder:
         op: str,
         args: Sequence[ExternArg],
         kwargs: dict[str, ExternArg] | None = None,
-        outputs: Sequence[TensorMeta | None] | None = None,
+        outputs: Sequence[TensorMeta | Any] | None = None,
         reason: str = "library",
-    ) -> tuple[TensorValue | None, ...]:
-        """A call of a library; one value for each output (None where the op returns none)."""
+    ) -> tuple[TensorValue | Any, ...]:
+        """A call of a library; one value for each output (None where the op returns none).
+
+        An output that is a symbol which nothing tells so far is a number that the call tells.
+        """
         results = self.results if outputs is None else outputs
-        made = [None if f is None else self._new(f, BufferKind.EXTERN, exact=True) for f in results]
+        made = [
+            self._new(f, BufferKind.EXTERN, exact=True) if isinstance(f, TensorMeta) else None
+            for f in results
+        ]
+        told = [f if isinstance(f, sympy.Symbol) and f not in self.symbols else None for f in results]
+        self._bind({symbol for symbol in told if symbol is not None})
         self.steps.append(
             ExternCall(
                 tuple(None if b is None else b.name for b in made),
@@ -359,24 +368,25 @@ class Builder:
                 tuple((kwargs or {}).items()),
                 reason,
                 self.origins,
+                tuple(told) if any(told) else (),
             )
         )
-        return tuple(None if b is None else TensorValue.of(b) for b in made)
+        return tuple(
+            f if b is None else TensorValue.of(b) for b, f in zip(made, results, strict=True)
+        )
 
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
     ) -> sympy.Symbol:
         """A call that tells a number when the program runs; its symbol, if none is given that of
         an equal call, or a new one."""
-        calls = [step for step in self.steps if isinstance(step, ExternCall) and step.number]
-        known = (step.number for step in calls if (step.op, step.args) == (op, tuple(args)))
+        calls = [step for step in self.steps if isinstance(step, ExternCall) and any(step.numbers)]
+        known = (step.numbers[0] for step in calls if (step.op, step.args) == (op, tuple(args)))
         found = None if symbol else next(known, None)
         if found is not None:
             return found
         symbol = symbol or sympy.Symbol(f"{self.node.name}_at{len(calls) or ''}", integer=True)
-        step = ExternCall((None,), op, tuple(args), (), "number", self.origins, symbol)
-        self.steps.append(step)
-        self._bind({symbol})
+        self.extern(op, args, None, [symbol], "number")
         return symbol
 
     def is_sure(self, number: Size, first: Size, end: Size) -> bool:

@@ -446,16 +446,19 @@ class _Walk:
         if node.target is aten._local_scalar_dense.default:
             return self._read_number(node, value)
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
+            if isinstance(node.target, torch_api.OpOverload) and not torch_api.is_own(node.target):
+                args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
+                return fallback(self.build, node.target, args, kwargs)
             if node.target not in SIZES:
                 raise self._refused(node, "a number that is taken out of a tensor")
-        return value.node.expr if hasattr(value, "node") else value
+        return torch_api.expression_of(value)
 
     def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
         """A number that is in a tensor: the host program waits for it and reads it.
 
         What torch takes to be equal to something else, because of a check, is compared with that.
         """
-        expression = sympy.sympify(value.node.expr if hasattr(value, "node") else value)
+        expression = sympy.sympify(torch_api.expression_of(value))
         (tensor,) = (self.values[n] for n in node.all_input_nodes)
         own = expression.free_symbols - self.build.symbols
         read = (argument(self.build, tensor),)

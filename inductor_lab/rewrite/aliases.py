@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from inductor_lab.torch_api import given_back
+from inductor_lab.torch_api import expression_of, given_back
 
 aten = torch.ops.aten
 
@@ -75,17 +75,13 @@ def facts(value: Any) -> tuple[Any, ...]:
     """What must be equal for one value to take the place of another."""
     if not isinstance(value, torch.Tensor):
         return (type(value),)
-    strides = () if value.layout is not torch.strided else tuple(map(_size, value.stride()))
-    return value.dtype, value.device, value.layout, tuple(map(_size, value.shape)), strides
-
-
-def _size(size: Any) -> Any:
-    return size if isinstance(size, int) else size.node.expr
+    strides = () if value.layout is not torch.strided else tuple(map(expression_of, value.stride()))
+    return value.dtype, value.device, value.layout, tuple(map(expression_of, value.shape)), strides
 
 
 def same_sizes(one: Iterable[Any], other: Iterable[Any]) -> bool:
     """Are these equal for all values of their symbols?  Adds no guard."""
-    return tuple(map(_size, one)) == tuple(map(_size, other))
+    return tuple(map(expression_of, one)) == tuple(map(expression_of, other))
 
 
 def same_facts(one: Node, other: Node) -> bool:

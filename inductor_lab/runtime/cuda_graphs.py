@@ -67,7 +67,7 @@ def why_not(program: LoopProgram) -> str | None:
         return "it calls functions and operators that may wait for the GPU"
     given = {symbol for symbol in program.inputs if not isinstance(symbol, str)}
     for step in program.steps:
-        if isinstance(step, ExternCall) and step.number is not None:
+        if isinstance(step, ExternCall) and any(step.numbers):
             return f"{step.op} reads a number from the GPU"
     sizes = {size for b in program.buffers.values() for size in b.layout.size}
     if any(size.free_symbols - given for size in sizes if not isinstance(size, int)):
