@@ -351,15 +351,15 @@ class Builder:
     ) -> tuple[TensorValue | Any, ...]:
         """A call of a library; one value for each output (None where the op returns none).
 
-        An output that is a symbol which nothing tells so far is a number that the call tells.
+        An output that is an unbound symbol is a number that the call returns, and is bound by it.
         """
         results = self.results if outputs is None else outputs
         made = [
             self._new(f, BufferKind.EXTERN, exact=True) if isinstance(f, TensorMeta) else None
             for f in results
         ]
-        told = [f if isinstance(f, sympy.Symbol) and f not in self.symbols else None for f in results]
-        self._bind({symbol for symbol in told if symbol is not None})
+        unbound = {f for f in results if isinstance(f, sympy.Symbol)} - self.symbols
+        self._bind(unbound)
         self.steps.append(
             ExternCall(
                 tuple(None if b is None else b.name for b in made),
@@ -368,7 +368,7 @@ class Builder:
                 tuple((kwargs or {}).items()),
                 reason,
                 self.origins,
-                tuple(told) if any(told) else (),
+                tuple(f if f in unbound else None for f in results) if unbound else (),
             )
         )
         return tuple(
@@ -382,8 +382,7 @@ class Builder:
         an equal call, or a new one."""
         calls = [step for step in self.steps if isinstance(step, ExternCall) and any(step.numbers)]
         known = (step.numbers[0] for step in calls if (step.op, step.args) == (op, tuple(args)))
-        found = None if symbol else next(known, None)
-        if found is not None:
+        if symbol is None and (found := next(known, None)) is not None:
             return found
         symbol = symbol or sympy.Symbol(f"{self.node.name}_at{len(calls) or ''}", integer=True)
         self.extern(op, args, None, [symbol], "number")

@@ -277,8 +277,7 @@ class _Walk:
         """A call of a function of Python: compiled autograd has them where hooks are to run."""
         function = self._callee(node.name, node.target)
         args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
-        wrap: Any = torch.ops.higher_order.wrap
-        return call(self.build, f"{PREFIX}{wrap.name()}", (function, *args), kwargs, reason="hook")
+        return call(self.build, f"{PREFIX}wrap", (function, *args), kwargs, reason="hook")
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
         """A value with its strides in eager mode, for operators that may depend on them."""
@@ -447,8 +446,8 @@ class _Walk:
             return self._read_number(node, value)
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
             if isinstance(node.target, torch_api.OpOverload) and not torch_api.is_own(node.target):
-                args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
-                return fallback(self.build, node.target, args, kwargs)
+                given = map_arg((node.args, node.kwargs), self._as_in_eager)
+                return fallback(self.build, node.target, *given)
             if node.target not in SIZES:
                 raise self._refused(node, "a number that is taken out of a tensor")
         return torch_api.expression_of(value)
