@@ -47,7 +47,7 @@ __all__ = ["__version__", *_HOMES, *_MODULES]
 _OPERATIONS = {
     "decision_text": "schedule.text",
     "ladder": "codegen.ladder",
-    "measured": "stock.times",
+    "measured_stock": "stock.times",
     "program_text": "ir.text",
     "run_program": "ir.interpret",
     "run_schedule": "schedule.interpret",

@@ -134,7 +134,7 @@ ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_s
 
 
 class _Counts(TorchDispatchMode):
-    """Sees every operator below autograd."""
+    """Counts every operator below autograd."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -28,7 +28,7 @@ from inductor_lab.observer import Phase
 
 @dataclass
 class Record:
-    """What was heard, in order; `capture` turns it into a value."""
+    """What was recorded, in order; `capture` turns it into a value."""
 
     events: list[events.Event] = field(default_factory=list)
     bytecode: list[tuple[str, CodeType, CodeType]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Record:
         return tuple(line for step in runs[-1].instructions for line in step.added) if runs else ()
 
     def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
-        """Everything heard, with the graphs that the backend was given (in that order)."""
+        """Everything recorded, with the graphs that the backend was given (in that order)."""
         files = {code.co_filename for _, code, _ in self.bytecode}
         read = events.Reader(files | set(torch_logs.traced_files()))
         return Capture(

@@ -104,7 +104,7 @@ class Instruction:
 
 @dataclass(frozen=True, eq=False)
 class SymbolicRun:
-    """One try of TorchDynamo to trace a frame, instruction by instruction.
+    """One attempt of TorchDynamo to trace a frame, instruction by instruction.
 
     A frame has several runs where Dynamo starts again, such as for a graph break.  Only the first
     instructions are kept of a long run; `total` counts all.
@@ -136,7 +136,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Recompile:
-    """Code was there and could not be used: `reason` is the guard of `failed` that did not hold."""
+    """Compiled code could not be used: `reason` is the guard of `failed` that did not hold."""
 
     compile_id: str
     failed: str

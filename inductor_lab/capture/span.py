@@ -49,7 +49,7 @@ def _cell_name(file: str) -> str:
 
 
 def outside_torch(file: str) -> bool:
-    """Is this file somebody's own code, and not torch's (here, or where a log was written)?"""
+    """Is this file user code, and not torch's (here, or where a log was written)?"""
     return not file.startswith(_TORCH_FOLDER) and not _TORCH_ELSEWHERE.search(file)
 
 

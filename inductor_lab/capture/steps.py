@@ -57,7 +57,7 @@ class _Run:
     names: dict[Node, str] = field(default_factory=dict)
 
     def add(self, traced: Traced) -> None:
-        """The instruction before this one is done: what it did to the graph is known now."""
+        """Add an instruction; the one before it is done, so its effect on the graph is known."""
         self._finish_last(traced)
         code = traced.code
         self.instructions.append(

@@ -5,6 +5,7 @@ Inductor: `lowering.py`, `full`, `iota`, `arange`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,11 +38,8 @@ def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
     return build.pointwise(build.load(value, identity(build.result.shape)))
 
 
-def _filled(number: int) -> Any:
-    def lowering(build: Builder, *given: Any, **_: Any) -> TensorValue:
-        return build.pointwise(build.const(number, build.result.dtype))
-
-    return lowering
+def _filled(number: int, build: Builder, *given: Any, **_: Any) -> TensorValue:
+    return build.pointwise(build.const(number, build.result.dtype))
 
 
 lowers(
@@ -54,8 +52,8 @@ lowers(
     aten.new_empty.default,
     aten.new_empty_strided.default,
     aten.empty_permuted.default,
-)(_filled(0))
-lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)(_filled(1))
+)(partial(_filled, 0))
+lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)(partial(_filled, 1))
 
 
 @lowers(prims.iota.default)
@@ -86,20 +84,17 @@ def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype
     )
 
 
-def _triangle(name: str) -> Any:
-    def lowering(build: Builder, x: TensorValue, diagonal: int = 0) -> TensorValue:
-        meta = build.result
-        at = identity(meta.shape)
-        row, column = at[-2], at[-1]
-        test = build.op(name, build.position(column - row), build.const(diagonal, torch.int64))
-        zero = build.const(0, meta.dtype)
-        return build.pointwise(build.op("where", test, build.load(x, at), zero))
-
-    return lowering
+def _triangle(name: str, build: Builder, x: TensorValue, diagonal: int = 0) -> TensorValue:
+    meta = build.result
+    at = identity(meta.shape)
+    row, column = at[-2], at[-1]
+    test = build.op(name, build.position(column - row), build.const(diagonal, torch.int64))
+    zero = build.const(0, meta.dtype)
+    return build.pointwise(build.op("where", test, build.load(x, at), zero))
 
 
-lowers(aten.tril.default)(_triangle("le"))
-lowers(aten.triu.default)(_triangle("ge"))
+lowers(aten.tril.default)(partial(_triangle, "le"))
+lowers(aten.triu.default)(partial(_triangle, "ge"))
 
 
 @lowers(aten.eye.default, aten.eye.m)

@@ -124,9 +124,10 @@ def unsqueeze(value: TensorValue, dim: int) -> TensorValue:
     return viewed(value, shape, (*own[:dim], *own[dim + 1 :]))
 
 
-def squeeze(value: TensorValue, dims: Sequence[int] | None = None) -> TensorValue:
+def squeeze(value: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
     """Drop the dimensions of size 1 among `dims` (all, if None)."""
-    chosen = range(value.ndim) if dims is None else [d % max(value.ndim, 1) for d in dims]
+    given = [dims] if isinstance(dims, int) else range(value.ndim) if dims is None else dims
+    chosen = [d % max(value.ndim, 1) for d in given]
     gone = {d for d in chosen if d < value.ndim and is_int(value.shape[d], 1)}
     return drop(value, dict.fromkeys(gone, ZERO))
 

@@ -8,8 +8,9 @@ Inductor: `lowering.py`, `view`, `permute`, `slice_`, ...
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import sympy
@@ -35,28 +36,22 @@ def came_by(build: Builder, value: TensorValue) -> TensorValue:
     return replace(value, origins=value.origins | build.origins)
 
 
+def as_view(view: Callable[..., TensorValue], build: Builder, x: Any, *given: Any) -> TensorValue:
+    """A view operator whose arguments are those of `view`."""
+    return came_by(build, view(x, *given))
+
+
+lowers(aten.permute.default)(partial(as_view, tensor.permute))
+lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)(partial(as_view, tensor.squeeze))
+lowers(aten.unsqueeze.default)(partial(as_view, tensor.unsqueeze))
+lowers(aten.t.default)(partial(as_view, lambda x: tensor.permute(x, range(x.ndim)[::-1])))
+lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.lift.default)(came_by)
+
+
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 def view(build: Builder, x: TensorValue, *given: Any) -> TensorValue:
     """The same elements under another shape."""
     return came_by(build, tensor.reshape(x, build.result.shape))
-
-
-@lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.lift.default)
-def alias(build: Builder, x: TensorValue) -> TensorValue:
-    """The tensor itself."""
-    return came_by(build, x)
-
-
-@lowers(aten.permute.default)
-def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
-    """Dimensions in another order."""
-    return came_by(build, tensor.permute(x, dims))
-
-
-@lowers(aten.t.default)
-def t(build: Builder, x: TensorValue) -> TensorValue:
-    """The transpose of a matrix; vectors and scalars as they are."""
-    return came_by(build, tensor.permute(x, range(x.ndim)[::-1]))
 
 
 @lowers(aten.transpose.int)
@@ -83,19 +78,6 @@ def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorVa
             if d not in kept:
                 x = tensor.unsqueeze(x, d)
     return came_by(build, tensor.expand(x, shape))
-
-
-@lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
-def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
-    """Without the dimensions of size 1."""
-    chosen = [dims] if isinstance(dims, int) else dims
-    return came_by(build, tensor.squeeze(x, chosen))
-
-
-@lowers(aten.unsqueeze.default)
-def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
-    """A new dimension of size 1."""
-    return came_by(build, tensor.unsqueeze(x, dim))
 
 
 @lowers(aten.select.int)

@@ -1,4 +1,4 @@
-"""What is made ahead, in a thread of its own, while Python goes on.
+"""Compilers run in threads of their own, while Python goes on tracing and lowering.
 
 The C++ compiler is a program of its own, and most of Triton's needs no Python: they work on a
 graph's kernels while Python traces, lowers and schedules the next graph (a forward's while its
@@ -20,7 +20,7 @@ from inductor_lab.runtime.toolchain import end_compilers
 T = TypeVar("T")
 NAME = "inductor_lab, made ahead"
 AT_ONCE = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""As many things are made at a time."""
+"""Jobs at a time."""
 _ENDED = threading.Event()
 
 
@@ -67,7 +67,7 @@ def _end_all() -> None:
 
 
 def wait_for_all() -> None:
-    """Until nothing is made ahead: what is timed next has the processor for itself."""
+    """Wait until no job runs: what is timed next has the processor for itself."""
     for thread in threading.enumerate():
         if thread.name == NAME:
             thread.join()

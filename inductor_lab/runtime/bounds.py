@@ -43,7 +43,7 @@ def is_checked(kernel: Kernel) -> bool:
 
 
 def extent(tensor: torch.Tensor) -> int:
-    """Elements from the first one to the last one that belongs to the tensor."""
+    """Elements from the first to the last of the tensor."""
     if tensor.numel() == 0:
         return 0
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
@@ -141,7 +141,7 @@ ACCESSES = {"create_masked_load": 1, "create_masked_store": 2, "create_atomic_rm
 def _interpreted_error(
     kernel: Kernel, address: int, spans: Sequence[tuple[int, int, int]], width: int
 ) -> OutOfBounds:
-    """The buffer that is meant is taken to be the nearest one."""
+    """The error; the buffer is taken to be the nearest one."""
     start, nbytes, number = min(
         spans, key=lambda span: min(abs(address - span[0]), abs(address - span[0] - span[1]))
     )

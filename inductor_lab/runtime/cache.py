@@ -42,7 +42,7 @@ ELSEWHERE = f"set {VARIABLE} to a directory of your own"
 
 
 class DamagedEntry(UserWarning):
-    """A cache entry did not match its checksum and was built again."""
+    """A cache entry did not match its checksum and was rebuilt."""
 
 
 class UntrustedCache(UserWarning):
@@ -78,7 +78,7 @@ class Cache:
         return made
 
     def _offers(self, entry: Path) -> bool:
-        """Is there such an entry in the shared cache, and is it to be trusted?"""
+        """Does the shared cache have such an entry, and is it trusted?"""
         if not entry.exists() or self.shared is None:
             return False
         if problem := distrust_entry(self.shared, entry):
@@ -86,7 +86,7 @@ class Cache:
         return not problem and is_sound(entry)
 
     def _found(self, final: Path) -> bool:
-        """Is an entry there, and whole?"""
+        """Does an entry exist, and match its checksum?"""
         if not final.exists():
             return False
         if is_sound(final):

@@ -59,7 +59,7 @@ def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
 
 
 def why_not(program: LoopProgram) -> str | None:
-    """What in a program cannot be recorded."""
+    """What of a program cannot be recorded."""
     devices = sorted({b.device for b in program.buffers.values()})
     if len(devices) > 1:
         return f"it uses several devices, {', '.join(devices)}"
@@ -127,7 +127,7 @@ class Recordings:
         return self.made[-1]
 
     def _notice(self, addresses: dict[int, int]) -> bool:
-        """Has an input moved once too often?"""
+        """Note the inputs' addresses: has one moved too often?"""
         before = len(self.moving)
         for n, address in addresses.items():
             self.seen.setdefault(n, set()).add(address)

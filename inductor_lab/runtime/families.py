@@ -1,4 +1,4 @@
-"""What to say to each C++ compiler: one table of flags per family, as data."""
+"""Flags of C++ compilers: one table per family, as data."""
 
 from __future__ import annotations
 

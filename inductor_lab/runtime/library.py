@@ -85,7 +85,7 @@ def library_builder(
 def refusal(
     toolchain: Toolchain, attempt: Attempt, unit: Code, kept: Path, traces: Mapping[str, str]
 ) -> CompileFailed:
-    """The error for a compiler that said no.
+    """The error for a failed compile.
 
     It holds the first error lines, the lines of the kernel around the error, the user's line that
     they come from, the kept source, and the command that fails on it.

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 RUNTIMES = ("libgomp", "libiomp5", "libomp")
-"""What OpenMP runtimes are called, without version and suffix."""
+"""Names of OpenMP runtimes, without version and suffix."""
 
 
 def loaded_runtimes() -> tuple[Path, ...]:

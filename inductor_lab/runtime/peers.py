@@ -30,7 +30,7 @@ def is_one_of_many() -> bool:
 
 
 def tell_of(problem: Exception) -> None:
-    """Leave word for the other ranks that this one cannot go on."""
+    """Leave a message for the other ranks that this one cannot go on."""
     if is_one_of_many():
         with suppress(RuntimeError):  # the store is gone with the rank that held it
             _store().set(FAILED.format(dist.get_rank()), str(problem))
@@ -78,7 +78,7 @@ class Collectives:
 
 
 def _failed() -> Iterator[str]:
-    """What is known of ranks that cannot go on, some words for each."""
+    """What is known of failed ranks, some words for each."""
     store = _store()
     for rank in sorted({*range(dist.get_world_size())} - {dist.get_rank()}):
         failed, process = FAILED.format(rank), PROCESS.format(rank)

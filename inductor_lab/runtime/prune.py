@@ -1,4 +1,4 @@
-"""Nothing on disk grows for ever: beyond a limit, what was used longest ago goes.
+"""The caches on disk are bounded: beyond a limit, the least recently used entries are deleted.
 
 That holds for the folder of libraries, of all versions of ours together, for our graphs among those
 that AOTAutograd keeps, and for our kernels among those that Triton keeps, each with a mark of ours.
@@ -23,7 +23,7 @@ LIMIT_VARIABLE = "INDUCTOR_LAB_CACHE_MB"
 LIMIT_MB = 2048
 KEPT_FAILURES = 50
 TOUCHED_AFTER = 3600.0
-"""Seconds; a use that is as near to the last one changes no order that matters."""
+"""Seconds; a use so soon after the last one changes no order that matters."""
 PRUNED_AFTER = 24 * 3600.0
 BUILDS_BETWEEN = 200
 STAMP = "pruned"
@@ -79,7 +79,7 @@ def triton_kernels() -> tuple[Path, ...]:
 
 
 def clear(root: Path, version: str) -> int:
-    """Delete all that is there; the bytes."""
+    """Delete everything; returns the bytes."""
     found = kinds(root, version)
     freed = sum(kind.nbytes for kind in found)
     for kind in found:

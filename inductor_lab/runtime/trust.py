@@ -90,7 +90,7 @@ def _way_to(folder: Path) -> Iterator[Path]:
 
 
 def _open_to_others(step: Path) -> str:
-    """Why somebody else could put something else there, or into it."""
+    """Why others could put something else there, or into it."""
     facts = step.lstat()
     if facts.st_uid not in (ROOT, os.geteuid()):
         return _belongs(step, facts.st_uid)

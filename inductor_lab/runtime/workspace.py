@@ -70,7 +70,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int | None]:
 
 
 def _delete_if_left(path: Path) -> None:
-    """Delete what no process is at; without locks, what is of yesterday."""
+    """Delete what no process uses; without locks, what is of yesterday."""
     with contextlib.suppress(OSError):
         if fcntl is None:
             if time.time() - path.stat().st_mtime > DAY:

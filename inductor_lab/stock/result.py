@@ -238,7 +238,7 @@ class StockCompilation(Shown):
         its gradients where it has some, and a clock around each C++ kernel and each function of
         `extern_kernels`.  What stock calls in other ways has no time.  Raises NotRunnable for a
         compilation that was loaded."""
-        measured: StockCompilation = perform("measured", self, seconds)
+        measured: StockCompilation = perform("measured_stock", self, seconds)
         return measured
 
     def save(self, path: str | Path) -> Path:

@@ -30,7 +30,7 @@ Ticks = dict[str, list[float]]
 """Kernel → seconds of each of its calls, in order."""
 
 
-def measured(compilation: StockCompilation, seconds: float) -> StockCompilation:
+def measured_stock(compilation: StockCompilation, seconds: float) -> StockCompilation:
     """`StockCompilation.measure`, which says what it does."""
     if compilation.compiled is None or compilation.arguments is None:
         raise NotRunnable(
