@@ -66,8 +66,7 @@ class Shown:
         "graph" of everything that is a graph, "memory" of a Schedule, "budget" of a Partition,
         "time" of a Compilation.  Raises UnknownName for a view that this value does not have.
         """
-        drawn: Svg = draw("plot", self, view)
-        return drawn
+        return Svg(draw("plot", self, view))
 
     def to_dot(self) -> Any:
         """Its graph as a `graphviz.Digraph`: `.source` is text, drawing it needs Graphviz."""
@@ -78,12 +77,10 @@ class Shown:
         return draw("to_pydot", self)
 
     def _repr_html_(self) -> str | None:
-        html: str | None = draw("html", self)
-        return html
+        return draw("html", self) or None
 
     def _repr_svg_(self) -> str | None:
-        svg: str | None = draw("svg", self)
-        return svg
+        return draw("svg", self) or None
 
 
 class Svg(str):
@@ -104,14 +101,12 @@ def write_report(
     compilation: Any, path: Path, ladder: str | None = None, assembly: bool = False
 ) -> Path:
     """Write the self-contained HTML page of a compilation; raises CannotWrite."""
-    written: Path = draw("report", compilation, path, ladder, assembly)
-    return written
+    return Path(draw("report", compilation, path, ladder, assembly))
 
 
 def write_trace_report(log: Any, path: Path, progress: Any = None) -> Path:
     """Write a trace log's index and compile ids as one HTML page; raises CannotWrite."""
-    written: Path = draw("trace_report", log, path, progress)
-    return written
+    return Path(draw("trace_report", log, path, progress))
 
 
 def live_widget(compilation: Any) -> Any:
@@ -121,8 +116,7 @@ def live_widget(compilation: Any) -> Any:
 
 def mime_bundle(compilation: Any) -> dict[str, Any] | None:
     """What a notebook gets beside HTML, where HTML alone cannot be live; None elsewhere."""
-    bundle: dict[str, Any] | None = draw("mime_bundle", compilation)
-    return bundle
+    return draw("mime_bundle", compilation) or None
 
 
 def annotated(compilation: Any) -> Any:
@@ -132,14 +126,12 @@ def annotated(compilation: Any) -> Any:
 
 def benchmark_svg(result: Any, view: str) -> Svg:
     """A picture of a benchmark's result; raises UnknownName."""
-    drawn: Svg = draw("benchmark_svg", result, view)
-    return drawn
+    return Svg(draw("benchmark_svg", result, view))
 
 
 def write_benchmark(result: Any, path: Path) -> Path:
     """Write a benchmark's result as one self-contained HTML page; raises CannotWrite."""
-    written: Path = draw("benchmark_page", result, path)
-    return written
+    return Path(draw("benchmark_page", result, path))
 
 
 def live_benchmark() -> Any:
@@ -154,8 +146,7 @@ def live_steps(steps: Any) -> Any:
 
 def steps_bundle(steps: Any) -> dict[str, Any] | None:
     """The same for a notebook's output; None where there is no notebook."""
-    bundle: dict[str, Any] | None = draw("steps_bundle", steps)
-    return bundle
+    return draw("steps_bundle", steps) or None
 
 
 def close_explorers() -> None:

@@ -24,6 +24,7 @@ from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.codegen.trees import KernelTrees
 from inductor_lab.display import Shown, bytes_text, counted
+from inductor_lab.ir.index import ASSUMED
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.observer import Phase
 from inductor_lab.options import Options
@@ -55,6 +56,12 @@ class CompiledPart(Shown):
     times: tuple[StepTime, ...] = ()
     libraries: tuple[Choice, ...] = ()
     trees: tuple[KernelTrees, ...] = ()
+
+    @property
+    def assumed(self) -> frozenset[str]:
+        """Sizes that are symbols: costs count each as ASSUMED, whatever it was in this call."""
+        sizes = (n for buffer in self.loops.buffers.values() for n in buffer.layout.size)
+        return frozenset(str(s) for n in sizes for s in getattr(n, "free_symbols", ()))
 
     def __repr__(self) -> str:
         return f"CompiledPart({self.name}: {self.schedule!r})"
@@ -281,6 +288,8 @@ class Record(Shown):
             f"  compile time   {self.total_seconds:.2f} s",
             f"  coverage       {self.coverage}",
         ]
+        assumed = ", ".join(sorted({name for part in self.parts for name in part.assumed}))
+        lines[4:4] = [f"  dynamic sizes  {assumed}: each counted as {ASSUMED}"] if assumed else []
         return "\n".join(lines)
 
 

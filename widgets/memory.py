@@ -20,9 +20,11 @@ NARROWEST, WIDEST, LONGEST = 4, 46, 1400
 COLOURS = ("bar", "other")
 
 
-def memory_views(schedule: Schedule, scope: str, links: Links) -> list[TreeView]:
+def memory_views(
+    schedule: Schedule, scope: str, links: Links, assumed: str = ""
+) -> list[TreeView]:
     """Lifetimes of intermediates and outputs: a lane for each storage, as planned; and for each
-    buffer, as it would be without a plan."""
+    buffer, as it would be without a plan.  `assumed` says what was taken for unknown sizes."""
     plan = schedule.memory
     if not plan.lifetimes:
         return [empty_view("after planning", "No intermediate buffers: nothing to plan.")]
@@ -31,11 +33,12 @@ def memory_views(schedule: Schedule, scope: str, links: Links) -> list[TreeView]
     for life in plan.lifetimes:
         storages[storage_of(life.buffer, plan.reuse)].append(life)
     alone = {life.buffer: [life] for life in plan.lifetimes}
+    peak = say("; ").join(filter(None, (_peak_text(plan), assumed)))
     saved = say("{peak}; buffers: {n}, storages: {m}",
-                peak=_peak_text(plan), n=len(alone), m=len(storages))  # fmt: skip
+                peak=peak, n=f"{len(alone):,}", m=f"{len(storages):,}")  # fmt: skip
     return [
         _lanes("after planning", storages, steps, plan, scope, links, saved),
-        _lanes("without a plan", alone, steps, plan, scope, links, _peak_text(plan)),
+        _lanes("without a plan", alone, steps, plan, scope, links, peak),
     ]
 
 

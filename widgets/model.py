@@ -24,7 +24,7 @@ from inductor_lab.widgets import stock
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.parts import part_panes
+from inductor_lab.widgets.parts import assumed_text, part_panes
 from inductor_lab.widgets.shapes import Document, Fact, Pane, PaneGroup, Switches, View
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
@@ -197,7 +197,9 @@ def facts(compilation: Record) -> list[Fact]:
     where = "g0.forward.schedule" if compilation.graphs else "source"
     seconds = sum(step.seconds for part in compilation.parts for step in part.times)
     fewer = say("one kernel per op {n} → {m} fused", n=f"{before.passes:,}", m=f"{after.passes:,}")
-    generated = say("nothing to generate")
+    assumed = assumed_text(compilation.parts)
+    dynamic = [_fact("dynamic sizes", assumed, "symbols")] if assumed else []
+    generated = say("no generated")
     if coverage.generated + coverage.calls:
         generated = say("{share} generated", share=f"{100 * coverage.share:.0f} %")
     measured = [_fact("in kernels", seconds_text(seconds), "time")] if seconds else []
@@ -207,6 +209,7 @@ def facts(compilation: Record) -> list[Fact]:
         _fact("kernels", _kernels_text(compilation), where),
         _fact("memory passes", fewer, where),
         _fact("peak memory", _peak_text(compilation), where.replace("schedule", "memory")),
+        *dynamic,
         _fact("traffic saved by fusion", f"{100 * compilation.saved:.1f} %", where),
         _fact("code", generated, where),
         _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.text import tree_lines
 from inductor_lab.codegen.tree import Tree
 from inductor_lab.display import bytes_text
+from inductor_lab.ir.index import ASSUMED
 from inductor_lab.ir.program import LoopProgram, written_by
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.rewrite.result import Step
@@ -46,6 +47,8 @@ from inductor_lab.widgets.views import (
 if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart
 
+OPS_TO = ("{n} ops → {m}", "1 op → {m}")
+"""Of a schedule in the rail: of many, of one."""
 ABOUT = {step.name: step.what for step in PASSES}
 """What each pass over loop trees does."""
 
@@ -65,7 +68,9 @@ def part_panes(
         f"{scope}.rewrites": rewrites_pane(part, scope, links, took("rewrite")),
         f"{scope}.loops": loops_pane(part, scope, links, took("lower")),
         f"{scope}.schedule": schedule_pane(part, scope, links, took("schedule")),
-        f"{scope}.memory": pane("memory", memory_views(part.schedule, scope, links)),
+        f"{scope}.memory": pane(
+            "memory", memory_views(part.schedule, scope, links, assumed_text([part]))
+        ),
         f"{scope}.code": pane(
             "code",
             [code_view(part, scope, links), *trees_views(part, scope, links)],
@@ -202,7 +207,7 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         groups_view(part, scope, links),
     ]
     before, after = schedule.before, schedule.after
-    count = say("{n} ops → {m}", n=f"{before.kernels:,}", m=f"{after.kernels:,}")
+    count = say(OPS_TO[before.kernels == 1], n=f"{before.kernels:,}", m=f"{after.kernels:,}")
     return pane("schedule", views, count=count, seconds=seconds)
 
 
@@ -272,9 +277,16 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
     rows.append(row((*unfused, *[""] * shown)))
     after = (*_cost_cells(say("fused"), schedule.after), *(total, "", "")[:shown])
     rows.append(row(after, mark="ok"))
+    note = say("; ").join(filter(None, (saved_text(schedule), assumed_text([part]))))
     columns = ("kernel", ">reads", ">writes", ">flop", ">passes")
     more = (">time", ">GB/s", ">of the roof")[:shown]
-    return table_view("kernels", (*columns, *more), rows, saved_text(schedule))
+    return table_view("kernels", (*columns, *more), rows, note)
+
+
+def assumed_text(parts: Iterable[CompiledPart]) -> str:
+    """`s27, s77 counted as 64`; nothing where all sizes are known."""
+    names = ", ".join(sorted({name for part in parts for name in part.assumed}))
+    return say("{names} counted as {n}", names=names, n=ASSUMED) if names else ""
 
 
 def _time_cells(took: StepTime) -> tuple[str, str, str]:

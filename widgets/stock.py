@@ -15,7 +15,7 @@ from inductor_lab.stock.result import IrNode, StockKernel
 from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.modules import common_module, module_frames
-from inductor_lab.widgets.parts import step_diff
+from inductor_lab.widgets.parts import OPS_TO, step_diff
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
 from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.split import joint_panes
@@ -196,7 +196,8 @@ def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
     )
     views: list[View] = [_ir_picture(part, scope, links, fused=True).view("graph"), decisions,
                          kernels, _ir_text(part.ir_after, scope, links, "IR after fusion")]
-    count = say("{n} ops → {m}", n=f"{len(part.ir_before):,}", m=f"{len(part.ir_after):,}")
+    before, after = len(part.ir_before), len(part.ir_after)
+    count = say(OPS_TO[before == 1], n=f"{before:,}", m=f"{after:,}")
     return pane("schedule", views, count=count)
 
 

@@ -96,8 +96,8 @@ class Instruction:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        line = self.line if self.line > 0 else ""  # some of Python's own stand on no line
-        text = f"{'  ' * self.depth}{line:>4} {self.opname} {self.argument}"
+        # some of Python's own instructions stand on no line
+        text = f"{'  ' * self.depth}{max(self.line, 0) or '':>4} {self.opname} {self.argument}"
         became = [f"+{line}" for line in self.added] + [f"{a} -> {b}" for a, b in self.renamed]
         return "  ".join([f"{text:44} [{', '.join(self.stack)}]", *became])
 

@@ -450,7 +450,11 @@ def gathered_in(index: Index) -> Iterator[Gathered]:
             yield from gathered_in(atom.dividend)
 
 
-def hint(size: Size, assumed: int = 64) -> int:
+ASSUMED = 64
+"""What a symbol counts as in costs."""
+
+
+def hint(size: Size, assumed: int = ASSUMED) -> int:
     """A number for cost models: symbols count as `assumed`.  Never use it for correctness."""
     if isinstance(size, int):
         return size

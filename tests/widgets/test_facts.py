@@ -126,6 +126,32 @@ def test_what_runs_again_counts_as_the_kernels_do() -> None:
     assert graph.forward.schedule.before.flops == 2 * 10_000 + 3 * 1_000
 
 
+def test_counts_of_dynamic_sizes_say_what_they_count() -> None:
+    """Costs take a size for 64 whatever it was in the call, while eager's are those of the call."""
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.softmax(-1)
+
+    c = lab.inspect(f, torch.randn(5, 6), options={"dynamic": True})
+    names = sorted(symbol.name for symbol in c.capture.symbols)
+    told = f"{', '.join(names)} counted as 64"
+    doc = document(c)
+    assert {fact["label"]: fact["value"] for fact in doc["facts"]}["dynamic sizes"] == told
+    for pane in ("schedule", "memory"):
+        notes = [text_of(p) for view in doc["panes"][f"g0.forward.{pane}"]["views"]
+                 if "tree" in view for p in inside(view["tree"], "p")]  # fmt: skip
+        assert any(told in note for note in notes), pane
+    assert f"{', '.join(names)}: each counted as 64" in str(c)
+    fixed = lab.inspect(f, torch.randn(5, 6), options={"dynamic": False})
+    assert "counted as" not in str(fixed) + plain_document(document(fixed))
+
+
+def test_one_of_a_thing_is_singular_and_nothing_is_said_of_nothing() -> None:
+    one = document(lab.inspect(lambda x: x + 1, torch.randn(4)))
+    assert one["panes"]["g0.forward.schedule"]["count"] == "1 op → 1"
+    none = document(lab.inspect(lambda x: x, torch.randn(4)))
+    assert {fact["label"]: fact["value"] for fact in none["facts"]}["code"] == "no generated"
+
+
 def test_the_exp_of_a_softmax_counts_once() -> None:
     c = lab.inspect(lambda x: x.softmax(-1), torch.randn(100, 200))
     assert c.after.kernels == 1 and c.after.flops == c.before.flops
