@@ -8,9 +8,10 @@ from textwrap import dedent
 
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.minify.result import Minified
-from inductor_lab.debug.result import Blame, ValueRow
+from inductor_lab.debug.result import Blame, Born, ValueRow
 from inductor_lab.debug.steps import BufferState, Steps
 from inductor_lab.display import bytes_text
+from inductor_lab.notebook.language import translate
 from inductor_lab.widgets.markup import Tree, element, table, written
 from inductor_lab.widgets.page import bench_style, debug_style
 
@@ -42,21 +43,21 @@ def tree(value: Debugged, live: bool = False) -> Tree:
 
 def _blame(found: Blame) -> Iterator[Tree]:
     yield element("h1", {}, f"{found.name}: {found.verdict}")
-    yield element("p", {"class": "lab-verdict"}, found.summary)
+    yield element("p", {"class": "lab-verdict"}, translate(found.summary))
     places = dedent(str(found.fault or "").partition("\n")[2])  # the first line is the summary
     if places:
         yield element("pre", {"class": "lab-code"}, places)
     yield _table(
         ("stage", "", "verdict", ">ULP", "says"),
-        ((r.where, r.stage, r.verdict, _number(r.ulp), r.says) for r in found.stages),
+        ((r.where, r.stage, r.verdict, _number(r.ulp), translate(r.says)) for r in found.stages),
     )
     if found.results:
         yield element("h2", {}, "results")
-        rows = ((name, j.kind, _number(j.ulp), _number(j.eager_ulp), str(j))
+        rows = ((name, j.kind, _number(j.ulp), _number(j.eager_ulp), translate(str(j)))
                 for name, j in found.results.items())  # fmt: skip
         yield _table(("", "verdict", ">ULP, ours", ">ULP, eager", "says"), rows)
     for born in found.births:
-        yield element("p", {}, str(born))
+        yield element("p", {}, _born(born))
     for where, rows_of in groupby(found.values, key=lambda row: row.where):
         yield _values(where, list(rows_of))
     for note in found.notes:
@@ -72,13 +73,18 @@ def _values(where: str, rows: list[ValueRow]) -> Tree:
         for row in rows
     )  # fmt: skip
     heads = ("value", "buffer", *(f">{stage}, ULP" for stage in stages), "yours")
-    title = element("summary", {}, f"values of {where}, in ULP from float64")
+    title = element("summary", {}, translate(f"values of {where}, in ULP from float64"))
     return element("details", {}, title, _table(heads, cells))
 
 
 def _cell(row: ValueRow, stage: str) -> str:
     kind, ulp = row.kinds.get(stage, ""), row.ulp.get(stage)
     return kind if kind not in GOOD else _number(ulp)
+
+
+def _born(born: Born) -> str:
+    told, apart, where = str(born).partition(")  ")
+    return translate(told + ")" * bool(apart)) + apart.removeprefix(")") + where
 
 
 def _number(ulp: float | None) -> str:
@@ -105,8 +111,8 @@ BAD = ("wrong", "raises", "crashes", "hangs", "race", "not deterministic", "stal
 
 def _backends(found: Backends) -> Iterator[Tree]:
     yield element("h1", {}, found.name)
-    yield element("p", {"class": "lab-verdict"}, found.summary)
-    rows = ((r.backend, r.verdict, f"{r.seconds:.1f} s", r.says) for r in found.rungs)
+    yield element("p", {"class": "lab-verdict"}, translate(found.summary))
+    rows = ((r.backend, r.verdict, f"{r.seconds:.1f} s", translate(r.says)) for r in found.rungs)
     yield _table(("backend", "verdict", ">with compiling", "says"), rows)
 
 

@@ -13,6 +13,7 @@ random values, and shrinking.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -119,6 +120,9 @@ class Exercise:
         return wrong
 
 
+_KNOWN = ("builtins", "collections", "inductor_lab", "numpy", "sympy", "torch")
+"""Packages whose classes compare values as everybody expects."""
+
 EXERCISES: dict[str, Exercise] = {}
 """All exercises, by name; filled by `labs/`."""
 
@@ -137,14 +141,35 @@ def exercise(
     return register
 
 
+def given(*values: Any) -> tuple[Any, ...]:
+    """Copies of a case's values for a solution, which may change them: the judge's stay."""
+    return copy.deepcopy(values)
+
+
 def expected(what: type | tuple[type, ...], found: Any) -> str | None:
-    """A sentence if a value is not of the type that was asked for."""
-    if isinstance(found, what):
+    """A sentence if a value is not of the type that was asked for.
+
+    True is no number.  A container may be of another kind, such as a defaultdict; but nothing in it
+    may be of a class of the student's own that decides what it equals.
+    """
+    kinds = what if isinstance(what, tuple) else (what,)
+    fits = isinstance(found, kinds) and (bool in kinds or not isinstance(found, bool))
+    if fits and not _equals_as_it_likes(found):
         return None
-    names = " or ".join(t.__name__ for t in (what if isinstance(what, tuple) else (what,)))
+    names = " or ".join(kind.__name__ for kind in kinds)
     if found is None:
         return say("it should return {names}, it returned None (no `return`?)", names=names)
     return say(
         "it should return {names}, it returned a value of type {got}",
         names=names, got=type(found).__name__,
+    )
+
+
+def _equals_as_it_likes(found: Any) -> bool:
+    decides = next(kind for kind in type(found).__mro__ if "__eq__" in vars(kind))
+    if decides.__module__.partition(".")[0] not in _KNOWN:
+        return True
+    inside: Iterable[Any] = found.values() if isinstance(found, dict) else found
+    return isinstance(found, list | tuple | set | frozenset | dict) and any(
+        map(_equals_as_it_likes, inside)
     )

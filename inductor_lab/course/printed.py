@@ -10,7 +10,7 @@ from inductor_lab.notebook.columns import folded
 from inductor_lab.notebook.language import translate
 
 _LATIN = re.compile("[A-Za-z]")
-_APART = re.compile(": +|; ")
+_APART = re.compile(": +|; |  +")
 
 
 def show(*things: object) -> None:
@@ -38,8 +38,8 @@ def _told(line: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _least_english(text: str) -> str:
-    """Sentences stand alone, or behind colons and semicolons, which they may have themselves: of
-    all readings the one that leaves least in English."""
+    """Sentences stand alone, in a column, or behind colons and semicolons, which they may have
+    themselves: of all readings the one that leaves least in English."""
     readings = [translate(text)]
     for apart in _APART.finditer(text):
         before, after = text[: apart.start()], text[apart.end() :]

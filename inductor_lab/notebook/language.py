@@ -84,7 +84,7 @@ def _chinese() -> dict[str, str]:
 def _templates() -> list[tuple[re.Pattern[str], str]]:
     """The compiler's sentences as patterns, each with its Chinese; the most particular one first.
     """
-    known = table()["sentences"]
+    known = {**table()["sentences"], **table()["lines"]}
     by_words = sorted(known, key=lambda text: -len(re.sub(r"\{\w+\}", "", text)))
     return [(re.compile(_pattern(text), re.DOTALL), known[text]) for text in by_words]
 

@@ -42,6 +42,38 @@ def test_every_exercise_has_two_wrong_answers() -> None:
         assert sum(wrong[0] == name for wrong in WRONG) >= 2, name
 
 
+def agreeing(kind: type) -> type:
+    """A class of a student's own whose values equal everything."""
+    said = {"__eq__": lambda self, other: True, "__ne__": lambda self, other: False}
+    return type("Agreeing", (kind,), {**said, "__hash__": lambda self: 0})
+
+
+@pytest.mark.parametrize("name, answer", [
+    ("1.1", agreeing(int)(1)), ("2.4", agreeing(list)()), ("4.1", (agreeing(tuple)(),) * 3),
+    ("8.1", {"a": agreeing(int)(1)}), ("8.4", True),
+])  # fmt: skip
+def test_a_value_that_equals_everything_is_no_answer(name: str, answer) -> None:
+    verdict = course.check(name, lambda *given: answer)
+    assert verdict.points == 0 and "it should return" in verdict.message, str(verdict)
+
+
+def of_nothing(answer):
+    """A solution that empties what it is given, so that the answer would be easy."""
+
+    def solution(*given):
+        for each in given:
+            each.zero_() if isinstance(each, torch.Tensor) else getattr(each, "clear", int)()
+        return answer(*given)
+
+    return solution
+
+
+@pytest.mark.parametrize("name, answer", [("9.4", lambda x: x.sum(0)), ("10.4", lambda *_: [])])
+def test_what_a_solution_does_to_its_inputs_makes_it_no_easier(name: str, answer) -> None:
+    verdict = course.check(name, of_nothing(answer))
+    assert verdict.points == 0, str(verdict)
+
+
 def endless(instructions, arguments):
     while True:
         arguments["a"] = 0

@@ -1,12 +1,17 @@
 """What the course prints fits into a notebook of 900 px, and counts as English does."""
 
+import re
+
 import pytest
 import torch
 
+import inductor_lab as lab
 from inductor_lab import course
 from inductor_lab.course import dynamo
 from inductor_lab.course.checking import Verdict
+from inductor_lab.debug import faults
 from inductor_lab.notebook.columns import LINE
+from inductor_lab.notebook.language import table
 
 
 def test_a_long_line_goes_on_at_a_word(capsys) -> None:
@@ -49,6 +54,27 @@ def test_the_compilers_sentences_are_told_in_chinese(capsys) -> None:
         "用中文说",
         "x: float = 1  # code stays",
     ]
+
+
+def test_what_a_fault_does_is_told_in_both_languages() -> None:
+    told = {fault.what for fault in faults.CATALOGUE.values()}
+    assert told and told <= table()["lines"].keys()
+
+
+def test_every_line_has_its_values_in_both_languages() -> None:
+    for english, chinese in table()["lines"].items():
+        names = [sorted(re.findall(r"\{\w+\}", text)) for text in (english, chinese)]
+        assert names[0] == names[1] and re.search("[\u4e00-\u9fff]", chinese), english
+
+
+@pytest.mark.usefixtures("chinese")
+def test_blame_is_told_in_chinese(capsys) -> None:
+    with faults.short_series():
+        found = lab.blame(lambda x: torch.tanh(x) * 2, torch.randn(64))
+    course.show(found)
+    for said in (capsys.readouterr().out, found._repr_html_()):
+        assert "捕获的图与 eager 的结果一致" in said and "的 kernel 阶段出错：" in said
+        assert "与节点一致的步骤：2 个" in said and "in place of" not in said
 
 
 def test_a_pair_is_said_in_english(capsys) -> None:

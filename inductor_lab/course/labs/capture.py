@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import marked, short
 from inductor_lab.course.labs.straight import Program, programs, simpler
 from inductor_lab.course.language import say
@@ -343,7 +343,7 @@ class OneGraph(Exercise):
         return f"x, w: float32[4, 8], float32[8, 6]; y.max() = {top:.2f}"
 
     def judge(self, solution: Any, case: tuple[Any, Any]) -> str | None:
-        found, wanted = solution(*case), gate(*case)
+        found, wanted = solution(*given(*case)), gate(*case)
         wrong = expected(torch.Tensor, found)
         if wrong:
             return wrong

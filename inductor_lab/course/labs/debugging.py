@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from inductor_lab.backend import inspect
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import lines, marked, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
@@ -246,7 +246,7 @@ class Births(Exercise):
             yield Values(reads, values)
 
     def judge(self, solution: Any, case: Values) -> str | None:
-        found = solution(case.reads, case.values)
+        found = solution(*given(case.reads, case.values))
         if not isinstance(found, list):
             return expected(list, found)
         born = case.born
@@ -256,7 +256,7 @@ class Births(Exercise):
 
     def picture(self, solution: Any, case: Values) -> Picture:
         """A line for each node: what it reads, what it is, and what the solution says of it."""
-        found, rows = solution(case.reads, case.values), []
+        found, rows = solution(*given(case.reads, case.values)), []
         for name, reads in case.reads.items():
             says = (name in found, name in case.born)
             line = [(f"{read}={case.values[read]:g}", False) for read in reads]

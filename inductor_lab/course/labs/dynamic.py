@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import matrices, still_possible
 from inductor_lab.course.labs.capture import compiles_in, compiling_in
 from inductor_lab.course.language import say
@@ -213,7 +213,8 @@ class ForEverySize(Exercise):
     def judge(self, solution: Any, case: tuple[int, ...]) -> str | None:
         inputs = [torch.arange(3.0 * rows).reshape(rows, 3) for rows in case]
         for x in inputs:
-            found = solution(x)
+            (own,) = given(x)
+            found = solution(own)
             wrong = expected(torch.Tensor, found)
             if wrong:
                 return wrong

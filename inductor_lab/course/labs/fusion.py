@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from inductor_lab.backend import inspect
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import amounts, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
@@ -187,12 +187,16 @@ class _OnGraphs(Exercise):
                               groups=tuple(filter(None, groups)), outputs=outputs)  # fmt: skip
 
 
+def _lists(graph: Graph) -> list[list[str]]:
+    return [list(group) for group in graph.groups]
+
+
 @exercise("5.2", "Count the traffic", "数一数内存流量", points=2)
 class Traffic(_OnGraphs):
     """`traffic(reads, nbytes, outputs, groups)`: bytes read and written by all kernels."""
 
     def judge(self, solution: Any, case: Graph) -> str | None:
-        found = solution(case.reads, case.nbytes, case.outputs, [list(g) for g in case.groups])
+        found = solution(*given(case.reads, case.nbytes, case.outputs, _lists(case)))
         if not isinstance(found, tuple) or len(found) != 2:
             return expected(tuple, found) or say("it should return (bytes read, bytes written)")
         for what, mine, right in zip(
@@ -203,7 +207,7 @@ class Traffic(_OnGraphs):
         return None
 
     def picture(self, solution: Any, case: Graph) -> Picture:
-        found = solution(case.reads, case.nbytes, case.outputs, [list(g) for g in case.groups])
+        found = solution(*given(case.reads, case.nbytes, case.outputs, _lists(case)))
         names = say("read, "), say("written, ")
         pairs = list(zip(names, traffic(case), found, strict=True))
         title = say("bytes of all kernels")
@@ -310,7 +314,7 @@ class InOrder(_OnGraphs):
     """`order(reads, groups)`: the groups so that each runs after what it reads; None if none is."""
 
     def judge(self, solution: Any, case: Graph) -> str | None:
-        found = solution(case.reads, [list(group) for group in case.groups])
+        found = solution(*given(case.reads, _lists(case)))
         possible = _ordered(case)
         if found is None:
             if possible is None:
@@ -335,7 +339,7 @@ class InOrder(_OnGraphs):
         return None
 
     def picture(self, solution: Any, case: Graph) -> Picture:
-        found = solution(case.reads, [list(group) for group in case.groups])
+        found = solution(*given(case.reads, _lists(case)))
         ready, rows = {"x", "y"}, list[tuple[str, list[tuple[str, bool]]]]()
         for n, group in enumerate(found if found is not None else case.groups):
             rows.append((f"kernel {n}", [
