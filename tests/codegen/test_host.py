@@ -11,7 +11,7 @@ import sympy
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.host import host_program, returns_one_tensor
+from inductor_lab.codegen.host import host_program, returns_one
 from inductor_lab.codegen.kernel import Code, Kernel, Parameter
 from inductor_lab.ir.expr import Load, Op
 from inductor_lab.ir.index import Axis, Index, Size
@@ -257,7 +257,7 @@ def test_sizes_that_only_the_result_knows() -> None:
     [("aten.mm.default", True), ("aten.sort.default", False), ("aten.split.Tensor", False)],
 )
 def test_what_an_op_returns(op: str, one: bool) -> None:
-    assert returns_one_tensor(op) is one
+    assert returns_one(op) is one
 
 
 def test_a_library_may_leave_out_a_result_that_nobody_reads() -> None:
