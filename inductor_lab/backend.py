@@ -31,9 +31,15 @@ def inductor_lab(
 ) -> Callable[..., Any]:
     """The backend of `torch.compile(f, backend="inductor_lab")`.
 
-    `mode` and `options` are those given to torch.compile; see `Options`.
+    `mode` and `options` are those given to torch.compile; see `Options`.  Raises BadOption for
+    what torch itself decides before it calls a backend.
     """
-    backend: Callable[..., Callable[..., Any]] = backend_with(Options.make(options, mode=mode))
+    chosen = Options.make(options, mode=mode)
+    for name in ("dynamic", "fullgraph"):
+        if name in (options or {}):
+            what = f"it beside the options: torch.compile(f, backend=..., {name}=...)"
+            raise BadOption(name, getattr(chosen, name), what)
+    backend: Callable[..., Callable[..., Any]] = backend_with(chosen)
     return backend(module, inputs)
 
 
@@ -48,8 +54,8 @@ def compile(
 ) -> Any:
     """`torch.compile` with our backend; the signature is torch's, so `backend` is all that changes.
 
-    Returns the compiled function or module (or a decorator, without `fn`).  Raises BadOption at
-    once if an option does not exist.
+    Returns the compiled function or module (or a decorator, without `fn`).  `dynamic`, `fullgraph`
+    and `mode` may stand in `options` too.  Raises BadOption at once if an option does not exist.
     """
     if fn is None:
         return functools.partial(
@@ -60,8 +66,11 @@ def compile(
             options=options,
             disable=disable,
         )
-    backend = backend_with(Options.make(options, mode=mode))
-    return torch.compile(fn, backend=backend, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
+    chosen = Options.make(options, mode=mode, dynamic=dynamic, fullgraph=fullgraph or None)
+    return torch.compile(
+        fn, backend=backend_with(chosen), disable=disable,
+        fullgraph=chosen.fullgraph, dynamic=chosen.dynamic,
+    )  # fmt: skip
 
 
 def backend_with(options: Options, observer: Observer | None = None) -> Callable[..., Any]:

@@ -6,7 +6,8 @@ Each says what happened, where in the user's own code, and what to do.  `where` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import difflib
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -24,6 +25,24 @@ class BadOption(LabError):
     def __init__(self, name: str, value: object, expected: str = "", todo: str = "") -> None:
         super().__init__(f"option {name}={value!r} is not possible",
                          todo=todo or f"expected: {expected}")
+
+    @classmethod
+    def refuse_unknown(cls, option: str, given: Iterable[object], known: Collection[str]) -> None:
+        """Raise it for the first unknown one of the names that an option is given."""
+        for name in given:
+            if name not in known:
+                raise cls(option, name, todo=rather(name, known))
+
+
+def rather(name: object, known: Collection[str], hint: str = "") -> str:
+    r"""What the user may have meant by an unknown name, or a hint; and the names that there are.
+
+    >>> rather("attentoin", ["attention", "dead_code"])
+    'perhaps attention\n  there are attention, dead_code'
+    """
+    close = difflib.get_close_matches(str(name), known, 1, 0.7)
+    meant = hint or (f"perhaps {close[0]}" if close else "there is none of this name")
+    return f"{meant}\n  there are {', '.join(known)}"
 
 
 class NothingToChange(UserWarning):

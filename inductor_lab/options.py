@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from inductor_lab.errors import BadOption, UnknownTarget
+from inductor_lab.errors import BadOption, UnknownTarget, rather
 from inductor_lab.option_types import check_types
 
 Mode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
@@ -127,10 +126,7 @@ class Options:
         for off in ("passes_off", "accelerators_off"):
             if isinstance(merged.get(off), str) and merged[off] == "all":
                 merged[off] = ("all",)
-        known = [f.name for f in fields(Options)]
-        for name, value in merged.items():
-            if name not in known:
-                raise BadOption(str(name), value, todo=_rather(str(name), known))
+        _check_names(Options, merged)
         return Options(**merged)
 
 
@@ -141,13 +137,14 @@ def names(option: str, given: Any) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _rather(name: str, known: list[str]) -> str:
-    """What somebody may have meant by a name that is not known."""
+def _check_names(kind: type, given: Mapping[Any, Any], path: str = "") -> None:
+    """Raises BadOption for a name that is no field, with what somebody may have meant by it."""
     from inductor_lab.stock.option_names import hint
 
-    close = difflib.get_close_matches(name, known, 1, 0.75)
-    meant = hint(name) or (f"perhaps {close[0]}" if close else "no such option")
-    return f"{meant}\n  there are {', '.join(known)}"
+    known = [field.name for field in fields(kind)]
+    for name, value in given.items():
+        if name not in known:
+            raise BadOption(f"{path}{name}", value, todo=rather(name, known, hint(str(name))))
 
 
 def _fusion(given: Any) -> Any:
@@ -156,10 +153,7 @@ def _fusion(given: Any) -> Any:
         return FusionOptions(enabled=given)
     if not isinstance(given, Mapping):
         return given
-    known = [f.name for f in fields(FusionOptions)]
-    for name, value in given.items():
-        if name not in known:
-            raise BadOption(f"fusion.{name}", value, f"there are {', '.join(known)}")
+    _check_names(FusionOptions, given, "fusion.")
     return FusionOptions(**{k: _frozen(v) for k, v in given.items()})
 
 

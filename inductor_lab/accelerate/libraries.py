@@ -254,7 +254,7 @@ def measured(question: Question, product: Product, cache: bool = True) -> Choice
             seconds = json.loads((entry / ANSWER).read_text(encoding="ascii"))
         else:
             seconds = timed(product)
-    except CacheRefused:
+    except (CacheRefused, OSError):
         return measured(question, product, cache=False)
     except Unsteady as now:
         seconds = now.seconds

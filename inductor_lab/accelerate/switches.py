@@ -29,9 +29,7 @@ def possible(options: Options) -> Options:
     Raises BadOption for a name that is none of an accelerator's.
     """
     asked = options.accelerators_off
-    for name in asked:
-        if name not in (*NEEDS, "all"):
-            raise BadOption("accelerators_off", name, f"names of {', '.join(NEEDS)}, or \"all\"")
+    BadOption.refuse_unknown("accelerators_off", asked, (*NEEDS, "all"))
     lacking = {name for name, feature in NEEDS.items() if feature and missing(feature)}
     off = {*NEEDS} if "all" in asked else {*asked, *lacking}
     rewrites_off = {*options.rewrites_off, *(off & {"convolutions"})}

@@ -102,7 +102,7 @@ def compiler_itself() -> str:
     digest = hashlib.sha256()
     folder = Path(inductor_lab.__file__).parent
     for path in sorted(folder.rglob("*")):
-        if path.suffix in (".py", ".h"):
+        if path.suffix in (".py", ".h", ".toml"):
             digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -81,9 +81,7 @@ def rewrite(
 
 def _switched_off(options: Options) -> frozenset[str]:
     known = [*PASSES, *RULES, "batch_norm", "channels_last", "masks"]
-    for name in options.rewrites_off:
-        if name not in known:
-            raise BadOption("rewrites_off", name, f"names of {', '.join(known)}")
+    BadOption.refuse_unknown("rewrites_off", options.rewrites_off, known)
     return frozenset(options.rewrites_off)
 
 

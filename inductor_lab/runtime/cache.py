@@ -144,16 +144,17 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
     Libraries in it are loaded into this process, so a directory that somebody else can write to is
     never used, not even to read (`trust.py`).
     """
-    chosen = environment.get(VARIABLE)
-    root = (
-        Path(chosen).expanduser().absolute() / "inductor_lab"
-        if chosen
-        else platformdirs.user_cache_path("inductor_lab", appauthor=False)
-    )
-    if problem := distrust(root):
+    chosen, shared = environment.get(VARIABLE), environment.get(SHARED)
+    try:
+        own = Path(chosen).expanduser().absolute() / "inductor_lab" if chosen else None
+        root = own or platformdirs.user_cache_path("inductor_lab", appauthor=False)
+        problem = distrust(root)
+        others = Path(shared).expanduser().resolve() if shared else None
+    except (RuntimeError, OSError) as error:  # there is no such home, or no current folder
+        raise CacheRefused(f"no cache directory: {error}", todo=ELSEWHERE) from error
+    if problem:
         raise CacheRefused(problem, todo=ELSEWHERE)
-    shared = environment.get(SHARED)
-    return Cache(root, Path(shared).resolve() if shared else None)
+    return Cache(root, others)
 
 
 @contextlib.contextmanager

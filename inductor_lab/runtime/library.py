@@ -8,6 +8,7 @@ import re
 import shlex
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +74,8 @@ def library_builder(
 
     def build() -> Library:
         if kept is not None:
-            entry = kept.entry((text, toolchain.identity), compile_in)
-            return Library.load(entry / LIBRARY)
+            with suppress(OSError):  # where somebody has emptied the cache just now
+                return Library.load(kept.entry((text, toolchain.identity), compile_in) / LIBRARY)
         with scratch() as folder:  # a library that is loaded needs no file
             compile_in(folder)
             return Library.load(folder / LIBRARY)

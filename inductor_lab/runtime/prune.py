@@ -18,9 +18,10 @@ from pathlib import Path
 
 from inductor_lab import torch_aot
 from inductor_lab.codegen.ladder import MARK
+from inductor_lab.runtime.workspace import delete_if_left
 
 LIMIT_VARIABLE = "INDUCTOR_LAB_CACHE_MB"
-LIMIT_MB = 2048
+LIMIT_MB, MOST_MB = 2048, 2**40
 KEPT_FAILURES = 50
 TOUCHED_AFTER = 3600.0
 """Seconds; a use so soon after the last one changes no order that matters."""
@@ -73,18 +74,18 @@ def graphs() -> tuple[Path, ...]:
 
 def triton_kernels() -> tuple[Path, ...]:
     """Our entries in the folder of Triton's compiler, which keeps everybody's."""
-    home = Path(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
+    home = Path(os.environ.get("TRITON_HOME") or os.path.expanduser("~"), ".triton", "cache")
     entries = _inside(Path(os.environ.get("TRITON_CACHE_DIR") or home))
     return tuple(entry for entry in entries if (entry / MARK).exists())
 
 
 def clear(root: Path, version: str) -> int:
-    """Delete everything; returns the bytes."""
+    """Delete everything but what a process is building; returns the bytes."""
     found = kinds(root, version)
     freed = sum(kind.nbytes for kind in found)
     for kind in found:
         for path in kind.paths:
-            _delete(path)
+            delete_if_left(path) if path.parent == root / "tmp" else _delete(path)
     return freed
 
 
@@ -104,25 +105,31 @@ def prune_sometimes(root: Path) -> None:
     """Prune once a day, and after every so many entries that this process has made."""
     stamp = root / STAMP
     with contextlib.suppress(OSError):
-        due = not stamp.exists() or time.time() - stamp.stat().st_mtime > PRUNED_AFTER
+        due = not stamp.exists() or _away(stamp) > PRUNED_AFTER
         if next(_builds) % BUILDS_BETWEEN == BUILDS_BETWEEN - 1 or due:
             stamp.touch(mode=0o600)
             prune(root, limit_in(os.environ))
 
 
 def limit_in(environment: Mapping[str, str]) -> int:
-    """How many bytes may be kept."""
-    try:
-        return int(float(environment.get(LIMIT_VARIABLE, LIMIT_MB)) * 2**20)
-    except ValueError:
-        return LIMIT_MB * 2**20
+    """How many bytes may be kept; the usual number, where what is said is none."""
+    with contextlib.suppress(ValueError):
+        chosen = float(environment.get(LIMIT_VARIABLE, LIMIT_MB))
+        if chosen >= 0:
+            return int(min(chosen, MOST_MB) * 2**20)
+    return LIMIT_MB * 2**20
 
 
 def touched(entry: Path) -> None:
     """An entry was used now."""
     with contextlib.suppress(OSError):
-        if time.time() - entry.stat().st_mtime > TOUCHED_AFTER:
+        if _away(entry) > TOUCHED_AFTER:
             os.utime(entry)
+
+
+def _away(path: Path) -> float:
+    """Seconds between now and a file's time, which a clock that was wrong may have put later."""
+    return abs(time.time() - path.stat().st_mtime)
 
 
 def oldest_first(paths: Iterable[Path]) -> list[Path]:

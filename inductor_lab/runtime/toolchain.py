@@ -79,7 +79,8 @@ class Toolchain:
     @property
     def identity(self) -> str:
         """Everything that the bytes of a library depend on, except its source text."""
-        parts = (*self.command, self.version, *self.flags, str(self.openmp), cpu_identity())
+        said = (*self.command, self.version, *map(_script, self.command))
+        parts = (*said, *self.flags, str(self.openmp), cpu_identity())
         return "\n".join(parts)
 
     def command_for(self, source: Path, library: Path) -> list[str]:
@@ -214,6 +215,14 @@ def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
     if importlib.util.find_spec("ziglang") is not None:
         return _toolchain((sys.executable, "-m", "ziglang", "c++"))
     raise NoCompiler("no C++ compiler was found", todo=_todo())
+
+
+def _script(part: str) -> str:
+    """A checksum of a compiler that is a script around another: it may add flags without a word."""
+    with contextlib.suppress(OSError), open(part, "rb") as file:
+        if file.read(2) == b"#!":
+            return hashlib.sha256(file.read()).hexdigest()
+    return ""
 
 
 def _toolchain(command: tuple[str, ...]) -> Toolchain:

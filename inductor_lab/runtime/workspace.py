@@ -30,7 +30,7 @@ def workspace(parent: Path) -> Iterator[Path]:
     """
     parent.mkdir(mode=0o700, exist_ok=True)
     for left in parent.iterdir():
-        _delete_if_left(left)
+        delete_if_left(left)
     folder, lock = _locked_folder(parent)
     try:
         yield folder
@@ -69,7 +69,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int | None]:
             os.close(lock)
 
 
-def _delete_if_left(path: Path) -> None:
+def delete_if_left(path: Path) -> None:
     """Delete what no process uses; without locks, what is of yesterday."""
     with contextlib.suppress(OSError):
         if fcntl is None:

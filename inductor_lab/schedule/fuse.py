@@ -32,10 +32,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
 
     Nests that reach no output are dropped.  Raises BadOption if `options.off` names no profit rule.
     """
-    known = (*PROFIT, *combo.PROFIT)
-    for name in options.off:
-        if name not in known:
-            raise BadOption("fusion.off", name, f"one of {', '.join(known)}")
+    BadOption.refuse_unknown("fusion.off", options.off, (*PROFIT, *combo.PROFIT))
     steps = live_steps(program)
     walk = Walk(program, steps, options)
     walk.run()

@@ -82,9 +82,7 @@ one.  Chosen, not measured."""
 def switched_off(names: Collection[str]) -> frozenset[str]:
     """The passes that `options.passes_off` leaves out; raises BadOption for one that there is not.
     """
-    for name in names:
-        if name != "all" and name not in OPTIONAL:
-            raise BadOption("passes_off", name, f'"all", or names of {", ".join(sorted(OPTIONAL))}')
+    BadOption.refuse_unknown("passes_off", names, (*sorted(OPTIONAL), "all"))
     return OPTIONAL if "all" in names else frozenset(names)
 
 
