@@ -379,7 +379,8 @@ def may_exceed(size: Size) -> bool:
     """
     parts = list(sympy.preorder_traversal(sympy.sympify(size)))
     numbers = any(part.is_Symbol and not part.is_nonnegative for part in parts)
-    return len(parts) > 1 and (numbers or "PowByNatural" in {type(part).__name__ for part in parts})
+    grows = numbers or "PowByNatural" in {type(part).__name__ for part in parts}
+    return grows and len(parts) > 1 and is_whole(parts[0])
 
 
 def given_of(size: sympy.Expr) -> Iterator[sympy.Expr]:

@@ -26,6 +26,7 @@ prims = torch.ops.prims
     aten.new_full.default,
     aten.fill.Scalar,
     aten.scalar_tensor.default,
+    prims.scalar_tensor.default,
 )
 def full(build: Builder, *given: Any, **_: Any) -> TensorValue:
     """The same number everywhere: the last argument."""

@@ -126,7 +126,7 @@ def _spread(
 
 def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:
     """max(0, n - correction)."""
-    if isinstance(space.count, int):
+    if isinstance(space.count, int) and isinstance(correction, int | float):
         return build.const(max(0, space.count - correction), dtype)
     if isinstance(correction, int):
         left = build.const(add_sizes(space.count, -correction), dtype)

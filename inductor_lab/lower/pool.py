@@ -55,6 +55,8 @@ def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window]:
     """One window for each dimension, of sizes that are known."""
     if not all(isinstance(size, int) for size in (*sizes, *results)):
         raise LeftToATen("symbolic windows")
+    if 0 in results:
+        raise LeftToATen("no windows")
     return [Adaptive(*one) for one in zip(sizes, results, strict=True)]
 
 

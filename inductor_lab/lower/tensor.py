@@ -246,8 +246,10 @@ def unflatten(flat: Index, sizes: Sequence[Size]) -> list[Index]:
     """The indices of element number `flat` in an array of `sizes`.
 
     Dimension by dimension from the last, so that what fits in a dimension never reaches the next.
+    An empty array has no element, so any indices do.
     """
     indices: list[Index] = []
+    sizes = [size or 1 if isinstance(size, int) else size for size in sizes]
     for d in reversed(range(len(sizes))):
         indices.append(flat % sizes[d] if d else flat)
         flat = flat // sizes[d]

@@ -70,6 +70,12 @@ FOUND = """
     a.round(decimals=n * 20)
     torch.addmm(a[:4], a[:4], a[:4], beta=n)
     a.as_strided((2, 2), (n, 1)) + 1
+    a.var(correction=n)
+    a.std(1, correction=n + 0.5)
+    F.adaptive_max_pool1d(a[None], abs(n) % 4)
+    F.adaptive_avg_pool2d(a[None], (abs(n) % 3, 2))
+    torch.empty(3, 0).fill_diagonal_(n)
+    torch.xlogy(n, a.abs() + 1)
 """
 
 OTHERS = """
@@ -87,7 +93,6 @@ OTHERS = """
     F.conv1d(a[None], torch.ones(2, 6, 2), stride=n)
     F.conv1d(a[None], torch.ones(2, 6, 2), padding=n)
     F.interpolate(a[None], size=n)
-    a.var(0, correction=n)
     sum((a * i for i in range(n)), a)
     a + (1, 2, 3)[n]
     F.softplus(a, beta=n)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -44,6 +46,15 @@ def test_ints_in_triton(text: str) -> None:
 @pytest.mark.parametrize("text", lines(LARGE))
 def test_integers_of_more_than_64_bits_are_refused(text: str) -> None:
     check(text, LARGE_VALUES)
+
+
+@pytest.mark.parametrize("text, values", [
+    ("torch.xlogy(n, a.abs() + 1)", (3, 5, 2**63 - 1, -(2**63))),
+    ("torch.xlogy(a, x)", (2.5, 0.5, 1e300, math.inf)),
+    ("torch.fmod(a, x * 2)", (2.5, 0.5, 1e300, -math.inf)),
+])  # fmt: skip
+def test_a_number_that_becomes_a_float_may_be_large(text: str, values: tuple[float, ...]) -> None:
+    check(text, values)
 
 
 def test_rows_of_a_padding_index_get_no_gradient() -> None:
