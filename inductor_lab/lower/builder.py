@@ -359,8 +359,9 @@ class Builder:
             self._new(f, BufferKind.EXTERN, exact=True) if isinstance(f, TensorMeta) else None
             for f in results
         ]
-        told = [f if isinstance(f, sympy.Symbol) and f not in self.symbols else None for f in results]
-        self._bind({symbol for symbol in told if symbol is not None})
+        unknown = {f for f in results if isinstance(f, sympy.Symbol)} - self.symbols
+        told = tuple(f if f in unknown else None for f in results)
+        self._bind(unknown)
         self.steps.append(
             ExternCall(
                 tuple(None if b is None else b.name for b in made),
@@ -369,7 +370,7 @@ class Builder:
                 tuple((kwargs or {}).items()),
                 reason,
                 self.origins,
-                tuple(told) if any(told) else (),
+                told if unknown else (),
             )
         )
         return tuple(

@@ -32,10 +32,14 @@ def fallback(
     kwargs: Mapping[str, Any],
     reason: str = "no lowering",
 ) -> Any:
-    """Call `op` itself; under `options.strict` raise MissingLowering instead."""
+    """Call `op` itself; under `options.strict` raise MissingLowering instead.
+
+    What is computed from a number, such as its conjugate, shares memory with nothing.
+    """
     if build.options.strict and reason == "no lowering":
         raise MissingLowering(str(op), source_line(build.node))
-    return call(build, _without_aliases(op), args, kwargs, reason)
+    a_number = bool(args) and isinstance(args[0], complex | float | int)
+    return call(build, op if a_number else _without_aliases(op), args, kwargs, reason)
 
 
 def call(

@@ -124,6 +124,19 @@ def test_function_transforms() -> None:
     check_call(function, lambda: [wave(4, 4)])
 
 
+PROMOTED = {
+    "int into float": lambda row: row + 1,
+    "float into int": lambda row: row.long() * 2.5,
+    "on the left": lambda row: 1 - row,
+}
+
+
+@pytest.mark.parametrize("name", PROMOTED)
+def test_vmap_promotes_numbers(name: str) -> None:
+    """vmap converts a number to the dtype of an element, which it sees as a tensor of its own."""
+    check_call(torch.vmap(PROMOTED[name]), lambda: [wave(4) * 9])
+
+
 def test_autocast() -> None:
     layer = nn.Linear(8, 8)
 
@@ -283,6 +296,7 @@ def test_tensor_subclass() -> None:
 def test_complex_and_sparse_tensors() -> None:
     check_gradients(lambda x: torch.fft.rfft(x).abs(), wave(8))
     check_call(lambda x: torch.complex(x, x) * 2j + 1, lambda: [wave(4)])
+    check_gradients(lambda x: (torch.complex(x, x) * (1 + 2j)).abs(), wave(4))
     sparse = torch.eye(4).to_sparse()
     found = lab.compile(lambda s, x: s @ x + 1)(sparse, wave(4, 4))
     assert_same(found, wave(4, 4) + 1)
