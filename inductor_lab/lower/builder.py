@@ -355,27 +355,15 @@ class Builder:
         An output that is a symbol which nothing tells so far is a number that the call tells.
         """
         results = self.results if outputs is None else outputs
-        made = [
-            self._new(f, BufferKind.EXTERN, exact=True) if isinstance(f, TensorMeta) else None
-            for f in results
-        ]
+        kind = BufferKind.EXTERN
+        made = [self._new(f, kind, True) if isinstance(f, TensorMeta) else None for f in results]
         unknown = {f for f in results if isinstance(f, sympy.Symbol)} - self.symbols
         told = tuple(f if f in unknown else None for f in results)
         self._bind(unknown)
-        self.steps.append(
-            ExternCall(
-                tuple(None if b is None else b.name for b in made),
-                op,
-                tuple(args),
-                tuple((kwargs or {}).items()),
-                reason,
-                self.origins,
-                told if unknown else (),
-            )
-        )
-        return tuple(
-            f if b is None else TensorValue.of(b) for b, f in zip(made, results, strict=True)
-        )
+        names, named = tuple(b.name if b else None for b in made), tuple((kwargs or {}).items())
+        told = told if unknown else ()
+        self.steps.append(ExternCall(names, op, tuple(args), named, reason, self.origins, told))
+        return tuple(TensorValue.of(b) if b else f for b, f in zip(made, results, strict=True))
 
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
