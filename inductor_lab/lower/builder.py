@@ -358,10 +358,9 @@ class Builder:
         kind = BufferKind.EXTERN
         made = [self._new(f, kind, True) if isinstance(f, TensorMeta) else None for f in results]
         unknown = {f for f in results if isinstance(f, sympy.Symbol)} - self.symbols
-        told = tuple(f if f in unknown else None for f in results)
+        told = tuple(f if f in unknown else None for f in results) if unknown else ()
         self._bind(unknown)
         names, named = tuple(b.name if b else None for b in made), tuple((kwargs or {}).items())
-        told = told if unknown else ()
         self.steps.append(ExternCall(names, op, tuple(args), named, reason, self.origins, told))
         return tuple(TensorValue.of(b) if b else f for b, f in zip(made, results, strict=True))
 

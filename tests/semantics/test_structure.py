@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.autograd.forward_ad as fwAD
 import torch.nn.functional as F
 from torch import nn
 
@@ -122,6 +123,19 @@ def test_function_transforms() -> None:
         return slope, rows, torch.func.jvp(torch.sin, (x,), (x,))
 
     check_call(function, lambda: [wave(4, 4)])
+
+
+def test_tangents_of_forward_mode() -> None:
+    x, tangent = wave(4), wave(4) * 2
+    compiled = lab.compile(lambda x, y: x.sin() * y)
+    expected = compiled(x, x)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, tangent)
+        found = fwAD.unpack_dual(compiled(dual, x.requires_grad_()))
+        assert_same(found.tangent, x.cos() * x * tangent)
+        found.primal.sum().backward()
+    assert_same(x.grad, x.sin().detach())
+    assert_same(compiled(x.detach(), x.detach()), expected)
 
 
 PROMOTED = {
