@@ -120,10 +120,8 @@ def _donating_nothing(compiler: Compiler) -> Compiler:
     list that it has shared."""
 
     def compile_forward(graph: GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
-        context = _TracingContext and _TracingContext.try_get()
-        donated = getattr(context and context.fw_metadata, "bw_donated_idxs", None)
-        if donated is not None:
-            donated.clear()
+        facts = getattr(_TracingContext and _TracingContext.try_get(), "fw_metadata", None)
+        (getattr(facts, "bw_donated_idxs", None) or []).clear()
         return compiler(graph, given)
 
     return compile_forward

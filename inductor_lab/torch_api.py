@@ -384,14 +384,17 @@ def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
     return tuple(results[: len(results) - saved])
 
 
-def resizes_storage(module: torch.nn.Module) -> bool:
-    """Does a captured graph, or a graph inside of it, take memory from a tensor, or give it some?
+def runs_as_captured(module: torch.nn.Module) -> bool:
+    """Is a captured graph about more than values that kernels can compute?
 
-    That is what TorchDynamo makes of `x.untyped_storage().resize_(n)`.
+    One that takes memory from a tensor, or gives it some, is, or has a graph inside that is: so
+    TorchDynamo captures `x.untyped_storage().resize_(n)`.  And so is any graph while tensors carry
+    tangents (`forward_ad.dual_level`), of which kernels know nothing: TorchDynamo guards on that.
     """
     graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
     name = "inductor.resize_storage_bytes_"
-    return any(str(node.target).startswith(name) for graph in graphs for node in graph.nodes)
+    forwards = getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0
+    return forwards or any(str(n.target).startswith(name) for graph in graphs for n in graph.nodes)
 
 
 def is_own(operator: Any) -> bool:

@@ -354,26 +354,14 @@ class Builder:
         An output that is an unbound symbol is a number that the call returns, and is bound by it.
         """
         results = self.results if outputs is None else outputs
-        made = [
-            self._new(f, BufferKind.EXTERN, exact=True) if isinstance(f, TensorMeta) else None
-            for f in results
-        ]
+        kind = BufferKind.EXTERN
+        made = [self._new(f, kind, True) if isinstance(f, TensorMeta) else None for f in results]
         unbound = {f for f in results if isinstance(f, sympy.Symbol)} - self.symbols
+        numbers = tuple(f if f in unbound else None for f in results) if unbound else ()
         self._bind(unbound)
-        self.steps.append(
-            ExternCall(
-                tuple(None if b is None else b.name for b in made),
-                op,
-                tuple(args),
-                tuple((kwargs or {}).items()),
-                reason,
-                self.origins,
-                tuple(f if f in unbound else None for f in results) if unbound else (),
-            )
-        )
-        return tuple(
-            f if b is None else TensorValue.of(b) for b, f in zip(made, results, strict=True)
-        )
+        names, named = tuple(b.name if b else None for b in made), tuple((kwargs or {}).items())
+        self.steps.append(ExternCall(names, op, tuple(args), named, reason, self.origins, numbers))
+        return tuple(TensorValue.of(b) if b else f for b, f in zip(made, results, strict=True))
 
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None

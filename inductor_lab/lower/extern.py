@@ -35,7 +35,7 @@ def fallback(
     """Call `op` itself; under `options.strict` raise MissingLowering instead."""
     if build.options.strict and reason == "no lowering":
         raise MissingLowering(str(op), source_line(build.node))
-    return call(build, _without_aliases(op), args, kwargs, reason)
+    return call(build, _without_aliases(op, args), args, kwargs, reason)
 
 
 def call(
@@ -82,9 +82,12 @@ def always_called(op: Operator) -> str | None:
     return "assertion" if op in ASSERTIONS else collective_kind(op)
 
 
-def _without_aliases(op: Operator) -> Operator:
-    """The variant of a view operator that returns fresh memory, so that buffers never share any."""
-    if not any(result.alias_info for result in op._schema.returns):
+def _without_aliases(op: Operator, args: Sequence[Any]) -> Operator:
+    """The variant of a view operator that returns fresh memory, so that buffers never share any.
+
+    What is computed from a number, such as its conjugate, shares memory with nothing."""
+    aliases = any(result.alias_info for result in op._schema.returns)
+    if not aliases or isinstance(args[0], complex | float | int):
         return op
     name = op._schema.name.split("::")[1]
     packet = getattr(getattr(torch.ops, op.namespace), f"{name}_copy", None)
@@ -196,5 +199,4 @@ def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
         [TensorMeta(layout.size, stride, value.dtype, device)],
         reason="device copy",
     )
-    assert moved is not None, "a copy is a tensor"
     return moved

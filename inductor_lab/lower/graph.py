@@ -202,7 +202,9 @@ class _Walk:
         if node.target is operator.getitem:
             return self.values[operand(node)][node.args[1]]
         result = node.meta.get("val")
-        if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
+        number = isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float)
+        called = isinstance(node.target, torch_api.OpOverload)
+        if number and (torch_api.is_own(node.target) or not called):
             return self._number(node, result)
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effects(node)
@@ -281,12 +283,10 @@ class _Walk:
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
         """A value with its strides in eager mode, for operators that may depend on them."""
-        value, fake = self.values[node], node.meta.get("val")
-        if not isinstance(value, TensorValue) or not isinstance(fake, torch.Tensor):
+        value, layout = self.values[node], getattr(node.meta.get("val"), "layout", None)
+        if not isinstance(value, TensorValue) or layout is not torch.strided:
             return value
-        if fake.layout is not torch.strided:
-            return value
-        return self._strided_output(value, TensorMeta.of(fake))
+        return self._strided_output(value, TensorMeta.of(node.meta["val"]))
 
     def _callee(self, name: str, function: Any) -> Callee:
         """A function that an extern call is given."""
@@ -414,7 +414,6 @@ class _Walk:
         meta = TensorMeta(once, layout.stride, buffer.dtype, buffer.device)
         given = replace(view, layout=replace(view.layout, size=once))
         (made,) = self.build.extern(str(op), (given, *more), None, [meta], reason)
-        assert made is not None, "it returns a tensor"
         return BufferView(made.buffer, replace(layout, offset=0))
 
     def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
@@ -445,9 +444,6 @@ class _Walk:
         if node.target is aten._local_scalar_dense.default:
             return self._read_number(node, value)
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
-            if isinstance(node.target, torch_api.OpOverload) and not torch_api.is_own(node.target):
-                given = map_arg((node.args, node.kwargs), self._as_in_eager)
-                return fallback(self.build, node.target, *given)
             if node.target not in SIZES:
                 raise self._refused(node, "a number that is taken out of a tensor")
         return torch_api.expression_of(value)

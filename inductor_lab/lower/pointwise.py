@@ -337,9 +337,12 @@ def where(build: Builder, condition: TensorValue, x: Any, y: Any) -> TensorValue
 
 
 @lowers(aten.clone.default, aten._to_copy.default, prims.convert_element_type.default)
-def to_copy(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
-    """A copy with the dtype, strides and device of the node's result."""
+def to_copy(build: Builder, x: TensorValue | float, *given: Any, **more: Any) -> TensorValue:
+    """A copy with the dtype, strides and device of the node's result (of a number, where vmap has
+    promoted one)."""
     meta = build.result
+    if not isinstance(x, TensorValue):
+        return build.pointwise(build.const(x, meta.dtype))
     if x.device != meta.device:
         x = transfer(build, x, meta.device)
         arrived = build.buffers[x.buffer].layout

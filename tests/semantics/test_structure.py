@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.autograd.forward_ad as fwAD
 import torch.nn.functional as F
 from torch import nn
 
@@ -122,6 +123,32 @@ def test_function_transforms() -> None:
         return slope, rows, torch.func.jvp(torch.sin, (x,), (x,))
 
     check_call(function, lambda: [wave(4, 4)])
+
+
+def test_tangents_of_forward_mode() -> None:
+    x, tangent = wave(4), wave(4) * 2
+    compiled = lab.compile(lambda x, y: x.sin() * y)
+    expected = compiled(x, x)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, tangent)
+        found = fwAD.unpack_dual(compiled(dual, x.requires_grad_()))
+        assert_same(found.tangent, x.cos() * x * tangent)
+        found.primal.sum().backward()
+    assert_same(x.grad, x.sin().detach())
+    assert_same(compiled(x.detach(), x.detach()), expected)
+
+
+PROMOTED = {
+    "int into float": lambda row: row + 1,
+    "float into int": lambda row: row.long() * 2.5,
+    "on the left": lambda row: 1 - row,
+}
+
+
+@pytest.mark.parametrize("name", PROMOTED)
+def test_vmap_promotes_numbers(name: str) -> None:
+    """vmap converts a number to the dtype of an element, which it sees as a tensor of its own."""
+    check_call(torch.vmap(PROMOTED[name]), lambda: [wave(4) * 9])
 
 
 def test_autocast() -> None:
@@ -283,6 +310,7 @@ def test_tensor_subclass() -> None:
 def test_complex_and_sparse_tensors() -> None:
     check_gradients(lambda x: torch.fft.rfft(x).abs(), wave(8))
     check_call(lambda x: torch.complex(x, x) * 2j + 1, lambda: [wave(4)])
+    check_gradients(lambda x: (torch.complex(x, x) * (1 + 2j)).abs(), wave(4))
     sparse = torch.eye(4).to_sparse()
     found = lab.compile(lambda s, x: s @ x + 1)(sparse, wave(4, 4))
     assert_same(found, wave(4, 4) + 1)

@@ -47,6 +47,28 @@ sine.register_autograd(
 )
 
 
+@torch.library.custom_op("lab_tests::count", mutates_args=())
+def count(x: torch.Tensor) -> int:
+    return int((x > 0).sum())
+
+
+@count.register_fake
+def _(x):
+    return torch.library.get_ctx().new_dynamic_size()
+
+
+@torch.library.custom_op("lab_tests::positive", mutates_args=())
+def positive(x: torch.Tensor) -> tuple[int, torch.Tensor, int]:
+    return len(x), x[x > 0], int((x > 0).sum())
+
+
+@positive.register_fake
+def _(x):
+    size = torch.library.get_ctx().new_dynamic_size
+    number = size()
+    return size(), x.new_empty(number), number
+
+
 def choice(x: torch.Tensor) -> torch.Tensor:
     return torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.cos(), (x,))
 
@@ -87,6 +109,27 @@ def test_while_loop(start: int) -> None:
         return while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 1.5), (i, x))
 
     check_call(function, lambda: [torch.tensor(start), wave(4)])
+
+
+NUMBERS = {
+    "of a loop": lambda x: while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 1.5), (0, x)),
+    "of a loop, used": lambda x: (
+        x * while_loop(lambda i, y: i < 5, lambda i, y: (i + 2, y + 1), (1, x))[0]
+    ),
+    "of an operator": lambda x: (count(x), x * count(x), torch.ones(count(x)) + 1),
+    "beside a tensor": lambda x: positive(x * 2),
+    "beside a tensor, alone": lambda x: x.sin() * positive(x * 2)[2] + positive(x)[0],
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_among_the_results(name: str, dynamic: bool) -> None:
+    check_call(NUMBERS[name], lambda: [wave(7)], dynamic=dynamic, fullgraph=True)
+    c = lab.inspect(NUMBERS[name], wave(7))
+    part = c.graphs[0].forward
+    for stage in (part.loops, part.schedule):
+        assert_same(list(stage.run(wave(7))), list(part.executable.run(wave(7))))
 
 
 def test_scan_and_map() -> None:

@@ -36,6 +36,19 @@ def backwards(fn: Function, *args: torch.Tensor) -> list[Any]:
     return [*kept, *(x.grad for x in given)]
 
 
+@pytest.mark.parametrize("create", [False, True])
+def test_the_first_backward_may_run_again(create: bool) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.LayerNorm(8))
+    gradients = []
+    for call in (net, lab.compile(net)):
+        x = wave(3, 4).requires_grad_()
+        losses = call(x).sin().sum(0)
+        options = {"retain_graph": True, "create_graph": create}
+        first = torch.autograd.grad(losses[0], [x, *net.parameters()], **options)
+        gradients.append([*first, *torch.autograd.grad(losses[1], [x, *net.parameters()])])
+    assert_same(gradients[1], gradients[0])
+
+
 def check(fn: Function, *args: torch.Tensor) -> Function:
     fast = trained(fn, *args)
     for _ in range(2):
