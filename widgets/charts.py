@@ -16,6 +16,8 @@ from inductor_lab.widgets.svg import description, themed
 
 WIDTH = 860
 LABEL = 190
+TOLD, COMPILES = 542, 690
+"""Where times stand in words, with room for `12.3 ms, 1234.56x`, and compile times begin."""
 ROW = 36
 DOTS = 120
 """So many rounds at most are drawn as dots."""
@@ -68,15 +70,15 @@ def bench_chart(result: BenchResult) -> Tree | None:
     times = result.timings
     medians = [times.median_ms(name) for name in times.seconds] if times.rounds else [1.0]
     most = max((max(times.seconds[name], default=0.0) * 1e3 for name in times.seconds), default=1.0)
-    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), LABEL, 540)
+    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), LABEL, TOLD - 16)
     took = {c.name: c.compile for c in result.contenders if c.compile}
     first = [s for t in took.values() for s in (t.cold, t.warm) if s is not None]
     if not first and not times.rounds:
         return None
-    compiling = Scale(0, max(first, default=1.0), 670, WIDTH - 12)
+    compiling = Scale(0, max(first, default=1.0), COMPILES, WIDTH - 12)
     body = [text_at(LABEL, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
     if first:
-        body.append(text_at(670, 16, "first call: cold, warm", "sub"))
+        body.append(text_at(COMPILES, 16, "first call: cold, warm", "sub"))
         body += _axis(compiling, 24, height - 24, lambda s: f"{s:g} s", most=3)
     for number, name in enumerate(names):
         top = 30 + ROW * number
@@ -86,7 +88,7 @@ def bench_chart(result: BenchResult) -> Tree | None:
             middle = times.median_ms(name)
             body += _rounds(name, [s * 1e3 for s in samples], middle, per_call, top, number)
             speed = "" if name == result.base else f", {result.speedup(name):.2f}x"
-            body.append(text_at(556, top + 17, f"{duration(middle / 1e3)}{speed}"))
+            body.append(text_at(TOLD, top + 17, f"{duration(middle / 1e3)}{speed}"))
         cold_warm = (took[name].cold, took[name].warm) if name in took else ()
         for place, seconds in enumerate(cold_warm):
             if seconds is not None:

@@ -10,7 +10,7 @@ from inductor_lab.rewrite.passes import PASSES
 from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.widgets.graphs import schedule_picture
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.parts import decisions_view, kernel_block, module_paths
+from inductor_lab.widgets.parts import decisions_view, kernel_block, module_paths, ops_to
 from inductor_lab.widgets.shapes import Pane, ShownLine, Switches, View
 from inductor_lab.widgets.views import (
     block,
@@ -60,7 +60,7 @@ def comparison_panes(comparison: Comparison, links: Links) -> dict[str, Pane]:
         if new is None:
             continue
         title = say("{part} schedule", part=say(new.name)) if several else "schedule"
-        count = f"{new.schedule.after.kernels}"
+        count = ops_to(new.schedule.before.kernels, new.schedule.after.kernels)
         panes[f"whatif.{scope}"] = pane(title, _part_views(new, scope, links), count=count)
     return panes
 

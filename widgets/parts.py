@@ -47,8 +47,6 @@ from inductor_lab.widgets.views import (
 if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart
 
-OPS_TO = ("{n} ops → {m}", "1 op → {m}")
-"""Of a schedule in the rail: of many, of one."""
 ABOUT = {step.name: step.what for step in PASSES}
 """What each pass over loop trees does."""
 
@@ -206,9 +204,13 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         decisions_view(schedule, scope, links),
         groups_view(part, scope, links),
     ]
-    before, after = schedule.before, schedule.after
-    count = say(OPS_TO[before.kernels == 1], n=f"{before.kernels:,}", m=f"{after.kernels:,}")
+    count = ops_to(schedule.before.kernels, schedule.after.kernels)
     return pane("schedule", views, count=count, seconds=seconds)
+
+
+def ops_to(before: int, after: int) -> str:
+    """`5 ops → 1`: of a schedule in the rail."""
+    return say("1 op → {m}" if before == 1 else "{n} ops → {m}", n=f"{before:,}", m=f"{after:,}")
 
 
 def decisions_view(schedule: Schedule, scope: str, links: Links) -> View:

@@ -29,6 +29,7 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.memory import memory_views
 from inductor_lab.widgets.picture import Picture
+from inductor_lab.widgets.profile import profile_svg
 from inductor_lab.widgets.recompiles import recompiles_svg
 from inductor_lab.widgets.svg import drawing_svg, picture_svg
 from inductor_lab.widgets.time import flame_view, timeline_view
@@ -107,6 +108,6 @@ PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
         "flame": lambda value: drawing_svg(flame_view(value)),
     },
     Recompiles: {"timeline": recompiles_svg},
-    Profile: {"timeline": lambda value: drawing_svg(timeline_view(value.name, value.events))},
+    Profile: {"timeline": profile_svg},
 }
 """Pictures beside the graph, by the type of the value and the name of the view."""

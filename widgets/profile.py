@@ -36,12 +36,18 @@ _STYLE = """
 
 def profile_html(found: Profile) -> str:
     """The page for a notebook's cell."""
-    timeline = drawing_svg(timeline_view(found.name, found.events)) if found.events else ""
+    timeline = profile_svg(found) if found.events else ""
     return (
         f"<style>{bench_style()}{_STYLE}</style>"
         f'<div class="lab-bench lab-profile">{written(_head(found))}{written(_table(found))}'
         f"{timeline}</div>"
     )
+
+
+def profile_svg(found: Profile) -> str:
+    """The kernels of one call over time, without what Python does before and after them."""
+    note = "From the start of the first kernel to the end of the last."
+    return drawing_svg(timeline_view(found.name, found.events, note=note))
 
 
 def _head(found: Profile) -> Tree:

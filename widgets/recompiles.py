@@ -24,8 +24,8 @@ WIDEST = 34.0
 BINS = 520
 """Of calls that are drawn apart at most; more share a place."""
 MOST_LETTERS = 24
-LEGEND = "calls in order; solid: compiled for this call, pale: served by what was there"
-COLUMNS = ("version", "function", ">for call", ">took", ">served", "why not the code before")
+LEGEND = "calls in order; solid: compiled at this call, pale: served by existing code"
+COLUMNS = ("compile id", "function", ">at call", ">took", ">calls served", "failed guards")
 RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 AFTER = "{function} after line {line}"
 NOTHING = (
@@ -80,7 +80,7 @@ def _title(found: Recompiles) -> str:
     held = sum(each.seconds for each in found.compiled)
     made = [each for each in found.compiled if not each.refused]
     return say(
-        "{n} compiled in {seconds:.2f} s, which took {took}; {again} again",
+        "compiles: {n}, {took} of {seconds:.2f} s; recompiles: {again}",
         n=len(made), seconds=found.seconds, took=duration(held),
         again=sum(each.again for each in made),
     )  # fmt: skip
@@ -171,7 +171,7 @@ def _row(
     right = LEFT + each * len(calls) + 8
     if row.made is not None:
         yield _bar(f"s{hue}", row.made, row.made, y, each,
-                   say("{label} was compiled for call {n}", label=label, n=row.made))  # fmt: skip
+                   say("{label} was compiled at call {n}", label=label, n=row.made))  # fmt: skip
         yield text_at(right, y + 14, f"{row.counted}, {duration(one.seconds)}", "sub")
     elif one.refused:
         x = LEFT + each * sum(call.when < one.when for call in calls)

@@ -114,7 +114,8 @@ def _comparison(comparison: Comparison) -> str:
     panes = comparison_panes(comparison, links)
     shown["panes"].update(panes)
     shown["groups"].insert(0, {"title": "what if", "panes": list(panes)})
-    shown["open"] = ["source", *list(panes)[:2]]
+    first, *others = panes
+    shown["open"] = [first, "source", *others[:1]]  # one pane at a time: what has changed
     return explorer_html({**shown, "subtitle": verdict(comparison)})
 
 

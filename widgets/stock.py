@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.display import bytes_text
-from inductor_lab.notebook.language import say
 from inductor_lab.rewrite.result import Step
 from inductor_lab.stock.result import IrNode, StockKernel
 from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.modules import common_module, module_frames
-from inductor_lab.widgets.parts import OPS_TO, step_diff
+from inductor_lab.widgets.parts import ops_to, step_diff
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
 from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.split import joint_panes
@@ -196,8 +195,7 @@ def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
     )
     views: list[View] = [_ir_picture(part, scope, links, fused=True).view("graph"), decisions,
                          kernels, _ir_text(part.ir_after, scope, links, "IR after fusion")]
-    before, after = len(part.ir_before), len(part.ir_after)
-    count = say(OPS_TO[before == 1], n=f"{before:,}", m=f"{after:,}")
+    count = ops_to(len(part.ir_before), len(part.ir_after))
     return pane("schedule", views, count=count)
 
 

@@ -62,7 +62,8 @@ def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
 
 
 def timeline_view(
-    name: str, phases: Iterable[Phase], title: str = "", kinds: Iterable[Kind] = ()
+    name: str, phases: Iterable[Phase], title: str = "", kinds: Iterable[Kind] = (),
+    note: str = "From the start of the call to its end.",
 ) -> TreeView:
     """Bars over time, one block of rows for each track; a phase stands below the one it is in.
 
@@ -71,7 +72,7 @@ def timeline_view(
     phases = list(phases)
     shown = element(
         "div", {"class": "lab-timeline", "role": "group", "aria-label": say("timeline")},
-        note_tree("From the start of the call to its end."),
+        note_tree(note),
         _timeline(title or name, phases, tuple(kinds)),
     )  # fmt: skip
     return tree_view("timeline", shown, [_trace_file(title or name, phases)])

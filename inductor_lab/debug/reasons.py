@@ -15,7 +15,7 @@ _WORDS = (
      r"actual (?P<is_>\S+)",
      "{it} has stride {is_} in dimension {n}, and the code is for {was}"),
     (r"tensor '(?P<it>.*)' rank mismatch\. expected (?P<was>\S+), actual (?P<is_>\S+)",
-     "{it} has {is_} dimensions, and the code is for {was}"),
+     "{it} has rank {is_}, and the code is for {was}"),
     (r"tensor '(?P<it>.*)' dtype mismatch\. expected (?P<was>.+), actual (?P<is_>.+)",
      "{it} is of dtype {is_}, and the code is for {was}"),
     (r"tensor '(?P<it>.*)' requires_grad mismatch\. expected requires_grad=1.*",

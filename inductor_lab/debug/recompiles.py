@@ -7,7 +7,7 @@ code served each call.
     print(seen)
 
 ```
-2 compiled in 3.20 s, which took 1.05 s; 1 again
+compiles: 2, 1.05 s of 3.20 s; recompiles: 1
   when     took  what
 0.00 s  667.8 ms  0/0 f
 0.89 s  386.9 ms  0/1 f again: tensor 'x' size mismatch at index 0. expected 4, actual 5 (of 0/0)
@@ -130,7 +130,7 @@ class Recompiles(Shown):
         took = duration(sum(each.seconds for each in found))
         found = tuple(each for each in found if not each.refused)
         again = sum(each.again for each in found)
-        return f"{len(found)} compiled in {self.seconds:.2f} s, which took {took}; {again} again"
+        return f"compiles: {len(found)}, {took} of {self.seconds:.2f} s; recompiles: {again}"
 
     def __str__(self) -> str:
         found = self.compiled

@@ -36,7 +36,7 @@ def test_every_compilation_has_its_time_and_its_guard() -> None:
     times = [each.when for each in seen.compiled]
     assert times == sorted(times) and times[0] >= 0
     assert 0 < sum(each.seconds for each in seen.compiled) <= seen.seconds
-    assert repr(seen).startswith("4 compiled in ") and repr(seen).endswith("; 3 again")
+    assert repr(seen).startswith("compiles: 4, ") and repr(seen).endswith("; recompiles: 3")
     assert str(seen).count(" again: ") == 3
     fast(torch.randn(7), 7.0)
     assert len(seen.compiled) == 4, "the block is over"
@@ -121,7 +121,7 @@ def test_a_version_too_many_is_not_said_to_be_compiled() -> None:
     *made, refused = seen.compiled
     assert [each.refused for each in seen.compiled] == [False, False, True]
     assert refused.function == "<lambda>" and refused.again and "not compiled" in str(refused)
-    assert repr(seen).startswith("2 compiled in ") and repr(seen).endswith("; 1 again")
+    assert repr(seen).startswith("compiles: 2, ") and repr(seen).endswith("; recompiles: 1")
     assert served(seen) == [(made[0].compile_id,), (made[1].compile_id,)] * 2
 
 
@@ -154,7 +154,7 @@ def test_later_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 CHANGES = {
     "x has size 5 in dimension 0, and the code is for 4": lambda x: (torch.ones(5), 1.0),
     "x is of dtype Double, and the code is for Float": lambda x: (x.double(), 1.0),
-    "x has 2 dimensions, and the code is for 1": lambda x: (torch.ones(4, 4), 1.0),
+    "x has rank 2, and the code is for 1": lambda x: (torch.ones(4, 4), 1.0),
     "x needs a gradient, and the code is for one that does not":
         lambda x: (x.requires_grad_(), 1.0),
     "does not hold: scale == 1.0": lambda x: (x, 2.0),

@@ -15,6 +15,7 @@ import inductor_lab as lab
 from inductor_lab.bench.result import Contender
 from inductor_lab.bench.timing import Timings
 from inductor_lab.capture.graph import Span
+from inductor_lab.notebook.language import translate
 from inductor_lab.stock.trace_log import Compiled
 from inductor_lab.widgets.bench import html
 from inductor_lab.widgets.markup import written
@@ -86,11 +87,20 @@ def test_profile_and_ranks_speak_chinese(known_limits: None) -> None:
     assert "2 个 rank" in line and english(line) <= {"lambda"}
 
 
+def test_a_machine_without_roofs_is_told_in_chinese() -> None:
+    doubt = ("this machine is too noisy to say what it can do: after 6 measurements copies of "
+             "1.0 MB still differ by a factor of 3,950.2")  # fmt: skip
+    assert translate(f"No shares of the roof: {doubt}.") == (
+        "没有占上限的百分比：这台机器干扰太多，无法确定其上限：测量 6 次后，"
+        "1.0 MB 的复制仍相差 3,950.2 倍。"
+    )
+
+
 def test_recompiles_speak_chinese() -> None:
     seen = watched([4, 4, 5])
     page = seen._repr_html_()
     assert page is not None
-    for said in ("其中重新编译 1 次", "服务次数", "x 第 0 维的大小是 5", "为第 3 次调用编译"):
+    for said in ("重新编译 1 次", "服务的调用数", "x 第 0 维的大小是 5", "在第 3 次调用时编译"):
         assert said in page
     assert english(page) <= {"shifted"}
     assert function_name("torch_dynamo_resume_in_f_at_12") == "f 第 12 行之后"

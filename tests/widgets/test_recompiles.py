@@ -44,9 +44,9 @@ def test_each_version_has_a_row_with_its_calls_and_its_reason() -> None:
     bars = [texts(bar) for bar in below(tree, "rect")]
     ids = [each.compile_id for each in seen.compiled]
     assert bars == [
-        f"{ids[0]} shifted: calls 1 to 2", f"{ids[0]} shifted was compiled for call 1",
-        f"{ids[1]} shifted: calls 3 to 4", f"{ids[1]} shifted was compiled for call 3",
-        f"{ids[2]} shifted: calls 5 to 5", f"{ids[2]} shifted was compiled for call 5",
+        f"{ids[0]} shifted: calls 1 to 2", f"{ids[0]} shifted was compiled at call 1",
+        f"{ids[1]} shifted: calls 3 to 4", f"{ids[1]} shifted was compiled at call 3",
+        f"{ids[2]} shifted: calls 5 to 5", f"{ids[2]} shifted was compiled at call 5",
     ]  # fmt: skip
     rows = [texts(row) for row in below(tree, "tr")[1:]]
     assert "x has size 5 in dimension 0, and the code is for 4" in rows[1]

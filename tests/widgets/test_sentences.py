@@ -21,8 +21,14 @@ DECIDE = ("schedule/legality.py", "schedule/profit.py", "schedule/combo.py",
           "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
           "autograd/given.py")  # fmt: skip
 """Files whose sentences are reasons."""
-ELSEWHERE = {"{} is a reduction", "{} is a scan", "{} is a scatter"}
-"""`{buffer} is a {kind}` of combo.py, for each kind of nest that it says that of."""
+ELSEWHERE = {
+    "{} is a reduction", "{} is a scan", "{} is a scatter",
+    "No shares of the roof: {}.", "copies of {}",
+    "this machine is too noisy to say what it can do: after {} measurements {} still differ "
+    "by a factor of {}",
+}  # fmt: skip
+"""`{buffer} is a {kind}` of combo.py, for each kind of nest that it says that of; and why a
+benchmark has no roofs (`bench/machine.py`, `bench/result.py`)."""
 
 
 def template(node: ast.expr, known: dict[str, str]) -> str:
