@@ -18,6 +18,8 @@ WIDTH = 860
 LABEL = 190
 TOLD, COMPILES = 542, 690
 """Where times stand in words, with room for `12.3 ms, 1234.56x`, and compile times begin."""
+LETTER = 7.25
+"""Width of a letter of a name, in the unit of the view box."""
 ROW = 36
 DOTS = 120
 """So many rounds at most are drawn as dots."""
@@ -67,22 +69,23 @@ def bench_chart(result: BenchResult) -> Tree | None:
     """
     names = [c.name for c in result.contenders if not c.failure]
     height = ROW * len(names) + 62
+    label = max(LABEL, *(LETTER * len(name) + 20 for name in names), 0)
     times = result.timings
     medians = [times.median_ms(name) for name in times.seconds] if times.rounds else [1.0]
     most = max((max(times.seconds[name], default=0.0) * 1e3 for name in times.seconds), default=1.0)
-    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), LABEL, TOLD - 16)
+    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), label, TOLD - 16)
     took = {c.name: c.compile for c in result.contenders if c.compile}
     first = [s for t in took.values() for s in (t.cold, t.warm) if s is not None]
     if not first and not times.rounds:
         return None
     compiling = Scale(0, max(first, default=1.0), COMPILES, WIDTH - 12)
-    body = [text_at(LABEL, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
+    body = [text_at(label, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
     if first:
         body.append(text_at(COMPILES, 16, "first call: cold, warm", "sub"))
         body += _axis(compiling, 24, height - 24, lambda s: f"{s:g} s", most=3)
     for number, name in enumerate(names):
         top = 30 + ROW * number
-        body.append(text_at(LABEL - 10, top + 17, name, anchor="end"))
+        body.append(text_at(label - 10, top + 17, name, anchor="end"))
         if times.rounds and name in times.seconds:
             samples = times.seconds[name]
             middle = times.median_ms(name)

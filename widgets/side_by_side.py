@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from inductor_lab.notebook.language import translate
 from inductor_lab.stock.compare import LineWork, SideBySide, Work, total_text, work_text
 from inductor_lab.widgets.markup import Tree, element, table, written
 from inductor_lab.widgets.page import bench_style
@@ -26,8 +27,8 @@ def side_by_side_html(both: SideBySide) -> str:
     head = element(
         "div", {},
         element("h1", {}, both.name),
-        element("p", {}, f"ours: {total_text(both.ours)}"),
-        element("p", {}, f"stock: {total_text(both.stock)}"),
+        element("p", {}, f"ours: {translate(total_text(both.ours))}"),
+        element("p", {}, f"stock: {translate(total_text(both.stock))}"),
     )  # fmt: skip
     body = written(head) + written(element("div", {"class": "lab-table"}, grid))
     style = f"<style>{bench_style()}{_STYLE}</style>"

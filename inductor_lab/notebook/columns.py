@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from unicodedata import east_asian_width
 
 LINE = 88
 """Letters of a line of text in a window that is 900 px wide."""
@@ -28,6 +29,17 @@ def last_column(before: str, text: str) -> str:
     return textwrap.fill(
         " ".join(text.split()), LINE, initial_indent=before, subsequent_indent=" " * len(before)
     )
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Text in a column: a Chinese letter is as wide as two others.
+
+    >>> padded("我们", 6) + "|", padded("ours", 6, right=True) + "|"
+    ('我们  |', '  ours|')
+    """
+    wide = sum(east_asian_width(letter) in "WF" for letter in text)
+    room = " " * max(0, width - len(text) - wide)
+    return room + text if right else text + room
 
 
 def _folded(line: str) -> str:

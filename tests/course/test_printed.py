@@ -9,6 +9,7 @@ import inductor_lab as lab
 from inductor_lab import course
 from inductor_lab.course import dynamo
 from inductor_lab.course.checking import Verdict
+from inductor_lab.course.labs.fusion import Scored
 from inductor_lab.debug import faults
 from inductor_lab.notebook.columns import LINE
 from inductor_lab.notebook.language import table
@@ -85,3 +86,12 @@ def test_a_pair_is_said_in_english(capsys) -> None:
 @pytest.mark.usefixtures("chinese")
 def test_a_chinese_verdict_has_a_chinese_colon() -> None:
     assert str(Verdict("8.2", "峰值", 1, 1)) == "✓ 8.2 峰值：1/1 分"
+
+
+@pytest.mark.usefixtures("chinese")
+def test_columns_of_chinese_stand_below_each_other() -> None:
+    def wide(text: str) -> int:
+        return len(text) + sum("\u2e80" < letter for letter in text)
+
+    table = str(Scored((("waves", 1, 1, 16384, 16384), ("attend", 2, 2, 65536, 65536))))
+    assert "我们" in table and len({wide(line) for line in table.splitlines()}) == 1

@@ -259,7 +259,7 @@ LAB_8 = [
     ("8.1", to_the_next_step, "lives from step"),
     ("8.2", everything, "the peak is"),
     ("8.2", before_the_last_read, "the peak is"),
-    ("8.3", a_slot_each, "slots do, you use"),
+    ("8.3", a_slot_each, "the fewest slots that do"),
     ("8.3", one_slot, "share a slot"),
     ("8.3", reused_too_early, "share a slot"),
     ("8.4", bytes_over_page, "pages are touched"),

@@ -30,3 +30,11 @@ def test_saved_notebooks_carry_no_output() -> None:
     for path in NOTEBOOKS:
         cells = nbformat.read(path, as_version=4).cells
         assert not any(cell.get("outputs") for cell in cells), f"{path.name}: clear its outputs"
+
+
+def test_no_line_of_code_scrolls() -> None:
+    """88 letters fit where JupyterLab is 900 px wide."""
+    for path in NOTEBOOKS:
+        cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+        lines = [line for cell in cells for line in cell.source.splitlines()]
+        assert [line for line in lines if len(line) > 88] == [], path.name

@@ -25,6 +25,7 @@ from inductor_lab.bench.timing import Timings
 from inductor_lab.errors import CannotWrite, UnknownName
 from inductor_lab.widgets.bench import html, tree
 from inductor_lab.widgets.bench_live import running
+from inductor_lab.widgets.charts import bench_chart
 from inductor_lab.widgets.markup import element, written
 from inductor_lab.widgets.scales import Scale, log_scale
 from tests.widgets.reading import columns, rows, without_words
@@ -206,3 +207,13 @@ def test_measured_compilations_show_their_times(inference, known_limits) -> None
     assert all(len(row["cells"]) == len(columns(kernels)) for row in rows(kernels))
     assert any(fact["label"] == "in kernels" for fact in after["facts"])
     assert "of the" in str(after["panes"]["g0.forward.graph"]["views"][0])
+
+
+def test_a_long_name_has_room_in_the_chart() -> None:
+    long = "inductor_lab reduce-overhead"
+    contenders = tuple(Contender(name) for name in ("eager", long))
+    seconds = {"eager": (1.0, 1.1), long: (0.5, 0.6)}
+    chart = bench_chart(replace(result(), contenders=contenders, timings=Timings(seconds)))
+    assert chart is not None
+    found = re.search(rf'x="([\d.]+)"[^>]*text-anchor="end">{long}<', written(chart))
+    assert found and float(found[1]) - 7.25 * len(long) > 0

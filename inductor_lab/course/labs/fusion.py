@@ -17,6 +17,7 @@ from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 from inductor_lab.errors import Refused
 from inductor_lab.ir.program import LoopProgram
+from inductor_lab.notebook.columns import padded
 from inductor_lab.options import FusionOptions
 from inductor_lab.overrides import override
 from inductor_lab.schedule.fuse import schedule_program
@@ -425,8 +426,8 @@ class Scored:
 
     def __str__(self) -> str:
         heads = say("program kernels ours bytes ours").split()
-        lines = ["".join(f"{cell:>10}" for cell in row) for row in (heads, *self.rows)]
-        return "\n".join(lines)
+        lines = (map(str, row) for row in (heads, *self.rows))
+        return "\n".join("".join(padded(cell, 10, right=True) for cell in row) for row in lines)
 
     __repr__ = __str__
 

@@ -168,7 +168,7 @@ class Reuse(_OnWork):
         )
         if used == needed:
             return None
-        return say("{a} slots do, you use {b}", a=needed, b=used)  # fmt: skip
+        return say("the fewest slots that do: {a}; you use {b}", a=needed, b=used)
 
     def picture(self, solution: Any, case: Work) -> Picture:
         return lanes(case, solution(dict(case.lives)))

@@ -22,6 +22,7 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, bars
 from inductor_lab.display import bytes_text
+from inductor_lab.notebook.columns import padded
 from inductor_lab.overrides import override
 
 SIZES = (512, 128)
@@ -61,8 +62,7 @@ class Traded:
             (row.program, row.who, bytes_text(row.kept), bytes_text(row.peak), row.step)
             for row in self.rows
         ]
-        return "\n".join("".join(f"{cell:<{20 if n == 4 else 12}}" for n, cell in enumerate(line))
-                         .rstrip() for line in lines)  # fmt: skip
+        return "\n".join("".join(padded(cell, 12) for cell in line).rstrip() for line in lines)
 
     __repr__ = __str__
 
