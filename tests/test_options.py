@@ -113,6 +113,26 @@ def test_the_hints_speak_of_options_that_there_are() -> None:
 def test_a_slip_of_the_pen_gets_the_name_that_was_meant() -> None:
     with pytest.raises(BadOption, match="perhaps memory_budget"):
         Options.make({"memory_budgte": 0.5})
+    with pytest.raises(BadOption, match=r"fusion.frobid.*\n *perhaps forbid"):
+        Options.make({"fusion": {"frobid": []}})
+
+
+@pytest.mark.parametrize("options, meant", [
+    ({"passes_off": ["tile"]}, "tiles"), ({"rewrites_off": ["attentoin"]}, "attention"),
+    ({"accelerators_off": ["poool"]}, "pool"), ({"fusion": {"off": ["byte_saved"]}}, "bytes_saved"),
+])  # fmt: skip
+def test_so_does_a_name_in_a_list(options: dict[str, Any], meant: str) -> None:
+    with pytest.raises(BadOption, match=rf"perhaps {meant}\n *there are .*{meant}"):
+        lab.inspect(torch.sin, torch.ones(3), options=options)
+
+
+def test_what_torch_decides_is_no_option_of_a_backend() -> None:
+    for name in ("dynamic", "fullgraph"):
+        compiled = torch.compile(torch.sin, backend="inductor_lab", options={name: True})
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="beside the options"):
+            compiled(torch.ones(3))
+        assert torch.equal(lab.compile(torch.sin, options={name: True})(torch.ones(3)),
+                           torch.ones(3).sin())  # fmt: skip
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:

@@ -22,10 +22,16 @@ from inductor_lab.errors import CacheRefused
 from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache, own_version
 from inductor_lab.runtime.library import build_library
 from inductor_lab.runtime.prune import (
+    LIMIT_MB,
+    MOST_MB,
+    STAMP,
+    clear,
     kinds,
     libraries,
+    limit_in,
     oldest_first,
     prune,
+    prune_sometimes,
     size_of,
     touched,
     triton_kernels,
@@ -291,6 +297,50 @@ def test_the_limit_is_kept_by_those_who_build(
     for n in range(60):
         cache.keep_failed("f", str(n))
     assert len(list((cache.root / "failed").iterdir())) == 50
+
+
+def test_a_clock_that_was_wrong_stops_no_pruning(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = cache.entry(("a",), writes("x", []))
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_MB", "0")
+    later = time.time() + 1e7
+    for path in (entry, cache.root / STAMP):
+        os.utime(path, (later, later))
+    touched(entry)
+    assert entry.stat().st_mtime < later
+    prune_sometimes(cache.root)
+    assert not entry.exists()
+
+
+@pytest.mark.parametrize("said, megabytes", [
+    ("3", 3), ("0.5", 0.5), ("-1", LIMIT_MB), ("nan", LIMIT_MB), ("much", LIMIT_MB),
+    ("inf", MOST_MB),
+])  # fmt: skip
+def test_a_limit_is_a_number(said: str, megabytes: float) -> None:
+    assert limit_in({"INDUCTOR_LAB_CACHE_MB": said}) == megabytes * 2**20
+
+
+def test_what_is_being_built_is_not_cleared(cache: Cache) -> None:
+    with cache.workspace() as working:
+        clear(cache.root, own_version())
+        assert working.is_dir()
+    clear(cache.root, own_version())
+    assert not working.exists()
+
+
+def test_a_home_that_nobody_has_is_refused() -> None:
+    with pytest.raises(CacheRefused, match="no cache directory"):
+        open_cache({"INDUCTOR_LAB_CACHE_DIR": "~nobody-of-this-name/cache"})
+
+
+def test_a_cache_that_is_cleared_meanwhile(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the build of an entry and its use: it is built once more, and kept nowhere."""
+    unit = Code.of([Line('extern "C" int f() { return 7; }')])
+    monkeypatch.setattr(Cache, "entry", lambda *_: tmp_path / "gone")
+    assert build_library(unit, "f").handle.f() == 7
 
 
 def test_the_command_shows_and_clears(cache: Cache, capsys: pytest.CaptureFixture[str]) -> None:

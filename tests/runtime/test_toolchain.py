@@ -52,6 +52,15 @@ def test_cxx_comes_first(tmp_path: Path) -> None:
     assert found.version == "clang version 99.0"
 
 
+def test_a_compiler_that_is_a_script_is_known_by_its_text(tmp_path: Path) -> None:
+    """It may add flags and say nothing of it: what it made before is built again."""
+    wrapper, seen = tmp_path / "my-compiler", set()
+    for flag in ("-O1", "-O2"):
+        script(wrapper, f'case "$*" in *--version*) echo "g++ 1.0";; *) g++ {flag} "$@";; esac')
+        seen.add(find_toolchain({"CXX": str(wrapper), "PATH": os.environ["PATH"]}).identity)
+    assert len(seen) == 2
+
+
 def test_first_on_path_is_taken(tmp_path: Path) -> None:
     script(tmp_path / "g++", 'echo "g++ 1.0, Free Software Foundation"')
     found = find_toolchain({"PATH": str(tmp_path)})
