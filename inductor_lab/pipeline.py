@@ -95,9 +95,9 @@ class GraphCompiler:
 
         A graph that resizes the storage of a tensor runs as it was captured: which of its values
         have memory, and when, is no question of values, which is what a functional graph is about.
-        So does one whose inputs carry tangents.
+        So does one whose inputs carry tangents, or are fake tensors.
         """
-        if torch_api.runs_as_captured(module):
+        if torch_api.runs_as_captured(module, inputs):
             return module.forward
         make_ready(self.options.mode, inputs)
         if self.keep:

@@ -16,7 +16,7 @@ import copy
 import inspect
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -159,6 +159,7 @@ def mark_boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], An
 
 
 _compile_context = optional("torch._guards.CompileContext")
+_TracingContext = optional("torch._guards.TracingContext")
 
 
 def compile_id() -> str:
@@ -384,13 +385,18 @@ def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
     return tuple(results[: len(results) - saved])
 
 
-def runs_as_captured(module: torch.nn.Module) -> bool:
-    """Is a captured graph about more than values that kernels can compute?
+def runs_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> bool:
+    """Is a captured graph about other things than values that kernels can compute?
 
     One that takes memory from a tensor, or gives it some, is, or has a graph inside that is: so
     TorchDynamo captures `x.untyped_storage().resize_(n)`.  And so is any graph while tensors carry
     tangents (`forward_ad.dual_level`), of which kernels know nothing: TorchDynamo guards on that.
+    Fake tensors of the user (not TorchDynamo's own) have no memory for kernels to read.
     """
+    context = _TracingContext and _TracingContext.try_get()
+    own = context and context.fake_mode
+    if any(isinstance(given, FakeTensor) and given.fake_mode is not own for given in inputs):
+        return True
     graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
     name = "inductor.resize_storage_bytes_"
     forwards = getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0

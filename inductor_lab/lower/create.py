@@ -8,10 +8,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 
+from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index
+from inductor_lab.ir.index import Index, is_whole
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
@@ -76,7 +78,10 @@ def arange(build: Builder, *given: Any, **_: Any) -> TensorValue:
 def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype) -> Expr:
     if not dtype.is_floating_point:
         start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
-    if not isinstance(start, float) and not isinstance(step, float):
+    whole = all(is_whole(sympy.sympify(n)) for n in (start, step))
+    if not whole and not dtype.is_floating_point:
+        raise LeftToATen("a symbolic float that becomes an integer")
+    if whole:
         return build.convert(build.position(i * size_of(step) + size_of(start)), dtype)
     wide = torch.float64 if build.result.device == "cpu" else torch.float32
     place = build.position(i, wide)

@@ -16,11 +16,11 @@ import sympy
 import torch
 
 from inductor_lab.capture.operands import items_of, operand
-from inductor_lab.errors import LeftToATen
+from inductor_lab.errors import LabError, LeftToATen
 from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
-from inductor_lab.ir.program import Layout
-from inductor_lab.lower.builder import Builder, TensorMeta, size_of
+from inductor_lab.ir.program import ExternArg, Layout
+from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
 from inductor_lab.lower.tensor import TensorValue, same_strides
 from inductor_lab.torch_api import share_elements
 
@@ -81,6 +81,21 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
         raise LeftToATen("another number of dimensions")
     for found, needed in zip(source.shape, shape, strict=True):
         build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
+
+
+def solve_for(
+    build: Builder, symbol: sympy.Symbol, number: sympy.Expr, read: Sequence[ExternArg]
+) -> sympy.Expr:
+    """Binds the only unbound symbol of a number that is read from a tensor.
+
+    torch has found `number` by a check: what is read is `6 - s57`, so s57 is 6 minus what is read.
+    """
+    factor, rest = number.coeff(symbol), number.subs(symbol, 0)
+    if factor not in (1, -1) or number != factor * symbol + rest:
+        raise LabError(f"cannot compile a number that is {number}", source_line(build.node))
+    known = build.number(str(build.node.target), read)
+    build.number("aten.add.int", (size_of(factor * (known - rest)), 0), symbol)
+    return number
 
 
 def check_unbacked(build: Builder, assumed: list[sympy.Basic]) -> None:

@@ -67,7 +67,7 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
-from inductor_lab.lower.fits import check_unbacked, layout_within, only_expands
+from inductor_lab.lower.fits import check_unbacked, layout_within, only_expands, solve_for
 from inductor_lab.lower.leftover import with_checks, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.softmax import softmax_from_parts
@@ -451,7 +451,8 @@ class _Walk:
     def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
         """A number that is in a tensor: the host program waits for it and reads it.
 
-        What torch takes to be equal to something else, because of a check, is compared with that.
+        What torch takes to be equal to something else, because of a check, is compared with that,
+        or solved for the symbol in it.
         """
         expression = sympy.sympify(torch_api.expression_of(value))
         (tensor,) = (self.values[n] for n in node.all_input_nodes)
@@ -463,6 +464,8 @@ class _Walk:
                 given = self.build.number(str(node.target), read)
                 self.build.number(str(OPERATORS.expanded_from_one.default), (given,), symbol)
                 return expression
+            if expression != symbol and isinstance(expression, sympy.Expr):  # not a test
+                return solve_for(self.build, symbol, expression, read)
             self.build.number(str(node.target), read, symbol)
             self.build.numbers[symbol] = tensor
         else:

@@ -76,6 +76,9 @@ FOUND = """
     F.adaptive_avg_pool2d(a[None], (abs(n) % 3, 2))
     torch.empty(3, 0).fill_diagonal_(n)
     torch.xlogy(n, a.abs() + 1)
+    torch.arange(0, 10, abs(n) / 2 + 0.5) + 1
+    torch.arange(n / 2, n / 2 + 3)
+    torch.arange(n / 2, n / 2 + 3, dtype=torch.int64)
 """
 
 OTHERS = """

@@ -11,6 +11,7 @@ import torch
 import torch.autograd.forward_ad as fwAD
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 import inductor_lab as lab
 from tests.semantics.compare import (
@@ -136,6 +137,18 @@ def test_tangents_of_forward_mode() -> None:
         found.primal.sum().backward()
     assert_same(x.grad, x.sin().detach())
     assert_same(compiled(x.detach(), x.detach()), expected)
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_fake_tensors_of_the_user_stay_fake(gradients: bool) -> None:
+    """They have no memory that a kernel could read: this ended the process."""
+    compiled = lab.compile(lambda x: (x.sin() * 2).sum(-1))
+    for _ in range(2):
+        with FakeTensorMode():
+            found = compiled(torch.empty(4, 5, requires_grad=gradients))
+            assert isinstance(found, FakeTensor) and found.shape == (4,)
+        x = wave(4, 5)
+        assert_same(compiled(x), (x.sin() * 2).sum(-1))
 
 
 PROMOTED = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch._dynamo.config as dynamo_config
@@ -281,3 +282,16 @@ def test_a_slice_of_an_input_from_a_number_is_returned_as_it_is(length: int) -> 
         found, expected = (run(x, torch.tensor(n)) for run in (compiled, function))
         assert_same(found, expected)
         assert found.numel() == 0 or found.data_ptr() == expected.data_ptr()
+
+
+@dynamo_config.patch(capture_scalar_outputs=True)
+def test_sizes_from_an_integer_of_numpy() -> None:
+    """It becomes a tensor, and torch finds the second length to be 6 minus the first."""
+    compiled = lab.compile(lambda x, n: x.split([n, 6 - n]))
+    x = torch.arange(24.0).view(6, 4)
+    for n in (1, 4, 0, 6):
+        found = compiled(x, np.int64(n))
+        assert [part.shape[0] for part in found] == [n, 6 - n]
+        assert torch.equal(torch.cat(found), x)
+    with pytest.raises(RuntimeError):
+        compiled(x, np.int64(7))
