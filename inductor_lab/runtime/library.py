@@ -14,9 +14,9 @@ from pathlib import Path
 
 from inductor_lab.capture.span import code_line
 from inductor_lab.codegen.kernel import Code
-from inductor_lab.errors import CompileFailed
+from inductor_lab.errors import CacheRefused, CompileFailed
 from inductor_lab.ir.expr import Origins
-from inductor_lab.runtime.cache import open_cache, scratch
+from inductor_lab.runtime.cache import ELSEWHERE, open_cache, scratch
 from inductor_lab.runtime.toolchain import SUFFIX, Attempt, Toolchain, find_toolchain
 
 SOURCE = "kernel.cpp"
@@ -76,9 +76,13 @@ def library_builder(
         if kept is not None:
             with suppress(OSError):  # where somebody has emptied the cache just now
                 return Library.load(kept.entry((text, toolchain.identity), compile_in) / LIBRARY)
-        with scratch() as folder:  # a library that is loaded needs no file
-            compile_in(folder)
-            return Library.load(folder / LIBRARY)
+        try:
+            with scratch() as folder:  # a library that is loaded needs no file
+                compile_in(folder)
+                return Library.load(folder / LIBRARY)
+        except OSError as problem:
+            what = f"a library of generated code cannot be written or loaded: {problem}"
+            raise CacheRefused(what, todo=f"make room there, or {ELSEWHERE}") from problem
 
     return build
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -341,6 +342,17 @@ def test_a_cache_that_is_cleared_meanwhile(
     unit = Code.of([Line('extern "C" int f() { return 7; }')])
     monkeypatch.setattr(Cache, "entry", lambda *_: tmp_path / "gone")
     assert build_library(unit, "f").handle.f() == 7
+
+
+def test_no_room_for_a_library_is_refused(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_folder(*_: object, **__: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path))
+
+    monkeypatch.setattr("tempfile.mkdtemp", no_folder)
+    with pytest.raises(CacheRefused, match="No space left"):
+        build_library(Code.of([Line('extern "C" int f() { return 7; }')]), "f")
 
 
 def test_the_command_shows_and_clears(cache: Cache, capsys: pytest.CaptureFixture[str]) -> None:
