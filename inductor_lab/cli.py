@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except SystemExit as end:
+        if "function" not in given:  # `course` parses what follows it
+            raise
+        return _refused(f"{given.function} ended the program: exit({end.code!r})")
     except LabError as error:
         return _refused(f"{type(error).__name__}: {error}")
     except Exception as error:
@@ -38,6 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = place_in(error, Path(getattr(given, "function", "").rpartition(":")[0]))
         lines = [f"{type(error).__name__}: {error}", *([f"  {where}"] if where else [])]
         return _refused("\n".join([*lines, "  --traceback shows where it was raised"]))
+
+
+def seconds(text: str) -> float:
+    """A limit of time; raises ArgumentTypeError where it is none."""
+    with suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
 
 
 def _refused(message: str, code: int = 2) -> int:
@@ -73,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         debug = commands.add_parser(name, help=what)
         debug.add_argument("function", metavar="FILE:FUNCTION")
         debug.add_argument("--args", help="a Python expression: the tuple of arguments")
-        debug.add_argument("--limit", type=float, default=60.0, help="seconds for compiled code")
+        debug.add_argument("--limit", type=seconds, default=60.0, help="seconds for compiled code")
         debug.set_defaults(run=run)
     debug.add_argument("--folder", type=Path, default=Path("minified"), help="of the script")
 

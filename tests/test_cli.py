@@ -78,6 +78,18 @@ def test_files_that_do_not_run(tmp_path: Path, capsys, text: str, said: str) -> 
     assert said in answer(capsys, "explain", f"{path}:f")
 
 
+def test_a_program_that_ends_itself(mine: Path, capsys) -> None:
+    for command in ("explain", "blame"):
+        assert "exit(3)" in answer(capsys, command, f"{mine}:f", "--args", "exit(3)")
+
+
+@pytest.mark.parametrize("limit", ["-1", "0", "nan", "inf", "soon"])
+def test_a_limit_is_a_number_of_seconds(limit: str, capsys) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["blame", "a.py:f", "--limit", limit])
+    assert "is no number of seconds" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["explain"], ["nonsense"], ["explain", "--args"]])
 def test_missing_arguments(arguments: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as left:
