@@ -35,8 +35,8 @@ from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Axis, Index
 
 AHEAD = 8 * 1024
-"""Bytes between what is added and what is fetched: two pages.  Chosen on 2026-11-22, when sums of
-16 M floats took half the time with it on two threads of an x86 CPU (CHANGELOG.md)."""
+"""Bytes between what is added and what is prefetched: two pages.  Measured on 2026-11-22: sums of
+16 M floats took half the time with it, on two threads of an x86 CPU (benchmarks/results)."""
 
 Places = Set[tuple[str, Index]]
 
