@@ -207,7 +207,7 @@ def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
         found = shutil.which(command[0], path=path)
         if found is None:
             raise NoCompiler(f"CXX={named} is not a program", todo=_todo())
-        return _toolchain((found, *command[1:]))
+        return _toolchain((os.path.abspath(found), *command[1:]))  # it runs in another folder
     for name in WINDOWS_COMPILERS if sys.platform == "win32" else POSIX_COMPILERS:
         found = shutil.which(name, path=path)
         if found is not None:

@@ -52,6 +52,14 @@ def test_cxx_comes_first(tmp_path: Path) -> None:
     assert found.version == "clang version 99.0"
 
 
+def test_cxx_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "my-compiler", 'exec g++ "$@"')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", "./my-compiler")
+    unit = Code.of([Line('extern "C" int f() { return 7; }')])
+    assert build_library(unit, "f").handle.f() == 7
+
+
 def test_a_compiler_that_is_a_script_is_known_by_its_text(tmp_path: Path) -> None:
     """It may add flags and say nothing of it: what it made before is built again."""
     wrapper, seen = tmp_path / "my-compiler", set()
