@@ -69,6 +69,9 @@ PROGRAMS = (softmax, layer_norm, attention, training_step, convolution)
 
 @pytest.fixture
 def chinese() -> Iterator[None]:
+    """With nothing compiled before: TorchDynamo wraps modules of torch's in one function, so other
+    tests make a compile here a recompile, whose reason is in torch's words."""
+    torch.compiler.reset()
     lab.language("zh")
     yield
     lab.language("en")
