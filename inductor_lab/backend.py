@@ -35,10 +35,9 @@ def inductor_lab(
     what torch itself decides before it calls a backend.
     """
     chosen = Options.make(options, mode=mode)
-    for name in ("dynamic", "fullgraph"):
-        if name in (options or {}):
-            what = f"it beside the options: torch.compile(f, backend=..., {name}=...)"
-            raise BadOption(name, getattr(chosen, name), what)
+    for name in {"dynamic", "fullgraph"}.intersection(options or ()):
+        what = f"it beside the options: torch.compile(f, backend=..., {name}=...)"
+        raise BadOption(name, getattr(chosen, name), what)
     backend: Callable[..., Callable[..., Any]] = backend_with(chosen)
     return backend(module, inputs)
 

@@ -81,8 +81,7 @@ def library_builder(
                 compile_in(folder)
                 return Library.load(folder / LIBRARY)
         except OSError as problem:
-            what = f"a library of generated code cannot be written or loaded: {problem}"
-            raise CacheRefused(what, todo=f"make room there, or {ELSEWHERE}") from problem
+            raise CacheRefused(f"no library can be written: {problem}", todo=ELSEWHERE) from problem
 
     return build
 
