@@ -158,6 +158,8 @@ def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dic
             continue
         jobs[name] = run
     moved = sum(value.nbytes for value in values_in([list(args), jobs[EAGER]()]))
+    if workload.gradient:  # the way back reads what was given again, and a direction
+        moved += sum(value.nbytes for value in values_in([list(args), fn(*args)]))
     del exact
     if workload.streams:
         jobs[COPY] = copy_of(moved)

@@ -17,6 +17,8 @@ mask is written only where a block can reach over the end.
     ynumel      rows of a tile's second dimension, where there is one
     parts       of a combo: (points, XBLOCK) of each part, in place of `xnumel`; each part has
                 ceil(points / XBLOCK) programs
+    shared      (parts, words) where so many programs share a row: so many for each point; the last
+                argument is int64 zeros, `words` for each point, by which they exchange results
     asserts     there, and True, where the kernel checks an index that it has loaded
     reach       with symbolic sizes: 32-bit indices (`INDEX`) are enough while none of these
                 reaches 2**31
@@ -59,7 +61,7 @@ def triton_kernel(
         return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
-    blocks = blocks_of(tree)
+    blocks = blocks_of(tree, shared=buffers if device.startswith("cuda") else None)
     reached = reach(parameters, buffers, blocks)
     parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)
@@ -69,5 +71,7 @@ def triton_kernel(
     launch["xnumel"] = blocks.xnumel
     if blocks.tiled is not None:
         launch["ynumel"] = blocks.tiled.size
+    if blocks.shared is not None:
+        launch["shared"] = (blocks.shared.parts, blocks.words)
     launch |= needs_of_launch(counted_in, reached, printer.asserts)
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)

@@ -1,15 +1,16 @@
 """What accumulates along the rows of a block, or along a search, as lines of Triton.
 
-    acc0 = lab.row_sum(t0)                                  a row in one block
-    acc0_block = acc0_block + t0                            one in several: reduced after the loop
-    acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan, in either
-    acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
+acc0 = lab.row_sum(t0)                                  a row in one block
+acc0_block = acc0_block + t0                            one in several: reduced after the loop
+acc0 = lab.row_sum(lab.of_all_parts(acc0_part, ...))    one in several programs
+acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan, in either
+acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
 """
 
 from __future__ import annotations
 
 from inductor_lab.codegen.tree import Accumulate, Init, Loop
-from inductor_lab.codegen.triton_blocks import Row
+from inductor_lab.codegen.triton_blocks import Cover, Row, power_of_2
 from inductor_lab.codegen.triton_lines import Lines
 from inductor_lab.codegen.triton_ops import (
     COMBINE,
@@ -20,7 +21,7 @@ from inductor_lab.codegen.triton_ops import (
     template,
 )
 from inductor_lab.codegen.triton_text import Dims, Value
-from inductor_lab.ir.index import Index
+from inductor_lab.ir.index import Index, is_int
 from inductor_lab.ir.ops import POSITIONS, neutral
 
 
@@ -121,8 +122,23 @@ class Accumulations(Lines):
         at = at or f"{name}_at"
         text = template(FINISH, init.kind, init.dtype).format(block, at)
         self.origins = init.origins
+        if self.row is not None and self.row.cover is Cover.SHARED:
+            text = template(FINISH, init.kind, init.dtype).format(self._of_all_parts(name, text))
         result = self._bind(name, Value(text, frozenset("x")))
         self.text.temps[name] = result
+
+    def _of_all_parts(self, name: str, text: str) -> str:
+        """What the programs of a row have each found for their part, a block of it."""
+        row, init = self.blocks.shared, self.inits[name]
+        assert row is not None, "no row is shared"
+        own = self._bind(f"{name}_part", Value(text, frozenset("x")))
+        first = row.parts * list(self.inits).index(name)
+        place = f"exchange + {first}" if first else "exchange"
+        if not is_int(self.blocks.xnumel, 1):
+            place += f" + {self.blocks.words} * xindex"
+        lanes, start = power_of_2(row.parts), literal(neutral(init.kind, init.dtype), init.dtype)
+        given = f"{own.text}, {place}, rpart, {row.parts}, {lanes}, {start}"
+        return f"lab.of_all_parts({given})"
 
     # ---- searches ----------------------------------------------------------------------------
 

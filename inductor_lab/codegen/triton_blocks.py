@@ -15,8 +15,15 @@ from enum import Enum
 from typing import Any
 
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tree import Stmt, Store
-from inductor_lab.codegen.triton_loops import flat_indices, inner_loops, outer_loops, unit_axis
+from inductor_lab.codegen.tree import Init, Stmt, Store
+from inductor_lab.codegen.triton_loops import (
+    bytes_read_again,
+    flat_indices,
+    inner_loops,
+    outer_loops,
+    unit_axis,
+)
+from inductor_lab.codegen.triton_shared import PART_OF_WARP, is_shared, part_of
 from inductor_lab.codegen.visit import walk
 from inductor_lab.ir.index import (
     Axis,
@@ -51,6 +58,10 @@ MOST_POINTS = 256
 ROLLED_ROW = 2048
 """RBLOCK of a long contiguous row."""
 
+ROLLED_AGAIN = ((24 * 1024, 8192), (12 * 1024, 4096), (0, ROLLED_ROW))
+"""(at least so many bytes of a row that several loops read, RBLOCK): of large programs few run at a
+time, so that their rows are still in the caches when they are read again."""
+
 ROLLED_LONE_ROW = 8192
 FEW_ROWS = 512
 """Where fewer rows than this leave most of the GPU idle, each of them is read in larger blocks."""
@@ -61,7 +72,8 @@ COLUMNS = ((1 << 12, 64, 32), (0, 16, 128))
 ELEMENTS_PER_WARP = 256
 """Eight elements a thread: two 16-byte accesses of float32."""
 
-MOST_WARPS = 16
+MOST_WARPS, MOST_WARPS_AGAIN = 16, 32
+"""Of a program; of one whose loops read a row again."""
 
 TILE = 32
 """Both sides of a tile: a full line of 128 bytes of float32 along either axis."""
@@ -85,7 +97,8 @@ class Cover(Enum):
 
     WHOLE = "one block holds it"
     ROLLED = "a program loops over blocks of it"
-    TILED = "programs share it: the second dimension of the grid"
+    TILED = "the second dimension of the grid"
+    SHARED = "neighbours in the grid hold a part each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,12 @@ class Row:
     def axis(self) -> Axis:
         """All loops of this extent as one."""
         return Axis(f"{self.prefix}index", self.extent)
+
+    @property
+    def parts(self) -> int:
+        """Blocks that make a row, of one that programs share."""
+        assert isinstance(self.extent, int), "rows of unknown length are not shared"
+        return -(-self.extent // self.block)
 
     @property
     def masked(self) -> bool:
@@ -144,6 +163,17 @@ class Blocks:
         return {"XBLOCK": self.xblock, **rows}
 
     @property
+    def shared(self) -> Row | None:
+        """The row that programs share, if they do."""
+        return next((row for row in self.rows.values() if row.cover is Cover.SHARED), None)
+
+    @property
+    def words(self) -> int:
+        """What the programs of a shared row exchange: the result of each part of each reduction."""
+        kept = sum(isinstance(stmt, Init) for stmt in walk(self.body))
+        return kept * self.shared.parts if self.shared is not None else 0
+
+    @property
     def xaxis(self) -> Axis:
         """The outer loops as one."""
         return Axis("xindex", self.xnumel)
@@ -161,14 +191,20 @@ def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
     return replace(group, axes=real_axes(nest.axes)) if atomic else group
 
 
-def blocks_of(tree: tuple[Stmt, ...], *, tiles: bool = True) -> Blocks:
+def blocks_of(
+    tree: tuple[Stmt, ...], *, tiles: bool = True, shared: Mapping[str, Buffer] | None = None
+) -> Blocks:
     """Cut a loop tree into outer loops and a body, and choose the block sizes.
 
-    Without `tiles`, the grid has one dimension.
+    Without `tiles`, the grid has one dimension.  Programs may share a row where `shared` gives the
+    buffers.
     """
     outer, body = outer_loops(tree)
     xnumel = product(axis.size for axis in outer)
     extents = list(dict.fromkeys(product(a.size for a in axes) for axes, _ in inner_loops(body)))
+    if shared and is_shared(outer, body, extents, shared):
+        row = Row("r", extents[0], part_of(extents[0]), Cover.SHARED)
+        return Blocks(outer, body, 1, {row.extent: row}, row.block // PART_OF_WARP)
     if extents:
         return _blocks_of_rows(outer, body, extents)
     tile = _tile(outer, body) if tiles else None
@@ -232,7 +268,9 @@ def _blocks_of_rows(outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: li
         for letter, extent, (block, cover) in zip(letters, extents, sizes, strict=True)
     }
     elements = xblock * max(row.block for row in rows.values())
-    warps = max(1, min(MOST_WARPS, elements // ELEMENTS_PER_WARP))
+    rolled = any(row.cover is Cover.ROLLED for row in rows.values())
+    most = MOST_WARPS_AGAIN if rolled and bytes_read_again(body) else MOST_WARPS
+    warps = max(1, min(most, elements // ELEMENTS_PER_WARP))
     return Blocks(outer, body, xblock, rows, warps)
 
 
@@ -250,6 +288,8 @@ def _row_blocks(
         most = LONGEST_PERSISTENT
         xblock = max(1, ROW_ELEMENTS // longest)
         rolled = ROLLED_ROW if points >= FEW_ROWS else ROLLED_LONE_ROW
+        if again := max(map(_length, extents)) * bytes_read_again(body):
+            rolled = next(block for least, block in ROLLED_AGAIN if again >= least)
     sizes = []
     for extent in extents:
         block = power_of_2(max(_length(extent), 1))

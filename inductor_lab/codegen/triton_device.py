@@ -176,6 +176,25 @@ def row_argmin(block, at):
     return found.to(tl.int64)
 
 
+@triton.jit
+def of_all_parts(value, place, part, parts, lanes, neutral):
+    """What the programs that share a row have each found, [1, lanes], once all of them have.
+
+    A word at `place` is a float32 and, in its upper half, a 1 that comes with it; `place` holds
+    zeros at first.  There are no more lanes than a warp has: each warp waits for all the words.
+    """
+    word = (value.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF) | (1 << 32)
+    own = place + part + tl.full([1, 1], 0, tl.int32)
+    tl.atomic_xchg(own, word, sem="relaxed")
+    lane = tl.arange(0, lanes)[None, :]
+    there = lane < parts
+    waiting = tl.full([1, lanes], 1, tl.int64) << 32
+    words = tl.load(place + lane, there, waiting, volatile=True)
+    while tl.reduce((words >> 32).to(tl.int32), None, _and) == 0:
+        words = tl.load(place + lane, there, waiting, volatile=True)
+    return tl.where(there, words.to(tl.int32).to(tl.float32, bitcast=True), neutral)
+
+
 # ---- scans of the rows of a block: the values, and what comes before the next block -------------
 
 
@@ -317,6 +336,29 @@ def power(a, b):
     odd = (b & 1) != 0
     inverse = tl.where(a == 1, a, tl.where(a + 1 == 0, tl.where(odd, a, -a), a * 0))
     return tl.where(b < 0, inverse, result)
+
+
+@triton.jit
+def erf(x):
+    """The error function; of float32 within two units in the last place.
+
+    Up to 1 a polynomial in the square of `x`, above it 1 - 2**q with a polynomial q of |x|, both
+    fitted for the least relative error.  Two polynomials and one choice between their values take
+    two thirds of the instructions of a choice between their coefficients, which are constants.
+    """
+    if x.dtype == tl.float64:
+        result = libdevice.erf(x)
+    else:
+        square = x * x
+        inner = 0.00491755061 - square * 0.0005631419
+        inner = 0.112801801 + square * (-0.0267113106 + square * inner)
+        inner = x * (0.128379122 + square * (-0.376123262 + square * inner)) + x
+        size = tl.minimum(tl.abs(x), 4.0)
+        outer = 0.0314584721 + size * (-0.00424096906 + size * 0.00026772798)
+        outer = -1.62597513 + size * (-0.920764911 + size * (-0.148651597 + size * outer))
+        outer = 1.0 - tl.exp2(-0.00051029409 + size * outer)
+        result = tl.where(tl.abs(x) >= 1.0, tl.where(x < 0.0, -outer, outer), inner)
+    return result
 
 
 @triton.jit

@@ -30,6 +30,8 @@ class Lines:
     ) -> None:
         self.name, self.parameters, self.blocks = name, parameters, blocks
         self.index_type, self.block = index_type, block
+        if blocks.shared is not None:
+            self.block = f"({block} // {blocks.shared.parts})"
         self.buffer = {p.buffer: p.name for p in parameters if p.buffer is not None}
         symbols = {p.symbol: p.name for p in parameters if p.symbol is not None}
         self.text = Expressions(ops, symbols, self._load, self._named)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, When
-from inductor_lab.codegen.visit import expressions, places, walk
-from inductor_lab.ir.index import Axis, Index, is_int
+import torch
+
+from inductor_lab.codegen.axes import parts_of
+from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store, When
+from inductor_lab.codegen.visit import expressions, loads_in, places, walk
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import Axis, Index, is_int, product
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
@@ -65,6 +71,47 @@ def flat_indices(body: tuple[Stmt, ...]) -> Iterator[Index]:
         for value in expressions(stmt):
             for load in value.loads():
                 yield from load.index
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row is read or written; its loops are one, `rindex`, so that those of several loops
+    can be compared.  `loop` is the number of the statement, `in_row` true where it is a loop and
+    the place differs along it."""
+
+    access: Load | Store
+    index: Index
+    loop: int
+    in_row: bool
+
+    @property
+    def buffer(self) -> str:
+        return self.access.buffer
+
+
+def row_places(body: tuple[Stmt, ...]) -> Iterator[Place]:
+    """What a body reads and writes."""
+    for number, stmt in enumerate(body):
+        flat = flattened(stmt) if isinstance(stmt, Loop) else None
+        axes, inside = flat or ((), (stmt,))
+        one = parts_of(Axis("rindex", product(axis.size for axis in axes)), axes)
+        found: list[tuple[Load | Store, Index]] = [(x, x.index[0]) for x in loads_in(inside)]
+        found += [(store, store.index) for store in walk(inside) if isinstance(store, Store)]
+        for access, index in found:
+            yield Place(access, index.substitute(one), number, bool(set(axes) & {*index.axes()}))
+
+
+def read_again(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
+    """Buffers of which several loops read elements of the row, and their dtypes."""
+    places = (place for place in row_places(body) if place.in_row)
+    loads = [(place.access, place.loop) for place in places if isinstance(place.access, Load)]
+    loops = Counter(name for name, _ in {(load.buffer, loop) for load, loop in loads})
+    return {load.buffer: load.dtype for load, _ in loads if loops[load.buffer] > 1}
+
+
+def bytes_read_again(body: tuple[Stmt, ...]) -> int:
+    """Bytes, of each element of a row, that several loops read."""
+    return sum(dtype.itemsize for dtype in read_again(body).values())
 
 
 def unit_axis(index: Index, axes: tuple[Axis, ...]) -> Axis | None:

@@ -14,6 +14,7 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+import torch
 import triton.language as tl
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
@@ -125,6 +126,9 @@ def source(kernel: Kernel, function: JITFunction[FunctionType]) -> ASTSource:
         else:
             signature[parameter.name] = POINTER_TYPES[parameter.dtype]
             attributes[(position,)] = [["tt.divisibility", 16]]
+    if "shared" in kernel.launch:
+        attributes[(len(signature),)] = [["tt.divisibility", 16]]
+        signature["exchange"] = POINTER_TYPES[torch.int64]
     constants: dict[str, Any] = dict(kernel.launch["constants"])
     if "reach" in kernel.launch:
         constants["INDEX"] = tl.int32

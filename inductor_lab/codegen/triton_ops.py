@@ -38,7 +38,7 @@ POINTER_TYPES: Mapping[torch.dtype, str] = {
 
 _INFIX_TEXTS = {**INFIX_TEXTS, "logical_xor": "{0} ^ {1}", "truncdiv": "{0} // {1}"}
 _LIBDEVICE = """
-    expm1 log1p log2 log10 tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv
+    expm1 log1p log2 log10 tan asin acos atan sinh cosh tanh asinh acosh atanh erfc erfinv
     lgamma trunc sqrt exp2
 """.split()
 
@@ -68,6 +68,7 @@ TRITON_OPS: dict[str, str] = {
     "neg": "{0} * -1.0",  # `-x` is 0 - x to Triton 3.6, which loses the sign of a zero
     "neg.int": "-{0}",
     "abs": "tl.abs({0})",
+    "erf": "lab.erf({0})",
     "sign": "lab.sign({0})",
     "sign.bool": "{0}",
     "logical_not": "~{0}",

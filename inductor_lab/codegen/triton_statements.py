@@ -23,6 +23,7 @@ class Printer(Accumulations):
 
     def code(self) -> Code:
         names = [p.name for p in self.parameters]
+        names += ["exchange"] if self.blocks.shared is not None else []
         heading = self.heading(self.name, names, self.blocks.constants)
         return Code.of([*heading, *self.body()])
 
@@ -43,6 +44,9 @@ class Printer(Accumulations):
                 self._row_index(row)
             elif row.cover is Cover.TILED:
                 self._row_index(row, f"tl.program_id(1) * {row.block_name} + ")
+            elif row.cover is Cover.SHARED:
+                self._frame(f"rpart = tl.program_id(0) % {row.parts}")
+                self._row_index(row, f"rpart * {row.block_name} + ")
         if self.blocks.tiled is not None:
             row = self.blocks.rows[self.blocks.tiled.size]
             self.text.axes[self.blocks.tiled] = Index.of(row.axis)
@@ -194,7 +198,7 @@ class Printer(Accumulations):
         if self.scanning:
             for name in kept:
                 self._start_scan(name)
-        if row.cover is Cover.WHOLE:
+        if row.cover is not Cover.ROLLED:
             self._statements(body)
         else:
             self._blockwise(row, body, () if self.scanning else kept)

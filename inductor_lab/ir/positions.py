@@ -40,9 +40,10 @@ def expanded_from_one(length: int) -> int:
     return 1 if length == -1 else length
 
 
-def placed(x: torch.Tensor, base: torch.Tensor, more: int) -> torch.Tensor:
-    """A copy of `x` with its strides, at `more` elements after the storage offset of `base`."""
-    offset = base.storage_offset() + more
+def placed(x: torch.Tensor, base: torch.Tensor | None, more: int) -> torch.Tensor:
+    """A copy of `x` with its strides, at `more` elements after the storage offset of `base`, or
+    after the beginning of its storage."""
+    offset = more if base is None else base.storage_offset() + more
     end = 1 + sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True))
     storage = x.new_empty(offset + (end if x.numel() else 0))
     return storage.as_strided(x.shape, x.stride(), offset).copy_(x)
@@ -67,7 +68,7 @@ for _function, _signature, _how in (
     (length_of_slice, "(SymInt size, SymInt? start, SymInt? end, SymInt step) -> SymInt", EXPLICIT),
     (position_in, "(SymInt size, SymInt index) -> SymInt", EXPLICIT),
     (expanded_from_one, "(SymInt length) -> SymInt", EXPLICIT),
-    (placed, "(Tensor x, Tensor base, SymInt more) -> Tensor", EXPLICIT),
+    (placed, "(Tensor x, Tensor? base, SymInt more) -> Tensor", EXPLICIT),
     (again, "(Tensor(a) x) -> Tensor(a)", IMPLICIT),
     (evaluated, "(Tensor x) -> ()", EXPLICIT),
 ):

@@ -121,6 +121,11 @@ class Pointwise(_OverAxes):
         return self.body.substitute(dict(zip(self.axes, place, strict=True)))
 
 
+LONGEST_SHARED = 262_144
+"""Elements of a row that a GPU keeps at hand from one loop over it to the next, in its caches or in
+the registers of several programs (`codegen/triton_shared.py`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """`buffer[axes] = kind over reduce_axes of body`; kinds are `ir.ops.REDUCTIONS`.

@@ -74,6 +74,7 @@ from inductor_lab.lower.softmax import softmax_from_parts
 from inductor_lab.lower.split import split_reductions
 from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.options import Options
+from inductor_lab.rewrite.aliases import asks_storage, storage_of
 
 aten = torch.ops.aten
 FAMILIES = (
@@ -322,26 +323,19 @@ class _Walk:
         self.build.begin(result)
         fake = result.meta["val"]
         output = self._strided_output(value, TensorMeta.of(fake))
-        copied = output.buffer != value.buffer
-        viewed = self._viewed(fake) or self._part_of(value, fake) if copied else None
-        if viewed is None and result.target is aten.as_strided.default:
-            viewed = self._within(result.args[0], fake)
+        base = storage_of(result)
+        apart = base is not result and self.values[base].buffer != output.buffer
+        viewed = self._within(base, fake) if apart else None
+        if viewed is None and output.buffer != value.buffer:
+            viewed = self._part_of(value, fake)
+        if viewed and asks_storage(result) and base in self._updates():
+            return self._placed(output, viewed.layout, None, size_of(fake.storage_offset()))
         if viewed and symbols_in((viewed.layout.offset,)) <= self.build.symbols:
             return viewed
         return self._of_written(output, value, fake)
 
-    def _viewed(self, fake: torch.Tensor) -> BufferView | None:
-        """A view of an input for torch, for which we found no strides."""
-        for node in self.module.graph.find_nodes(op="placeholder"):
-            given = node.meta.get("val")
-            if isinstance(given, torch.Tensor):
-                layout = layout_within(given, self.build.buffers[node.name].layout, fake)
-                if layout is not None:
-                    return BufferView(node.name, layout)
-        return None
-
     def _part_of(self, value: TensorValue, fake: torch.Tensor) -> BufferView | None:
-        """As `_viewed`, of a whole tensor of ours, which is copied once if it is to have gaps."""
+        """A view of a whole tensor of ours, which is copied once if it is to have gaps."""
         whole = identity(self.build.buffers[value.buffer].layout.size)
         for node, known in list(self.values.items()):
             given = node.meta.get("val")
@@ -384,11 +378,7 @@ class _Walk:
 
         Where there are symbolic sizes, AOTAutograd makes the result from the input and that place.
         """
-        if not self._has_symbols():
-            return output
-        results = results_of(self.module)
-        updates = results[len(results) - len(self.writes) :]
-        for write, new in zip(self.writes, updates, strict=True):
+        for new, write in self._updates().items():
             if self.values[new].buffer == value.buffer != write.input:
                 layout = self.build.buffers[write.input].layout
                 buffer = self.build.buffers[value.buffer]
@@ -396,10 +386,18 @@ class _Walk:
                     buffer = replace(buffer, layout=layout)  # the input's
                 whole = layout_of(value, buffer) or layout_within(new.meta["val"], layout, fake)
                 whole = whole or output.layout
-                more = (BufferView(write.input, layout), whole.offset)
-                op = OPERATORS.placed.default
-                return self._made(op, output, whole, *more, reason="place in storage")
+                return self._placed(output, whole, BufferView(write.input, layout), whole.offset)
         return output
+
+    def _updates(self) -> dict[Any, Write]:
+        """What inputs become, and their writes, where AOTAutograd makes views of them anew: with
+        symbolic sizes."""
+        results = results_of(self.module)
+        new = results[len(results) - len(self.writes) :] if self._has_symbols() else ()
+        return dict(zip(new, self.writes, strict=False))
+
+    def _placed(self, view: BufferView, layout: Layout, *where: Any) -> BufferView:
+        return self._made(OPERATORS.placed.default, view, layout, *where, reason="place in storage")
 
     def _made(
         self, op: Operator, view: BufferView, layout: Layout, *more: Any, reason: str

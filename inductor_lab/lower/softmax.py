@@ -23,15 +23,20 @@ from dataclasses import dataclass, replace
 import torch
 
 from inductor_lab.ir.expr import Const, Expr, Load, Op, map_expr
-from inductor_lab.ir.index import Axis, Index, product
+from inductor_lab.ir.index import Axis, Index, gathered_in, product
 from inductor_lab.ir.program import (
+    LONGEST_SHARED,
     Buffer,
     BufferKind,
+    ExternCall,
     Layout,
     LoopProgram,
+    Nest,
     Pointwise,
     Reduction,
     Step,
+    read_by,
+    views_in,
 )
 from inductor_lab.lower.split import ENOUGH_PROGRAMS, in_triton
 from inductor_lab.options import Options
@@ -71,6 +76,7 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
         if isinstance(step, Reduction)
         and in_triton(program.buffers[step.buffer].device, options)
         and (normalizer := _normalizer(step, makers)) is not None
+        and not _stays_at_hand(normalizer, program, makers)
     ]
     if not found:
         return program
@@ -102,6 +108,46 @@ def _normalizer(nest: Reduction, makers: Makers) -> Normalizer | None:
     if not same_rows or largest != own or value != _expanded(top.body, makers):
         return None
     return Normalizer(top, nest, length)
+
+
+def _stays_at_hand(found: Normalizer, program: LoopProgram, makers: Makers) -> bool:
+    """Does a GPU keep the row for somebody who reads it once more, to normalize it?"""
+    rows = product(axis.size for axis in found.sum.axes)
+    (row,) = found.sum.reduce_axes
+    assert isinstance(row.size, int) and isinstance(rows, int), "such rows have no parts"
+    on_gpu = program.buffers[found.sum.buffer].device.startswith("cuda")
+    if not on_gpu or rows < ENOUGH_PROGRAMS or row.size > LONGEST_SHARED:
+        return False
+    whole = (makers[name] for name in _computed_whole(program, makers) if name in makers)
+    return any(
+        isinstance(nest, Pointwise)
+        and product(axis.size for axis in nest.axes) == rows * row.size
+        and any(x.buffer == found.sum.buffer for x in _expanded(nest.body, makers).loads())
+        for nest in whole
+    )
+
+
+def _computed_whole(program: LoopProgram, makers: Makers) -> set[str]:
+    """Buffers that somebody reads elsewhere than at places that are loaded."""
+    waiting = [view.buffer for view in views_in(program.outputs)]
+    for step in program.steps:
+        if isinstance(step, ExternCall):
+            waiting += read_by(step)
+        elif not isinstance(step, Pointwise):
+            waiting += _read_at_axes(step)
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        maker = makers.get(name)
+        if isinstance(maker, Pointwise) and name not in found:
+            waiting += _read_at_axes(maker)
+        found.add(name)
+    return found
+
+
+def _read_at_axes(nest: Nest) -> list[str]:
+    loads = (node for root in nest.roots for node in root.walk() if isinstance(node, Load))
+    return [x.buffer for x in loads if not any(any(gathered_in(i)) for i in x.index)]
 
 
 def _length_of_part(nest: Reduction) -> int:

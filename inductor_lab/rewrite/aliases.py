@@ -58,6 +58,13 @@ def storage_of(node: Node) -> Node:
     return found
 
 
+def asks_storage(node: Node) -> bool:
+    """Does a view begin at a place of the storage itself, not of what it is a view of?"""
+    chain = (node, *_looks_into(node))
+    given = (n.args[3:4] for n in chain if n.target is torch.ops.aten.as_strided.default)
+    return any(offset and offset[0] is not None for offset in given)
+
+
 def escapes(base: Node) -> bool:
     """Does an output of the graph alias this node?"""
     waiting = [base]

@@ -99,7 +99,9 @@ class Launcher:
         self.function: Any = jit_function(kernel)
         self.options = compile_options(kernel)
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
+        self.exchanged = _exchanged(kernel)
         self.pointers = sum(parameter.symbol is None for parameter in kernel.parameters)
+        self.pointers += bool(self.exchanged)
         self.prepared: dict[tuple[int, ...], Launch] = {}
         self.kept: set[str] = set()
         self.ahead: dict[tuple[int, ...], Ahead[Launch]] = {}
@@ -125,6 +127,9 @@ class Launcher:
         if self.device is not None and self.device != device:
             with torch.cuda.device(self.device):
                 return self(*arguments)
+        if self.exchanged:
+            words = torch.zeros(self.exchanged, dtype=torch.int64, device=f"cuda:{device}")
+            arguments = (*arguments, words)
         pointers, numbers = arguments[: self.pointers], arguments[self.pointers :]
         key = (device, *numbers)
         aligned = not reduce(or_, map(_address, pointers)) % ALIGNED
@@ -210,6 +215,13 @@ def _is_fixed(kernel: Kernel) -> bool:
     return "reach" not in kernel.launch and all(isinstance(size, int) for size in sizes)
 
 
+def _exchanged(kernel: Kernel) -> int:
+    """Words by which the programs of a call exchange results; there are none where sizes are not
+    fixed."""
+    _, words = kernel.launch.get("shared", (1, 0))
+    return int(words * kernel.launch["xnumel"]) if words else 0
+
+
 def _symbols(kernel: Kernel, arguments: tuple[Any, ...]) -> Symbols:
     return {
         parameter.symbol: int(argument)
@@ -231,7 +243,8 @@ def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, di
     points = concrete(kernel.launch["xnumel"], symbols)
     if interpret:
         constants["XBLOCK"] = _interpreted_block(points, constants)
-    grid = [-(-points // constants["XBLOCK"])]
+    parts, _ = kernel.launch.get("shared", (1, 0))
+    grid = [-(-points // constants["XBLOCK"]) * parts]
     if "ynumel" in kernel.launch:
         grid.append(-(-concrete(kernel.launch["ynumel"], symbols) // constants["YBLOCK"]))
     return tuple(grid), {**constants, **index}
@@ -247,4 +260,3 @@ def _interpreted_block(points: int, constants: Mapping[str, int]) -> int:
             break
         block *= 2
     return block
-

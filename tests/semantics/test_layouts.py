@@ -322,3 +322,63 @@ def test_as_strided_asks_the_storage_not_the_view(name: str, gaps: bool) -> None
     found = torch.compile(function, backend="inductor_lab")(x)
     torch.testing.assert_close(found, function(x), rtol=0, atol=0)
     assert found.stride() == function(x).stride()
+
+
+FROM_A_READ_PLACE: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "row": lambda x, n: x[n],
+    "rows": lambda x, n: x.narrow(0, n, 2)[1:],
+    "turned rows": lambda x, n: x.narrow(0, n, 2).t(),
+    "expanded row": lambda x, n: x[n].expand(3, 20),
+    "elements": lambda x, n: x.view(-1)[n : n + 3],
+    "strided": lambda x, n: x.as_strided((2, 2), (1, 1), n),
+    "strided twice": lambda x, n: x.as_strided((2, 2), (1, 1)).as_strided((2,), (1,), abs(n - 2)),
+    "row of strided": lambda x, n: x.as_strided((2, 2), (1, 1), n)[1],
+    "view of strided": lambda x, n: x.as_strided((2, 2), (2, 1), n).view(4),
+    "piece of strided": lambda x, n: x.as_strided((4,), (2,), n).chunk(2)[1],
+    "strided and written": lambda x, n: x.as_strided((4,), (2,), n).add_(1)[1:],
+    "computed": lambda x, n: (x + 1).view(-1).as_strided((3,), (2,), n)[1:],
+    "bits": lambda x, n: x.as_strided((3,), (2,), n).view(torch.int32),
+    "complex": lambda x, n: torch.view_as_complex(x.narrow(0, n, 2).view(2, 10, 2)),
+}
+
+
+@pytest.mark.parametrize("name", FROM_A_READ_PLACE)
+def test_a_result_that_is_a_view_from_a_place_that_is_read(name: str) -> None:
+    def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return FROM_A_READ_PLACE[name](x, n.item())
+
+    torch.compiler.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(function, backend="inductor_lab")
+        for n in (3, 0, 1, 7):
+            given, same = (torch.arange(600.0).view(30, 20) for _ in range(2))
+            found, wanted = compiled(given, torch.tensor(n)), function(same, torch.tensor(n))
+            torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+            torch.testing.assert_close(given, same, rtol=0, atol=0)
+            assert found.storage_offset() == wanted.storage_offset()
+            places = [x.untyped_storage().data_ptr() for x in (found, given, wanted, same)]
+            assert (places[0] == places[1]) == (places[2] == places[3])
+
+
+def _every_other(x: torch.Tensor, n: int) -> torch.Tensor:
+    x[(n // 2) :: 2] = 3
+    return x
+
+
+OF_WRITTEN: dict[str, Callable[[torch.Tensor, int], Any]] = {
+    "rest": lambda x, n: _every_other(x, n)[abs(n) % 3 :],
+    "strided": lambda x, n: _every_other(x, n).as_strided((2,), (1,), abs(n) % 3),
+    "part of strided": lambda x, n: _every_other(x, n).as_strided((2,), (1,), abs(n) % 3)[1:],
+    "strided rest": lambda x, n: _every_other(x, n)[1:].as_strided((2,), (1,)),
+    "two": lambda x, n: (x.mul_(n)[1:].as_strided((2,), (1,)), x[abs(n) % 2 :]),
+}
+
+
+@pytest.mark.parametrize("name", OF_WRITTEN)
+def test_a_view_of_a_written_input_that_does_not_begin_its_storage(name: str) -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(OF_WRITTEN[name], backend="inductor_lab", dynamic=True)
+    for n in (2, 5, 7, -3, 0, 1):
+        given, same = (torch.arange(6)[1:] for _ in range(2))
+        found, wanted = compiled(given, n), OF_WRITTEN[name](same, n)
+        torch.testing.assert_close((found, given), (wanted, same), rtol=0, atol=0)
