@@ -392,9 +392,9 @@ class _Walk:
     def _updates(self) -> dict[Any, Write]:
         """What inputs become, and their writes, where AOTAutograd makes views of them anew: with
         symbolic sizes."""
-        results = results_of(self.module)
-        new = results[len(results) - len(self.writes) :] if self._has_symbols() else ()
-        return dict(zip(new, self.writes, strict=False))
+        if not (self.writes and self._has_symbols()):
+            return {}
+        return dict(zip(results_of(self.module)[-len(self.writes) :], self.writes, strict=True))
 
     def _placed(self, view: BufferView, layout: Layout, *where: Any) -> BufferView:
         return self._made(OPERATORS.placed.default, view, layout, *where, reason="place in storage")
