@@ -15,6 +15,7 @@ from inductor_lab.capture.source import source_of_call
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
+from inductor_lab.debug.what_if import refuse_unknown
 from inductor_lab.errors import BadOption, LabError
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
@@ -105,7 +106,8 @@ def inspect(
                runs uncompiled, on the tensors as they are
     observer   is told when each phase starts and ends
 
-    An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
+    An exception of `fn` itself comes through as it is; one of the compiler is a LabError.  Pairs to
+    force or forbid that no part of `fn` has are refused as BadOption, once all parts are known.
     """
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
     if compiler != "inductor_lab":
@@ -134,6 +136,7 @@ def inspect(
             watch.left("capture", record.graph_so_far())
             raise
     graphs = tuple(compiler.result() for compiler in compilers if compiler.parts)
+    refuse_unknown(chosen.fusion, graphs)
     return Compilation(
         name=getattr(fn, "__name__", type(fn).__name__),
         source=source_of_call(fn),
