@@ -11,7 +11,6 @@ from inductor_lab.codegen.tree import (
     Assign,
     Call,
     Check,
-    Held,
     If,
     Init,
     Let,
@@ -113,14 +112,6 @@ def defined_by(stmt: Stmt) -> Temp | None:
             return temp
         case _:
             return None
-
-
-def name_set_by(stmt: Stmt) -> str | None:
-    """The temp or accumulator that this very statement sets."""
-    match stmt:
-        case Init(name) | Accumulate(name) | Assign(name) | Held(name):
-            return name
-    return temp.name if (temp := defined_by(stmt)) else None
 
 
 def needed(body: Tree) -> Tree:

@@ -97,6 +97,18 @@ def test_a_place_is_refused_wherever_it_was_made(function: Any, language: str) -
             compiled(x, torch.tensor(places))
 
 
+def test_a_place_is_checked_in_strips_of_columns() -> None:
+    """What a column keeps in a local array is known only inside of loops over the columns."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.roll((1, -1), (0, -1)).cumsum(0)
+
+    compiled = lab.compile(function, dynamic=True)
+    for rows, columns in ((2, 70), (4, 31)):
+        x = torch.arange(rows * columns, dtype=torch.int32).reshape(rows, columns)
+        assert_same(compiled(x), function(x))
+
+
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_a_place_that_only_another_branch_uses_is_not_refused(language: str) -> None:
     """The last one is a value among others, and no place."""

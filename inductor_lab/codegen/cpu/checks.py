@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.tree import Check, If, Let, Loop, Stmt, Tree, When
-from inductor_lab.codegen.visit import expressions, kept, name_set_by, places, read_by, walk
+from inductor_lab.codegen.visit import defined_by, expressions, kept, places, walk
 from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
 from inductor_lab.ir.index import gathered_in
 
@@ -25,28 +25,29 @@ from inductor_lab.ir.index import gathered_in
 def checks(tree: Tree, facts: Facts) -> Tree:
     """The tree with its checks, each where the value is known and before it is used.
 
-    A load under a mask may have an index out of range where the mask does not hold: an index that
-    only such loads use is checked under the mask.
+    What a load under a mask has as its index may be out of range where the mask does not hold.  So
+    an index is checked where it is made only if it is used there without a further mask; elsewhere,
+    as the result of a reduction is, just before it is used.
     """
+    made = set(map(defined_by, walk(tree)))
+    known = [check for check in dict.fromkeys(unmasked(tree)) if check.value in made]
 
-    def inside(body: Tree, done: frozenset[Check]) -> Tree:
+    def inside(body: Tree) -> Tree:
         new: list[Stmt] = []
         for stmt in body:
             if not isinstance(stmt, When):
                 new += (Check(by, (), origins) for by, origins in divisors(stmt))
-            later = set(map(name_set_by, walk((stmt,))))
-            due = [c for c in dict.fromkeys(unmasked(stmt)) if later.isdisjoint(read_by((c,)))]
-            new += (check for check in due if check not in done)
-            done = done.union(due)
-            end = (Let(stmt.result, stmt.value),) if isinstance(stmt, When) else ()
+            new += (check for check in dict.fromkeys(gathers(stmt)) if check not in known)
             if isinstance(stmt, Loop | When | If):
-                below = inside((*stmt.body, *end), done)
+                end = (Let(stmt.result, stmt.value),) if isinstance(stmt, When) else ()
+                below = checks((*stmt.body, *end), facts) if end else inside(stmt.body)
                 below = kept(below[: len(below) - len(end)], stmt.body)
                 stmt = stmt if below is stmt.body else replace(stmt, body=below)
             new.append(stmt)
+            new += (check for check in known if check.value == defined_by(stmt))
         return kept(tuple(new), body)
 
-    return inside(tree, frozenset())
+    return inside(tree)
 
 
 def is_checked(tree: Tree, facts: Facts) -> bool:
@@ -59,8 +60,15 @@ def divisors(stmt: Stmt) -> list[tuple[Expr, Origins]]:
     return [found for value in expressions(stmt) for found in integer_divisors(value)]
 
 
-def unmasked(stmt: Stmt) -> Iterator[Check]:
-    """Checks of the indices that a statement uses, other than under a mask."""
+def unmasked(tree: Tree) -> Iterator[Check]:
+    """Checks of the indices that statements use, other than under a mask."""
+    for stmt in tree:
+        yield from gathers(stmt)
+        yield from unmasked(stmt.body if isinstance(stmt, Loop | If) else ())
+
+
+def gathers(stmt: Stmt) -> Iterator[Check]:
+    """Checks of the indices that this very statement uses, other than under its mask."""
     origins = NO_ORIGINS if isinstance(stmt, Loop) else stmt.origins
     values = (stmt.mask, stmt.other) if isinstance(stmt, When) else expressions(stmt)
     nodes = (node for value in values for node in value.walk())
@@ -68,5 +76,3 @@ def unmasked(stmt: Stmt) -> Iterator[Check]:
         for atom in gathered_in(index):
             if isinstance(atom.value, Temp):
                 yield Check(atom.value, (atom.size,), origins)
-    for inner in stmt.body if isinstance(stmt, Loop | If) else ():
-        yield from unmasked(inner)
