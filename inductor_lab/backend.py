@@ -99,15 +99,13 @@ def inspect(
 ) -> Any:
     """Compile `fn`, run it once with these arguments, and keep every station of the way.
 
-    Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of what torch's own
-    compiler did.
+    Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of torch's own compiler.
 
     target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for that machine; the call itself then
                runs uncompiled, on the tensors as they are
     observer   is told when each phase starts and ends
 
-    An exception of `fn` itself comes through as it is; one of the compiler is a LabError.  Pairs to
-    force or forbid that no part of `fn` has are refused as BadOption, once all parts are known.
+    An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
     """
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
     if compiler != "inductor_lab":

@@ -171,10 +171,7 @@ def writing(path: Path, what: str) -> Iterator[TextIO]:
     """A text file to be written piece by piece; raises CannotWrite, which says what it was to hold.
     """
     # half a surrogate pair, as Python has it in texts that are no UTF-8, is written as \ud800
-    with (
-        asked_for(path, what),
-        path.open("w", encoding="utf-8", errors="backslashreplace") as file,
-    ):
+    with asked_for(path, what), path.open("w", -1, "utf-8", "backslashreplace") as file:
         yield file
 
 

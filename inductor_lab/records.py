@@ -67,11 +67,8 @@ class CompiledPart(Shown):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle it, or copy it; raises NotPicklable where it has running code."""
         if self.executable is not None:
-            raise NotPicklable(
-                f"the {self.name} has compiled code, which is of this process alone",
-                todo="c.save(path) and lab.load(path) keep all but the code; or send the function,"
-                " and inspect it there",
-            )
+            what = f"the {self.name} has compiled code, which is of this process alone"
+            raise NotPicklable(what, todo="c.save(path) and lab.load(path) keep all but the code")
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ prims = torch.ops.prims
 )
 def full(build: Builder, *given: Any, **_: Any) -> TensorValue:
     """The same number everywhere: the last argument.  A symbolic one must fit, as eager demands."""
-    must_fit(build, given[-1], build.result.dtype)
+    must_fit(build, given[-1:], build.result.dtype)
     return build.pointwise(build.const(given[-1], build.result.dtype))
 
 

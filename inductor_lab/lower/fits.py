@@ -84,13 +84,13 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
         build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
 
 
-def must_fit(build: Builder, number: Any, dtype: torch.dtype) -> None:
-    """A symbolic int that is to be of a narrower dtype; below zero an unsigned one wraps around."""
-    if isinstance(number, sympy.Basic) and number.is_integer and dtype in NARROW:
+def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
+    """Symbolic ints that are to be of a narrower dtype; below zero an unsigned one wraps around."""
+    said = f"value cannot be converted to {dtype} without overflow"
+    for n in (n for n in given if isinstance(n, sympy.Basic) and n.is_integer and dtype in NARROW):
         highest = torch.iinfo(dtype).max
-        said = f"value cannot be converted to {dtype} without overflow"
-        build.require(sympy.Le(number, highest), said)
-        build.require(sympy.Ge(number, torch.iinfo(dtype).min or -highest), said)
+        build.require(sympy.Le(n, highest), said)
+        build.require(sympy.Ge(n, torch.iinfo(dtype).min or -highest), said)
 
 
 def solve_for(

@@ -319,11 +319,10 @@ def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorVal
         return value
 
     dtype = computation_dtype(given_operands(build, 3), KEEP)
-    for name in names:
-        must_fit(build, given[name], dtype)
+    limits = [given[name] for name in names]
+    must_fit(build, limits, dtype)
     at = identity(build.result.shape)
-    operands = (operand(build, o, at, dtype) for o in (x, *(given[name] for name in names)))
-    return build.pointwise(compute(build, *operands))
+    return build.pointwise(compute(build, *(operand(build, o, at, dtype) for o in (x, *limits))))
 
 
 @lowers(aten.where.self)

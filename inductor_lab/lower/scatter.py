@@ -210,7 +210,7 @@ def index_fill(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
 ) -> TensorValue:
     """Slices take one value."""
-    must_fit(build, value, x.dtype)
+    must_fit(build, [value], x.dtype)
     target = slices(build, x, dim, index, wrap=True)
     return stored(build, x, target, _value(build, value, ()))
 
