@@ -15,6 +15,7 @@ from inductor_lab.capture.source import source_of_call
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
+from inductor_lab.debug.what_if import refuse_unknown
 from inductor_lab.errors import BadOption, LabError
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
@@ -98,8 +99,7 @@ def inspect(
 ) -> Any:
     """Compile `fn`, run it once with these arguments, and keep every station of the way.
 
-    Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of what torch's own
-    compiler did.
+    Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of torch's own compiler.
 
     target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for that machine; the call itself then
                runs uncompiled, on the tensors as they are
@@ -134,6 +134,7 @@ def inspect(
             watch.left("capture", record.graph_so_far())
             raise
     graphs = tuple(compiler.result() for compiler in compilers if compiler.parts)
+    refuse_unknown(chosen.fusion, graphs)
     return Compilation(
         name=getattr(fn, "__name__", type(fn).__name__),
         source=source_of_call(fn),

@@ -155,18 +155,24 @@ def close_explorers() -> None:
 
 
 @contextmanager
-def writing(path: Path, what: str) -> Iterator[TextIO]:
-    """A text file to be written piece by piece; raises CannotWrite, which says what it was to hold.
-    """
+def asked_for(path: Path, what: str) -> Iterator[None]:
+    """What fails inside to be written is told as CannotWrite, which says what it was to hold."""
     try:
-        # half a surrogate pair, as Python has it in texts that are no UTF-8, is written as \ud800
-        with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            yield file
+        yield
     except OSError as error:
         raise CannotWrite(
             f"the {what} cannot be written to {path}: {error.strerror or error}",
             todo="give a path in a folder that exists and that you may write to",
         ) from error
+
+
+@contextmanager
+def writing(path: Path, what: str) -> Iterator[TextIO]:
+    """A text file to be written piece by piece; raises CannotWrite, which says what it was to hold.
+    """
+    # half a surrogate pair, as Python has it in texts that are no UTF-8, is written as \ud800
+    with asked_for(path, what), path.open("w", -1, "utf-8", "backslashreplace") as file:
+        yield file
 
 
 def write_text(path: Path, text: str, what: str) -> Path:

@@ -42,7 +42,8 @@ def rather(name: object, known: Collection[str], hint: str = "") -> str:
     """
     close = difflib.get_close_matches(str(name), known, 1, 0.7)
     meant = hint or (f"perhaps {close[0]}" if close else "there is none of this name")
-    return f"{meant}\n  there are {', '.join(known)}"
+    listed = [*known] if len(known) <= 50 else [*known][:50] + ["..."]
+    return f"{meant}\n  there are {', '.join(listed)}"
 
 
 class NothingToChange(UserWarning):
@@ -53,11 +54,8 @@ class MissingLowering(LabError):
     """Under `strict`, an op has no lowering of ours."""
 
     def __init__(self, op: str, where: str = "") -> None:
-        super().__init__(
-            f"no lowering for {op}",
-            where,
-            'add one with @lab.lowers, or leave options={"strict": False} to call ATen',
-        )
+        todo = 'add one with @lab.lowers, or leave options={"strict": False} to call ATen'
+        super().__init__(f"no lowering for {op}", where, todo)
 
 
 class Refused(LabError):
@@ -81,6 +79,10 @@ class CompileFailed(LabError):
 
 class NotRunnable(LabError):
     """This value was loaded from a file, or compiled for another machine, and has no live code."""
+
+
+class NotPicklable(LabError, TypeError):
+    """Compiled code is of this process: it cannot be copied, nor sent to another one."""
 
 
 class CacheRefused(LabError):

@@ -42,10 +42,10 @@ class FusionOptions:
 
     def within(self, part: str) -> FusionOptions:
         """The options for one part (`"g0.backward"`): pairs of other parts are left out."""
-        return replace(self, force=_within(self.force, part), forbid=_within(self.forbid, part))
+        return replace(self, force=within(self.force, part), forbid=within(self.forbid, part))
 
 
-def _within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ...], ...]:
+def within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ...], ...]:
     return tuple(pair[:2] for pair in pairs if len(pair) == 2 or f".{part}".endswith(f".{pair[2]}"))
 
 

@@ -24,6 +24,7 @@ from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.codegen.trees import KernelTrees
 from inductor_lab.display import Shown, bytes_text, counted
+from inductor_lab.errors import NotPicklable
 from inductor_lab.ir.index import ASSUMED
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.observer import Phase
@@ -62,6 +63,13 @@ class CompiledPart(Shown):
         """Sizes that are symbols: costs count each as ASSUMED, whatever it was in this call."""
         sizes = (n for buffer in self.loops.buffers.values() for n in buffer.layout.size)
         return frozenset(str(s) for n in sizes for s in getattr(n, "free_symbols", ()))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle it, or copy it; raises NotPicklable where it has running code."""
+        if self.executable is not None:
+            what = f"the {self.name} has compiled code, which is of this process alone"
+            raise NotPicklable(what, todo="c.save(path) and lab.load(path) keep all but the code")
+        return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         return f"CompiledPart({self.name}: {self.schedule!r})"

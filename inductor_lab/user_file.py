@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,10 @@ from inductor_lab.errors import BadArguments
 
 PREFIX = "explained_"
 """Such a module is named so in `sys.modules`: a file `statistics.py` leaves Python's own alone."""
+
+
+RUN_LATER = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
+"""Whose call gives something that runs only when it is awaited, or asked for its elements."""
 
 
 def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, ...]]:
@@ -28,6 +33,11 @@ def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, .
     if not callable(fn):
         problem = f"{file} has no {name}" if fn is None else f"{name} of {file} cannot be called"
         raise BadArguments(problem, todo="check the name after the colon")
+    if any(later(fn) for later in RUN_LATER):
+        raise BadArguments(
+            f"{name} of {file} is a coroutine or a generator: a call runs no line of it",
+            todo="give a plain function that computes on tensors",
+        )
     if expression is not None:
         args = _evaluate(expression, vars(module))
     elif hasattr(module, "example_inputs"):

@@ -78,6 +78,36 @@ def test_files_that_do_not_run(tmp_path: Path, capsys, text: str, said: str) -> 
     assert said in answer(capsys, "explain", f"{path}:f")
 
 
+@pytest.mark.parametrize("text", ["async def f(x):\n    return x", "def f(x):\n    yield x",
+                                  "async def f(x):\n    yield x"])  # fmt: skip
+def test_a_function_that_runs_later_is_refused(tmp_path: Path, capsys, text: str) -> None:
+    path = tmp_path / "later.py"
+    path.write_text(text)
+    for command in ("explain", "blame", "minify"):
+        said = answer(capsys, command, f"{path}:f", "--args", "(1,)")
+        assert "a call runs no line of it" in said and "give a plain function" in said
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["notebooks", "/dev/null/nb"], "the notebooks cannot be written to /dev/null/nb: "),
+    (["demo", "trig", "--reports", "/dev/null/x"], "the reports cannot be written to /dev/null/x"),
+    (["warm", "nowhere.ipynb"], "there is no nowhere.ipynb"),
+    (["warm", __file__], "test_cli.py is no notebook"),
+])  # fmt: skip
+def test_paths_that_cannot_be(capsys, arguments: list[str], said: str) -> None:
+    assert cli.main(arguments) == 2
+    told = capsys.readouterr().err
+    assert said in told and "Errno" not in told and "\n  give " in told
+
+
+def test_a_call_with_no_graph_has_nothing_to_generate(mine: Path, capsys) -> None:
+    mine.write_text("import torch\n\ndef f(x):\n    return len(x)\n")
+    assert cli.main(["explain", f"{mine}:f", "--args", "(torch.ones(3),)"]) == 0
+    told = capsys.readouterr().out
+    assert "nothing to generate: no operator on tensors was captured, or only views of them" in told
+    assert "% generated" not in told
+
+
 def test_a_program_that_ends_itself(mine: Path, capsys) -> None:
     for command in ("explain", "blame"):
         assert "exit(3)" in answer(capsys, command, f"{mine}:f", "--args", "exit(3)")

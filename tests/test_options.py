@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadOption, NothingToChange, UnknownTarget
+from inductor_lab.errors import BadOption, NothingToChange, UnknownTarget, rather
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.runtime.ready import tell_of_mode
 from inductor_lab.stock.option_names import OURS, hint
@@ -93,6 +93,12 @@ def test_options_are_a_dict(given: Any) -> None:
         lab.compile(torch.sin, options=given)
 
 
+@pytest.fixture(autouse=True)
+def nothing_compiled_before() -> None:
+    """`torch.sin` has reached no limit of recompiles, whatever tests ran before."""
+    torch.compiler.reset()
+
+
 @pytest.mark.parametrize("name", ["max_autotune", "triton.cudagraphs", "epilogue-fusion",
                                   "shape_padding", "triton.unique_kernel_names"])  # fmt: skip
 def test_names_of_inductor_get_a_hint(name: str) -> None:
@@ -149,3 +155,40 @@ def test_a_mode_that_changes_nothing_on_a_cpu_says_so_once() -> None:
         lab.compile(wave)(torch.ones(6))
     messages = [str(w.message) for w in told if w.category is NothingToChange]
     assert len(messages) == 1 and 'mode="max-autotune" changes nothing on a CPU' in messages[0]
+
+
+def broken_in_two(x: torch.Tensor) -> torch.Tensor:
+    y = x.relu() * 2
+    torch._dynamo.graph_break()
+    return y.softmax(-1).cumsum(0).sum(0)
+
+
+ONLY_IN_SECOND = ("buf0", "buf3", "g1.forward")
+REFUSED = {
+    ("buf0", "bug1"): r"bug1: perhaps buf1\n  there are buf0, buf1, ",
+    ("buf99", "buf0"): r"buf99: there is none of this name\n  there are buf0, ",
+    ("x", "buf0"): "x: there is none",
+    ("buf0", "buf1", "g1.forwards"): r"g1\.forwards: perhaps g1\.forward\n  there are g0",
+    (*ONLY_IN_SECOND[:2], "g0.forward"): "buf3: ",
+}
+
+
+@pytest.mark.parametrize("option", ["force", "forbid"])
+def test_pairs_are_of_buffers_that_a_part_has(option: str) -> None:
+    c = lab.inspect(broken_in_two, torch.randn(4, 5))
+    first, second = ({b for b in p.loops.buffers if b.startswith("buf")} for p in c.parts)
+    assert "buf3" in second - first
+    for pair in (ONLY_IN_SECOND[:2], ONLY_IN_SECOND, ("buf0", "buf1")):
+        c.what_if(**{option: [pair]})
+    for wrong, said in REFUSED.items():
+        with pytest.raises(BadOption, match=said) as refused:
+            c.what_if(**{option: [wrong]})
+        assert f"fusion.{option}={wrong}" in str(refused.value)
+        with pytest.raises(BadOption, match=said):
+            lab.inspect(broken_in_two, torch.randn(4, 5), options={"fusion": {option: [wrong]}})
+    with pytest.raises(BadOption, match="no graph was captured"):
+        lab.inspect(len, [1], options={"fusion": {option: [("buf0", "buf1")]}})
+
+
+def test_many_names_are_not_all_listed() -> None:
+    assert rather("x", [f"b{n}" for n in range(999)]).endswith("b48, b49, ...")

@@ -1,11 +1,14 @@
 """Saving: everything comes back equal, nothing but data is read, and files say what is wrong."""
 
+import copy
 import json
 import math
+import pickle
 import sys
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import get_args, get_type_hints
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import sympy
@@ -16,7 +19,7 @@ from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
 from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
 from inductor_lab.compilation import Compilation
 from inductor_lab.demo.programs import PROGRAMS
-from inductor_lab.errors import CannotWrite, UnreadableFile
+from inductor_lab.errors import CannotWrite, NotPicklable, UnreadableFile
 from inductor_lab.ir.expr import Const, Expr, Load, Op
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.program import (
@@ -355,3 +358,17 @@ def test_a_value_of_another_type_is_refused(field, value, tmp_path):
     c = lab.inspect(torch.sin, torch.ones(3))
     with pytest.raises(UnreadableFile, match=field):
         lab.load(replace(c, **{field: value}).save(tmp_path / "c.json"))
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.deepcopy])
+def test_compiled_code_is_of_one_process(way: Any, tmp_path: Path) -> None:
+    c = lab.inspect(lambda x: x.sin() * 2, torch.ones(3))
+    for live in (c, c.graphs[0], c.graphs[0].forward):
+        with pytest.raises(NotPicklable, match=r"of this process alone\n  c\.save\(path\)") as said:
+            way(live)
+        assert isinstance(said.value, TypeError)
+    assert copy.copy(c).result is c.result
+    loaded = lab.load(c.save(tmp_path / "c.json"))
+    again = way(loaded)
+    again = pickle.loads(again) if isinstance(again, bytes) else again
+    assert str(again) == str(loaded)

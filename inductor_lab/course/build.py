@@ -16,6 +16,7 @@ from pathlib import Path
 import inductor_lab
 from inductor_lab.course.language import LANGUAGES, Language
 from inductor_lab.course.source import Source, read_source
+from inductor_lab.display import asked_for
 from inductor_lab.errors import BadArguments
 
 SOURCES = "source"
@@ -29,11 +30,12 @@ def own_folder() -> Path:
 
 def copy_for_students(folder: Path) -> None:
     """Copy the notebooks, without sources and solutions; raises BadArguments for a folder that is
-    there already."""
+    there already, CannotWrite for one that cannot be made."""
     if folder.exists():
         raise BadArguments(f"{folder} is there already", todo="give another folder")
     spared = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
-    shutil.copytree(own_folder(), folder, ignore=spared)
+    with asked_for(folder, "notebooks"):
+        shutil.copytree(own_folder(), folder, ignore=spared)
 
 
 def sources(folder: Path) -> list[Source]:
@@ -107,7 +109,8 @@ def write_changed(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
     for name, text in files:
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            with asked_for(path, "notebook"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
             written.append(path)
     return written

@@ -30,8 +30,8 @@ import torch
 
 from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.display import write_text
-from inductor_lab.errors import CannotWrite, CompileFailed, UnknownTarget
+from inductor_lab.display import asked_for, write_text
+from inductor_lab.errors import CompileFailed, UnknownTarget
 from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.pipeline import GraphCompiler
@@ -147,13 +147,8 @@ def _this_gpu() -> str:
 
 
 def _made(folder: Path) -> Path:
-    try:
+    with asked_for(folder, "folder of files"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(
-            f"the folder {folder} cannot be made: {error.strerror or error}",
-            todo="give a folder that you may write to",
-        ) from error
     return folder
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from inductor_lab.display import Shown
-from inductor_lab.errors import NotRunnable
-from inductor_lab.options import names
-from inductor_lab.records import AnyRecord, Call, CompiledPart, Record
+from inductor_lab.errors import BadOption, NotRunnable, rather
+from inductor_lab.ir.program import BufferKind
+from inductor_lab.options import FusionOptions, names, within
+from inductor_lab.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
 
 Pairs = Iterable[tuple[str, ...]]
 
@@ -23,6 +24,32 @@ def call_of(compilation: Record) -> Call:
             todo="call lab.inspect(f, x) again, and ask that compilation",
         )
     return compilation.call
+
+
+def refuse_unknown(fusion: FusionOptions, graphs: Sequence[CompiledGraph]) -> None:
+    """Raise BadOption for a pair to force or forbid that no part of the graphs has."""
+    given = (BufferKind.INPUT, BufferKind.CONSTANT)
+    made = {
+        f"g{number}.{part.name}": {n for n, b in part.loops.buffers.items() if b.kind not in given}
+        for number, graph in enumerate(graphs)
+        for part in graph.parts
+    }
+    for option in ("force", "forbid"):
+        for pair in getattr(fusion, option):
+            parts = [part for part in made if within((pair,), part)]
+            known = sorted(set().union(*(made[part] for part in parts)), key=lambda n: (len(n), n))
+            wrong = [name for name in pair[:2] if name not in known]
+            todo = ""
+            if not made:
+                todo = "no graph was captured, so there is no buffer"
+            elif not parts:
+                todo = f"{pair[-1]}: {rather(pair[-1], made)}"
+            elif wrong:
+                todo = f"{wrong[0]}: {rather(wrong[0], known)}"
+            elif not any(made[part].issuperset(pair[:2]) for part in parts):
+                todo = f"both are there, but in no part together: {', '.join(parts)}"
+            if todo:
+                raise BadOption(f"fusion.{option}", pair, todo=todo)
 
 
 def recompile(

@@ -14,6 +14,7 @@ import inductor_lab as lab
 from inductor_lab.bench.jobs import difference, job
 from inductor_lab.bench.timing import compare
 from inductor_lab.demo.programs import Program, small_gpt2
+from inductor_lab.display import asked_for
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def run_program(
     timings = compare({"eager": eager, "compiled": fast}, seconds=1.0)
     path = None
     if reports is not None:
-        reports.mkdir(parents=True, exist_ok=True)
+        with asked_for(reports, "reports"):
+            reports.mkdir(parents=True, exist_ok=True)
         path = compilation.report(reports / f"{program.name}.html")
     return Outcome(
         program,

@@ -15,6 +15,7 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, is_whole
 from inductor_lab.lower.builder import Builder, size_of
+from inductor_lab.lower.fits import must_fit
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity
 
@@ -31,7 +32,8 @@ prims = torch.ops.prims
     prims.scalar_tensor.default,
 )
 def full(build: Builder, *given: Any, **_: Any) -> TensorValue:
-    """The same number everywhere: the last argument."""
+    """The same number everywhere: the last argument.  A symbolic one must fit, as eager demands."""
+    must_fit(build, given[-1:], build.result.dtype)
     return build.pointwise(build.const(given[-1], build.result.dtype))
 
 

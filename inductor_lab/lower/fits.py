@@ -25,6 +25,7 @@ from inductor_lab.lower.tensor import TensorValue, same_strides
 from inductor_lab.torch_api import share_elements
 
 aten = torch.ops.aten
+NARROW = (torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32)
 
 
 def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
@@ -81,6 +82,15 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
         raise LeftToATen("another number of dimensions")
     for found, needed in zip(source.shape, shape, strict=True):
         build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
+
+
+def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
+    """Symbolic ints that are to be of a narrower dtype; below zero an unsigned one wraps around."""
+    said = f"value cannot be converted to {dtype} without overflow"
+    for n in (n for n in given if isinstance(n, sympy.Basic) and n.is_integer and dtype in NARROW):
+        highest = torch.iinfo(dtype).max
+        build.require(sympy.Le(n, highest), said)
+        build.require(sympy.Ge(n, torch.iinfo(dtype).min or -highest), said)
 
 
 def solve_for(

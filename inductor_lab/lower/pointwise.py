@@ -20,6 +20,7 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import transfer
+from inductor_lab.lower.fits import must_fit
 from inductor_lab.lower.promote import (
     KEEP,
     TO_BOOL,
@@ -318,9 +319,10 @@ def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorVal
         return value
 
     dtype = computation_dtype(given_operands(build, 3), KEEP)
+    limits = [given[name] for name in names]
+    must_fit(build, limits, dtype)
     at = identity(build.result.shape)
-    operands = (operand(build, o, at, dtype) for o in (x, *(given[name] for name in names)))
-    return build.pointwise(compute(build, *operands))
+    return build.pointwise(compute(build, *(operand(build, o, at, dtype) for o in (x, *limits))))
 
 
 @lowers(aten.where.self)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.errors import BadArguments, CannotWrite, MissingPackage
+from inductor_lab.display import asked_for
+from inductor_lab.errors import BadArguments, MissingPackage
 from inductor_lab.runtime.cache import SHARED, VARIABLE
 from inductor_lab.runtime.prune import libraries
 
@@ -63,7 +64,7 @@ def warm(paths: Sequence[Path], into: Path | None, tell: Callable[[str], None]) 
 def publish(root: Path, into: Path) -> int:
     """Copy the entries of a cache that are not there yet; how many."""
     made = 0
-    try:
+    with asked_for(into, "compiled libraries"):
         for entry in libraries(root):
             final = into / entry.relative_to(root)
             if final.exists():
@@ -77,9 +78,6 @@ def publish(root: Path, into: Path) -> int:
                 path.chmod(FOLDER_MODE if path.is_dir() else OPEN_TO_ALL)
             fresh.rename(final)
             made += 1
-    except OSError as problem:
-        what = f"{into} cannot be written: {problem}"
-        raise CannotWrite(what, todo="give a folder of your own") from problem
     return made
 
 
@@ -91,10 +89,16 @@ def _notebooks(paths: Sequence[Path]) -> Iterator[tuple[Path, Any]]:
         raise MissingPackage("nbformat") from missing
     seen = set()
     for given in paths:
+        if not given.exists():
+            raise BadArguments(f"there is no {given}", todo="give notebooks, or folders of them")
         for path in sorted(given.rglob("*.ipynb")) if given.is_dir() else [given]:
             if ".ipynb_checkpoints" in path.parts:
                 continue
-            notebook = nbformat.read(path, as_version=4)
+            try:
+                notebook = nbformat.read(path, as_version=4)
+            except (ValueError, nbformat.ValidationError) as error:
+                said = next(iter(str(error).splitlines()), "")
+                raise BadArguments(f"{path} is no notebook: {said}", todo="give others") from error
             code = tuple(c.source for c in notebook.cells if c.cell_type == "code")[1:]
             if code not in seen:
                 seen.add(code)

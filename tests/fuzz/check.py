@@ -21,7 +21,7 @@ from inductor_lab.errors import CompileFailed, CompilerDefect, DividedByZero, Ou
 from tests.fresh import compile_always
 from tests.fuzz.program import Program
 from tests.fuzz.shrink import said
-from tests.fuzz.values import GRID, REFUSALS
+from tests.fuzz.values import GRID, REFUSALS, is_outside
 
 compile_always()
 
@@ -73,7 +73,8 @@ def check(
     its inputs (`x.t_()`): those cannot run again.  With `threads` so many share what little work
     there is.  On another `device` than the CPU only the compiled program is compared.
     With a `target` (`"cuda:90"`) Triton's compiler must take all kernels too.
-    Programs that eager mode cannot run on that device pass.
+    Programs that eager mode cannot run on that device pass.  Where it raises for an index that is
+    out of range, so must the compiled program.
     Programs with which torch.compile fails even before our compiler (`aot_eager`), or in the same
     words with torch's own compiler, pass, and those whose results (or gradients) jump where values
     differ by a rounding, TORCHS_OWN errors, and with `gradients` those that eager mode cannot
@@ -122,12 +123,18 @@ def _check(
         if isinstance(wrong, Wrong) and any(jumps(call, gradients) for call in calls):
             return
         found = partial(found_with, calls=calls, gradients=gradients, dynamic=dynamic)
-        if found("aot_eager") is None and not is_excused(said(wrong), found("inductor")):
+        if not is_torchs(wrong, calls, found):
             raise
 
 
-def is_excused(ours: str, stock: str | None) -> bool:
-    """Does stock Inductor fail in the same words, or at sizes that torch took for equal?"""
+def is_torchs(
+    wrong: Exception, calls: Sequence[Call], found: Callable[[str], str | None]
+) -> bool:
+    """Is it wrong before our compiler, or does stock Inductor fail in the same words, or at sizes
+    that torch took for equal?  That nothing is raised in the first call is no excuse."""
+    if found("aot_eager") is not None:
+        return True
+    ours, stock = said(wrong), None if calls[0].raises else found("inductor")
     return stock is not None and (ours == stock or UNEQUAL in ours)
 
 
@@ -179,6 +186,14 @@ def shared_among(threads: int) -> Iterator[None]:
 
 
 def known(program: Program, gradients: bool) -> Call:
+    """What eager mode gives, or that it raises for an index that is out of range."""
+    try:
+        with torch.device("cpu"):  # where that does not end the process
+            outcome(program, False)
+    except REFUSALS as refused:
+        if not is_outside(refused):
+            raise
+        return Call(program, [], [], raises=said(refused))
     return Call(program, outcome(program, False, gradients), outcome(program, True, gradients))
 
 
@@ -186,10 +201,8 @@ def others(program: Program, first: Call) -> list[Call]:
     """Calls with other sizes, then the first ones again; none if the program has fixed sizes."""
     resized = program.resized(LENGTHS)
     try:
-        with torch.device("cpu"):  # where an index outside raises, and does not end the process
-            outcome(resized, False)
         return [known(resized, False), first]
-    except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
+    except REFUSALS:
         return []
 
 
@@ -276,6 +289,8 @@ def differ(a: torch.Tensor, b: torch.Tensor, room: float) -> bool:
 
 
 def is_comparable(call: Call, gradients: bool) -> bool:
+    if call.raises:  # on a GPU an index that is out of range ends the process
+        return torch.get_default_device().type == "cpu"
     same = len(call.expected) == len(call.ideal)
     return same and (not gradients or all(map(is_finite, call.ideal)))
 
@@ -311,6 +326,9 @@ def check_against(call: Call, gradients: bool, target: str, options: dict[str, A
     """Every stage against results that are known."""
     torch.compiler.reset()
     program, given = call.program, call.program.make()
+    if call.raises:
+        fast = lab.compile(program.function(), options=options)
+        return check_raises("the compiled program", fast, call, gradients)
     compilations = []
 
     def compiled(*inputs: torch.Tensor) -> Any:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.fuzz import layers  # noqa: F401  (adds its kinds)
 from tests.fuzz.lines import KINDS
 from tests.fuzz.numbers import CALLS, NUMBER_KINDS, Number, drawn
+from tests.fuzz.reach import RARELY, reach
 from tests.fuzz.values import Values, copied
 
 SHAPES = [(), (1,), (5,), (4, 6), (6,), (3, 1), (2, 3, 4), (4, 1, 6), (17,), (0, 3), (2, 2, 3, 4),
@@ -165,13 +166,17 @@ def programs(
         env.update({f"n{n}": number.value(turn) for n, number in enumerate(given)})
     kinds += [name for name in NUMBER_KINDS for _ in range(4)] if numbers else []
     length = draw(st.integers(shortest, (shortest + longest) // 2 if numbers else longest))
+    reaching = draw(st.integers(1, length)) if draw(st.integers(1, RARELY)) == RARELY else 0
     for _ in range(4 * length):
         if len(values.lines) >= length:
             break
+        if reaching and len(values.lines) >= reaching and reach(values, draw):
+            reaching = 0
         chosen = draw(st.sampled_from(kinds))
         (KINDS.get(chosen) or NUMBER_KINDS[chosen])(values, draw)
     own = [name for name in values.names if name.startswith("v")] or values.names
     read = {name for line in values.lines for name in re.findall(r"\bv\d+", line.partition("=")[2])}
     some = draw(st.lists(st.sampled_from(own), max_size=3, unique=True))
-    results = tuple(dict.fromkeys([*(name for name in own if name not in read), *some]))
+    raised = [values.raised] if values.raised else []
+    results = tuple(dict.fromkeys([*(name for name in own if name not in read), *some, *raised]))
     return Program(tuple(values.lines), results, tuple(inputs), given)

@@ -10,6 +10,7 @@ from tests.fuzz.check import (
     Call,
     Wrong,
     check,
+    check_calls,
     compare,
     jumps,
     known,
@@ -17,8 +18,8 @@ from tests.fuzz.check import (
 )
 from tests.fuzz.numbers import Number
 from tests.fuzz.program import Input, Program
-from tests.fuzz.run import fuzz
-from tests.fuzz.values import Values
+from tests.fuzz.run import draw, fuzz
+from tests.fuzz.values import Values, is_outside
 
 RUNS = {
     "default": (302, 60),
@@ -90,6 +91,36 @@ REGRESSIONS = {
 def test_found_before(name: str, dynamic: bool) -> None:
     check(REGRESSIONS[name], dynamic=dynamic)
     check(REGRESSIONS[name], dynamic=dynamic, language="triton", target="cuda:90")
+
+
+OUTSIDE = Program(
+    ("v0 = x0[(torch.arange(3)%x0.shape[0]+1)]", "v1 = F.pad(v0,(1,1))"),
+    ("v0", "v1"),
+    (Input("float32", (3, 4), 0),),
+)
+
+
+@pytest.mark.parametrize("way", [{}, {"sizes": True}, {"gradients": True}, {"check_bounds": True}])
+def test_an_index_that_is_out_of_range_is_refused(way: dict[str, bool]) -> None:
+    assert "out of bounds" in known(OUTSIDE, False).raises
+    check(OUTSIDE, **way)
+    with pytest.raises(Wrong, match="nothing is raised"):
+        check_calls("test", lambda x: (x, x), [known(OUTSIDE, False)], False)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_some_random_programs_have_indices_out_of_range() -> None:
+    drawn: list[Program] = []
+    draw(150, 5, drawn.append, "default")
+    refused = [program.lines for program in drawn if known(program, False).raises]
+    assert 1 <= len(refused) < 20
+
+
+def test_a_dimension_out_of_range_is_no_index() -> None:
+    for wrong, expected in ((lambda x: x.sum(5), False), (lambda x: x[torch.tensor([5])], True)):
+        with pytest.raises(IndexError) as raised:
+            wrong(torch.zeros(3))
+        assert is_outside(raised.value) is expected
 
 
 NUMBERS = {

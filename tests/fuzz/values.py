@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,15 @@ REFUSALS = (
     ArithmeticError,
 )  # fmt: skip
 """What torch raises for operands that do not fit."""
+OUTSIDE = re.compile(
+    r"(?!Dimension).*(out of (range|bounds|DATA)|valid range|Expected idx|Class values must)"
+)
+"""What eager's operators say of an index that is out of range, each in words of its own."""
+
+
+def is_outside(refused: BaseException) -> bool:
+    """Is it raised for an index in a tensor, which a compiler cannot know?"""
+    return isinstance(refused, REFUSALS) and bool(OUTSIDE.match(str(refused)))
 
 
 @dataclass
@@ -45,6 +55,8 @@ class Values:
     kept: list[torch.Tensor] = field(default_factory=list)
     others: list[dict[str, Any]] = field(default_factory=list)
     """The variables in other calls, those in which no line has raised."""
+    raised: str = ""
+    """The variable of the line that raises in the only call, if there is such a line."""
 
     def __getitem__(self, name: str) -> torch.Tensor:
         return self.env[name]
@@ -61,12 +73,14 @@ class Values:
         scaled = tensor.double() * GRID
         return bool((scaled == scaled.round()).all() and (tensor.abs() < REACH).all())
 
-    def add(self, text: str, sources: tuple[str, ...], exactly: bool) -> bool:
-        """Append `name = text` if it runs and its result is tame."""
+    def add(
+        self, text: str, sources: tuple[str, ...], exactly: bool, may_raise: bool = False
+    ) -> bool:
+        """Append `name = text` if it runs and its result is tame, or it raises as it may."""
         name = f"v{len(self.lines)}"
         made = _made(text, self.env)
         if made is None:
-            return False
+            return may_raise and self._raises(f"{name} = {text}", name)
         elsewhere = [(env, _made(text, env)) for env in self.others]
         fit = [env for env, other in elsewhere if other is not None]
         if not self._enough(fit):
@@ -83,8 +97,10 @@ class Values:
                 self.inexact.add(_place(made))
         return True
 
-    def write(self, text: str, target: str, sources: tuple[str, ...]) -> bool:
-        """Append a statement that writes to `target`, if it runs and does no harm.
+    def write(
+        self, text: str, target: str, sources: tuple[str, ...], may_raise: bool = False
+    ) -> bool:
+        """Append a statement that writes to `target`, if it runs and does no harm, or may raise.
 
         What is left where elements share memory, torch does not say.
         """
@@ -98,7 +114,7 @@ class Values:
             storage.resize_(before.nbytes())
             storage.copy_(before)
             tensor.set_(storage, *place)
-            return False
+            return may_raise and self._raises(text, target)
         self.others = elsewhere
         self.lines.append(text)
         if not all(self.exact(self[s]) for s in sources) or not self.exact(self[target]):
@@ -113,6 +129,19 @@ class Values:
         self.others = fit
         self.lines.append(text)
         return True
+
+    def _raises(self, line: str, name: str) -> bool:
+        """Append a line that raises for an index that is out of range; the program returns `name`,
+        so that no compiler leaves it out."""
+        if self.others:
+            return False
+        try:
+            exec(line, copied(self.env))
+        except REFUSALS as refused:
+            if is_outside(refused):
+                self.lines.append(line)
+                self.raised = name
+        return bool(self.raised)
 
     def _enough(self, fit: list[dict[str, Any]]) -> bool:
         """May a line raise in all calls but these?"""

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import inductor_lab as lab
 from tests.semantics.compare import assert_same, wave
 from tests.semantics.numbers import (
     FLOAT_VALUES,
@@ -96,3 +97,35 @@ def test_ints_in_sizes_and_strides(text: str, language: str) -> None:
 @pytest.mark.parametrize("text", ["(a.abs() + 1) ** (x % 2)", "a.lerp(a + 1, x // 0.5)"])
 def test_floats_that_look_whole(text: str) -> None:
     check(text, FLOAT_VALUES[:5])
+
+
+NARROW = {
+    "full": lambda x, n: torch.full((2,), n, dtype=x.dtype),
+    "full of twice": lambda x, n: x.new_full((2,), n * 2),
+    "fill_": lambda x, n: x.clone().fill_(n),
+    "tensor": lambda x, n: torch.tensor([n, 1], dtype=x.dtype),
+    "masked_fill": lambda x, n: x.masked_fill(x > 0, n),
+    "index_fill": lambda x, n: x.index_fill(0, torch.tensor([0]), n),
+    "where": lambda x, n: torch.where(x > 0, x, n),
+    "clamp": lambda x, n: x.clamp(min=n),
+    "a sum wraps around": lambda x, n: x + n,
+    "no narrower than an int": lambda x, n: torch.full((2,), n),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32])
+@pytest.mark.parametrize("name", NARROW)
+def test_ints_that_do_not_fit_their_dtype_are_refused(name: str, dtype: torch.dtype) -> None:
+    function, x = NARROW[name], torch.tensor([1, -1]).to(dtype)
+    compiled = lab.compile(function, dynamic=True)
+    refused = 0
+    for n in (3, 5, 127, 200, -5, -200, 40_000, -(2**31), 2**31 + 5):
+        try:
+            expected = function(x, n)
+        except RuntimeError:
+            refused += 1
+            with pytest.raises(RuntimeError, match="without overflow"):
+                compiled(x, n)
+        else:
+            assert_same(compiled(x, n), expected)
+    assert bool(refused) == (name not in ("a sum wraps around", "no narrower than an int"))

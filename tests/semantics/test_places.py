@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -61,6 +63,62 @@ def test_a_place_that_makes_no_difference_is_refused_too(name: str, language: st
         function(x, torch.tensor([9]))
     with pytest.raises(IndexOutOfRange):
         compiled(x, torch.tensor([9]))
+
+
+USED_UNDER_A_MASK = {
+    "padded": lambda x, i: F.pad(x[i], (1, 1)),
+    "beside others": lambda x, i: torch.cat([x[i], x.index_select(0, i) + 1], 1),
+    "stacked": lambda x, i: torch.stack([x[i], x[i] + 1], 1),
+    "in a slice": lambda x, i: torch.zeros(3, 5).slice_scatter(x[i], 1, 1, 4),
+    "the largest neighbour": lambda x, i: F.max_pool1d(x[i][None], 2, 1, 1),
+    "padded twice": lambda x, i: F.pad(F.pad(x[i], (1, 1)) * 2, (0, 0, 1, 1)),
+}
+SUMS = {
+    "a sum of all": lambda x, i: x.index_select(0, i.sum(0, keepdim=True)),
+    "sums of rows": lambda x, i: x.index_select(0, i[:, None].sum(1)) * 2,
+    "sums of rows, padded": lambda x, i: F.pad(x.index_select(0, i[:, None].sum(1)), (1, 1)),
+    "a maximum": lambda x, i: F.embedding(i[:, None].amax(1), x).sum(1),
+    "running sums": lambda x, i: x.index_select(0, i.cumsum(0)),
+}
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("function", [*USED_UNDER_A_MASK.values(), *SUMS.values()],
+                         ids=[*USED_UNDER_A_MASK, *SUMS])  # fmt: skip
+def test_a_place_is_refused_wherever_it_was_made(function: Any, language: str) -> None:
+    """Before the mask that its load is under, or by a reduction."""
+    compiled, x = lab.compile(function, options={"language": language}), wave(4, 3)
+    for places in ([0, 2, 1], [1, 0, 1]):
+        assert_same(compiled(x, torch.tensor(places)), function(x, torch.tensor(places)))
+    for places in ([0, 0, 4], [9, 0, 0]):
+        with pytest.raises((IndexError, RuntimeError)):
+            function(x, torch.tensor(places))
+        with pytest.raises(IndexOutOfRange):
+            compiled(x, torch.tensor(places))
+
+
+def test_a_place_is_checked_in_strips_of_columns() -> None:
+    """What a column keeps in a local array is known only inside of loops over the columns."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.roll((1, -1), (0, -1)).cumsum(0)
+
+    compiled = lab.compile(function, dynamic=True)
+    for rows, columns in ((2, 70), (4, 31)):
+        x = torch.arange(rows * columns, dtype=torch.int32).reshape(rows, columns)
+        assert_same(compiled(x), function(x))
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_a_place_that_only_another_branch_uses_is_not_refused(language: str) -> None:
+    """The last one is a value among others, and no place."""
+
+    def function(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[i[:2]], x[:1], (i[:, None] + 1).expand(3, 3)])
+
+    compiled, x = lab.compile(function, options={"language": language}), wave(4, 3)
+    given = torch.tensor([1, 3, 99])
+    assert_same(compiled(x, given), function(x, given))
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])

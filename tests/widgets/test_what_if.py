@@ -52,7 +52,8 @@ def test_a_pair_may_name_its_part(training):
     assert choices(both) == ["forbidden", "forbidden"]
     assert choices(one) == ["rules", "forbidden"]
     assert choices(one.what_if(force=[(*pair, "g0.backward")])) == ["rules", "forced"]
-    assert choices(training.what_if(forbid=[(*pair, "g1.backward")])) == ["rules", "rules"]
+    with pytest.raises(BadOption, match=r"g1\.backward: perhaps g0\.backward\n  there are g0\.f"):
+        training.what_if(forbid=[(*pair, "g1.backward")])
 
 
 def test_the_budget_of_the_backward(training):

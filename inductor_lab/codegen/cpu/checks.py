@@ -12,40 +12,47 @@ Inductor: `TORCH_CHECK` through `check_bounds`; divisions by zero trap.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.tree import Check, If, Let, Loop, Stmt, Tree, When
 from inductor_lab.codegen.visit import defined_by, expressions, kept, places, walk
-from inductor_lab.ir.expr import Expr, Origins, Temp, integer_divisors
-from inductor_lab.ir.index import Size, gathered_in
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
+from inductor_lab.ir.index import gathered_in
 
 
 def checks(tree: Tree, facts: Facts) -> Tree:
-    """The tree with its checks, each where the value is known and before it is used."""
-    gathered = gathered_checks(tree)
+    """The tree with its checks, each where the value is known and before it is used.
+
+    What a load under a mask has as its index may be out of range where the mask does not hold.  So
+    an index is checked where it is made only if it is used there without a further mask; elsewhere,
+    as the result of a reduction is, just before it is used.
+    """
+    made = set(map(defined_by, walk(tree)))
+    known = [check for check in dict.fromkeys(unmasked(tree)) if check.value in made]
 
     def inside(body: Tree) -> Tree:
         new: list[Stmt] = []
         for stmt in body:
             if not isinstance(stmt, When):
                 new += (Check(by, (), origins) for by, origins in divisors(stmt))
+            new += (check for check in dict.fromkeys(gathers(stmt)) if check not in known)
             if isinstance(stmt, Loop | When | If):
-                below = inside(stmt.body)
-                new.append(stmt if below is stmt.body else replace(stmt, body=below))
-            else:
-                new.append(stmt)
-            temp = defined_by(stmt)
-            if temp is not None and isinstance(stmt, Let | When):
-                new += (Check(temp, (size,), stmt.origins) for size in gathered.get(temp, ()))
+                end = (Let(stmt.result, stmt.value),) if isinstance(stmt, When) else ()
+                below = checks((*stmt.body, *end), facts) if end else inside(stmt.body)
+                below = kept(below[: len(below) - len(end)], stmt.body)
+                stmt = stmt if below is stmt.body else replace(stmt, body=below)
+            new.append(stmt)
+            new += (check for check in known if check.value == defined_by(stmt))
         return kept(tuple(new), body)
 
     return inside(tree)
 
 
-def is_checked(tree: Tree) -> bool:
+def is_checked(tree: Tree, facts: Facts) -> bool:
     """Does the tree need run-time checks?"""
-    return bool(gathered_checks(tree)) or any(map(divisors, walk(tree)))
+    return any(isinstance(stmt, Check) for stmt in walk(checks(tree, facts)))
 
 
 def divisors(stmt: Stmt) -> list[tuple[Expr, Origins]]:
@@ -53,30 +60,19 @@ def divisors(stmt: Stmt) -> list[tuple[Expr, Origins]]:
     return [found for value in expressions(stmt) for found in integer_divisors(value)]
 
 
-def gathered_checks(tree: Tree) -> dict[Temp, list[Size]]:
-    """Temps that are used as an index, each with the lengths it must stay below.
+def unmasked(tree: Tree) -> Iterator[Check]:
+    """Checks of the indices that statements use, other than under a mask."""
+    for stmt in tree:
+        yield from gathers(stmt)
+        yield from unmasked(stmt.body if isinstance(stmt, Loop | If) else ())
 
-    A load under a mask may have an index out of range where the mask does not hold, so only
-    indices that were made under that same mask are checked; the others are clamped in silence.
-    """
-    found: dict[Temp, list[Size]] = {}
 
-    def visit(stmts: Tree, visible: set[Temp]) -> None:
-        for stmt in stmts:
-            nodes = (node for value in expressions(stmt) for node in value.walk())
-            for index in (*(i for node in nodes for i in node.indices()), *places(stmt)):
-                for atom in gathered_in(index):
-                    if atom.value in visible:
-                        assert isinstance(atom.value, Temp)
-                        sizes = found.setdefault(atom.value, [])
-                        sizes.extend(() if atom.size in sizes else (atom.size,))
-            if isinstance(stmt, Let):
-                visible.add(stmt.temp)
-            elif isinstance(stmt, When):
-                visit(stmt.body, set())
-                visible.add(stmt.result)
-            elif isinstance(stmt, Loop):
-                visit(stmt.body, visible)
-
-    visit(tree, set())
-    return found
+def gathers(stmt: Stmt) -> Iterator[Check]:
+    """Checks of the indices that this very statement uses, other than under its mask."""
+    origins = NO_ORIGINS if isinstance(stmt, Loop) else stmt.origins
+    values = (stmt.mask, stmt.other) if isinstance(stmt, When) else expressions(stmt)
+    nodes = (node for value in values for node in value.walk())
+    for index in (*(i for node in nodes for i in node.indices()), *places(stmt)):
+        for atom in gathered_in(index):
+            if isinstance(atom.value, Temp):
+                yield Check(atom.value, (atom.size,), origins)

@@ -32,7 +32,7 @@ EXTREMES = {"argmax": "max", "argmin": "min"}
 
 def search(tree: Tree, facts: Facts) -> Tree:
     """The tree with first places of extremes looked for in a loop of their own."""
-    if facts.plan.simd is Simd.COLUMNS or is_checked(tree):
+    if facts.plan.simd is Simd.COLUMNS or is_checked(tree, facts):
         return tree
 
     def change(loop: Loop) -> Tree | None:

@@ -15,7 +15,7 @@ from inductor_lab.debug.faults.seeding import ACTIVE
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES
 from inductor_lab.debug.minify.result import Minified
-from inductor_lab.errors import CannotWrite
+from inductor_lab.display import asked_for
 
 FREED = re.compile(r";  [\w =]+ = None$")
 """How FX writes that a name is not needed any more."""
@@ -145,18 +145,13 @@ def write_files(minified: Minified, folder: Path, limit: float) -> Path:
     compiler and the call get so far within `limit` seconds; raises CannotWrite."""
     candidate = minified.candidate
     ast.parse(minified.script)
-    try:
+    with asked_for(folder, "minified graph"):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "repro.py").write_text(minified.script, encoding="utf-8")
         (folder / "log.txt").write_text("\n".join(map(str, minified.log)) + "\n", encoding="utf-8")
         for number, value in enumerate(candidate.inputs):
             if isinstance(value, torch.Tensor) and "torch.load" in _input(number, value):
                 torch.save(value.detach(), folder / f"input{number}.pt")
-    except OSError as error:
-        raise CannotWrite(
-            f"the minified graph cannot be written to {folder}: {error.strerror or error}",
-            todo="give a folder that you may write to",
-        ) from error
     apart(lambda tell: _save(candidate, folder, tell), limit)
     return folder
 
