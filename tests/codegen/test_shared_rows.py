@@ -1,0 +1,106 @@
+"""Which rows programs share, which stay in the caches, and what the kernels look like (no GPU is
+needed for that; tests/gpu/test_shared_rows.py runs them)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from inductor_lab.codegen.kernel import Kernel
+from tests.codegen.triton_programs import kernels_of
+
+Shape = tuple[int, ...]
+
+
+def kernels(function: Callable[..., Any], *shapes: Shape, dtype: Any = None) -> list[Kernel]:
+    """Those of a call on a GPU that is not here."""
+    with FakeTensorMode():
+        given = [torch.empty(shape, dtype=dtype, device="cuda") for shape in shapes]
+        return kernels_of(function, *given, run=False)
+
+
+def softmax(x: Any) -> Any:
+    return torch.softmax(x, -1)
+
+
+def gradient(y: Any, g: Any) -> Any:
+    return y * (g - (y * g).sum(-1, keepdim=True))
+
+
+def layer_norm(x: Any) -> Any:
+    return F.layer_norm(x, x.shape[1:])
+
+
+SHARED: dict[str, tuple[Any, ...]] = {
+    "softmax": (softmax, (1024, 131_072)),
+    "as long as may be": (softmax, (512, 262_144)),
+    "a rest": (softmax, (300, 50_260)),
+    "one row": (layer_norm, (1, 32_000)),
+    "two buffers": (gradient, (200, 40_000), (200, 40_000)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_row_is_read_once_and_compiles(name: str) -> None:
+    function, *shapes = SHARED[name]
+    (kernel,) = kernels(function, *shapes)
+    parts, words = kernel.launch["shared"]
+    length = shapes[0][1]
+    assert 1 < parts <= 32
+    assert (parts - 1) * kernel.launch["constants"]["RBLOCK"] < length
+    text = str(kernel.code)
+    exchanges = text.count("of_all_parts")
+    assert words == parts * exchanges > 0
+    for number, _ in enumerate(shapes):
+        assert text.count(f"tl.load(in{number} ") == 1
+    assert kernel.ladder("cuda:90")["cubin"]
+
+
+NOT_SHARED: dict[str, tuple[Any, ...]] = {
+    "it stays in the caches": (softmax, (4096, 16_384)),
+    "rows that begin anywhere": (softmax, (1024, 50_257)),
+    "read once": (lambda x: x.sum(1), (1024, 131_072)),
+    "integers": (lambda x: x - x.long().sum(1, keepdim=True), (1024, 131_072)),
+    "a scan": (lambda x: x.cumsum(1) - x.sum(1, keepdim=True), (1024, 131_072)),
+    "where it is": (lambda x: x - x.argmax(1, keepdim=True), (1024, 131_072)),
+    "too long": (softmax, (1024, 262_148)),
+    "what is written for a row may be read by its other programs": (
+        lambda x, m: (x - x.mean(1, keepdim=True), m * 0.9 + x.mean(1)), (1024, 131_072), (1024,),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_SHARED)
+def test_a_program_has_its_row_for_itself(name: str) -> None:
+    function, *shapes = NOT_SHARED[name]
+    assert not any("shared" in kernel.launch for kernel in kernels(function, *shapes))
+
+
+def test_a_maximum_and_a_sum_that_nobody_normalizes_by_come_from_parts() -> None:
+    with FakeTensorMode():
+        x = torch.empty(8192, 32_000, device="cuda")
+        targets = torch.empty(8192, dtype=torch.int64, device="cuda")
+        first, *_ = kernels_of(F.cross_entropy, x, targets, run=False)
+    assert "shared" not in first.launch
+    assert first.launch["xnumel"] == 8192 * 8
+
+
+BLOCKS = {
+    "large": (softmax, torch.float32, 8192, 8192, 32),
+    "of halves": (softmax, torch.bfloat16, 8192, 4096, 16),
+    "small": (layer_norm, torch.bfloat16, 5120, 2048, 8),
+    "read once": (lambda x: x.sum(1), torch.float32, 8192, 2048, 8),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_block_of_a_row_goes_by_the_bytes_that_are_read_again(name: str) -> None:
+    function, dtype, length, block, warps = BLOCKS[name]
+    (kernel,) = kernels(function, (4096, length), dtype=dtype)
+    found = kernel.launch["constants"]["RBLOCK"], kernel.launch["num_warps"]
+    assert found == (block, warps)
