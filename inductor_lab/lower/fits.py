@@ -8,6 +8,7 @@ Inductor: `ir.DynamicSelectStorageOffset`, `ir.DynamicSliceSize`.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -85,7 +86,11 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
 
 
 def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
-    """Symbolic ints that are to be of a narrower dtype; below zero an unsigned one wraps around."""
+    """Symbolic ints that are to be of a narrower dtype; below zero an unsigned one wraps around.
+    A finite float beyond those of the dtype is left to ATen, which refuses it."""
+    floats = [n for n in given if isinstance(n, float) and dtype.is_floating_point]
+    if any(torch.finfo(dtype).max < abs(n) < math.inf for n in floats):
+        raise LeftToATen("a number beyond the dtype")
     said = f"value cannot be converted to {dtype} without overflow"
     for n in (n for n in given if isinstance(n, sympy.Basic) and n.is_integer and dtype in NARROW):
         highest = torch.iinfo(dtype).max

@@ -320,7 +320,7 @@ def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorVal
 
     dtype = computation_dtype(given_operands(build, 3), KEEP)
     limits = [given[name] for name in names]
-    must_fit(build, limits, dtype)
+    must_fit(build, limits, build.result.dtype)
     at = identity(build.result.shape)
     return build.pointwise(compute(build, *(operand(build, o, at, dtype) for o in (x, *limits))))
 

@@ -129,3 +129,23 @@ def test_ints_that_do_not_fit_their_dtype_are_refused(name: str, dtype: torch.dt
         else:
             assert_same(compiled(x, n), expected)
     assert bool(refused) == (name not in ("a sum wraps around", "no narrower than an int"))
+
+
+BEYOND = {
+    "clamp": lambda x: x.clamp(max=3.9e38),
+    "logit": lambda x: torch.logit(x, eps=1e300),
+    "full": lambda x: torch.full((2,), 3.9e38) + x,
+    "full_like": lambda x: torch.full_like(x, -1e300),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_floats_beyond_the_dtype_are_refused(name: str) -> None:
+    for function in (BEYOND[name], lab.compile(BEYOND[name])):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            function(torch.tensor([0.25, 0.5]))
+
+
+def test_infinite_limits_fit() -> None:
+    x = torch.tensor([0.25, 2e38])
+    assert_same(lab.compile(lambda x: x.clamp(-math.inf, math.inf))(x), x)
