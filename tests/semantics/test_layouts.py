@@ -335,6 +335,7 @@ FROM_A_READ_PLACE: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "row of strided": lambda x, n: x.as_strided((2, 2), (1, 1), n)[1],
     "view of strided": lambda x, n: x.as_strided((2, 2), (2, 1), n).view(4),
     "piece of strided": lambda x, n: x.as_strided((4,), (2,), n).chunk(2)[1],
+    "strided from a read row": lambda x, n: x.narrow(0, n, 3).as_strided((2,), (1,)),
     "strided and written": lambda x, n: x.as_strided((4,), (2,), n).add_(1)[1:],
     "computed": lambda x, n: (x + 1).view(-1).as_strided((3,), (2,), n)[1:],
     "bits": lambda x, n: x.as_strided((3,), (2,), n).view(torch.int32),
