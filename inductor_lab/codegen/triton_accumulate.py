@@ -1,10 +1,10 @@
 """What accumulates along the rows of a block, or along a search, as lines of Triton.
 
-acc0 = lab.row_sum(t0)                                  a row in one block
-acc0_block = acc0_block + t0                            one in several: reduced after the loop
-acc0 = lab.row_sum(lab.of_all_parts(acc0_part, ...))    one in several programs
-acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan, in either
-acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
+    acc0 = lab.row_sum(t0)                                  a row in one block
+    acc0_block = acc0_block + t0                            one in several: reduced after the loop
+    acc0 = lab.row_sum(lab.of_all_parts(acc0_part, ...))    one in several programs
+    acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan, in either
+    acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
 """
 
 from __future__ import annotations
