@@ -49,12 +49,14 @@ DETERMINISTIC = (
 )
 
 
-def is_plain_call(inputs: Sequence[Any]) -> bool:
-    """Is nothing around a call that only AOTAutograd's wrappers attend to?
+def is_plain_call(module: GraphModule, inputs: Sequence[Any]) -> bool:
+    """Is nothing around a call of a captured graph that only AOTAutograd's wrappers attend to?
 
-    A graph gets what is inside of a wrapper subclass, and AOTAutograd's facts are about that alone.
+    Its graph gets and gives what is inside of a wrapper subclass, and its facts are about that.
     """
-    if not IS_BARE or any(map(_is_wrapper, inputs)):
+    nodes = module.graph.output_node().all_input_nodes
+    results = [node.meta.get("example_value") for node in nodes]
+    if not IS_BARE or any(map(_is_wrapper, (*inputs, *results))):
         return False
     return _saved_hooks(True) is None and not _any_autocast()
 

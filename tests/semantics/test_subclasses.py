@@ -136,3 +136,28 @@ def test_a_replaced_parameter_is_seen(change: Callable[[nn.Linear], None], train
             change(changed)
         for _ in range(2):
             assert_same(called(compiled, x, trains), called(plain, x, trains))
+
+
+def jagged(x: torch.Tensor) -> torch.Tensor:
+    return torch.nested.nested_tensor_from_jagged(x, torch.tensor([0, 1, 3])) * 2
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_result_that_is_made_as_a_wrapper(trained: bool) -> None:
+    x = torch.randn(3, 4, requires_grad=trained)
+    compiled = lab.compile(jagged)
+    for _ in range(3):
+        found = compiled(x)
+        assert type(found) is type(jagged(x))
+        torch.testing.assert_close(found.values(), 2 * x)
+        if trained:
+            (gradient,) = torch.autograd.grad(found.values().sum(), x)
+            torch.testing.assert_close(gradient, torch.full((3, 4), 2.0))
+
+
+def test_a_wrapper_that_is_made_of_parts() -> None:
+    def parts(x: torch.Tensor) -> torch.Tensor:
+        return torch.nested.nested_tensor([x[:1], x[1:]], layout=torch.jagged) * 2
+
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(lab.compile(parts)(x).values(), parts(x).values())
