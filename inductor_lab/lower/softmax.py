@@ -76,7 +76,7 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
         if isinstance(step, Reduction)
         and in_triton(program.buffers[step.buffer].device, options)
         and (normalizer := _normalizer(step, makers)) is not None
-        and not _stays_at_hand(normalizer, program, makers)
+        and not _stays_at_hand(normalizer, program, makers, options)
     ]
     if not found:
         return program
@@ -110,13 +110,15 @@ def _normalizer(nest: Reduction, makers: Makers) -> Normalizer | None:
     return Normalizer(top, nest, length)
 
 
-def _stays_at_hand(found: Normalizer, program: LoopProgram, makers: Makers) -> bool:
+def _stays_at_hand(
+    found: Normalizer, program: LoopProgram, makers: Makers, options: Options
+) -> bool:
     """Does a GPU keep the row for somebody who reads it once more, to normalize it?"""
     rows = product(axis.size for axis in found.sum.axes)
     (row,) = found.sum.reduce_axes
     assert isinstance(row.size, int) and isinstance(rows, int), "such rows have no parts"
-    on_gpu = program.buffers[found.sum.buffer].device.startswith("cuda")
-    if not on_gpu or rows < ENOUGH_PROGRAMS or row.size > LONGEST_SHARED:
+    on_cpu = program.buffers[found.sum.buffer].device == "cpu" and options.target is None
+    if on_cpu or rows < ENOUGH_PROGRAMS or row.size > LONGEST_SHARED:
         return False
     whole = (makers[name] for name in _computed_whole(program, makers) if name in makers)
     return any(

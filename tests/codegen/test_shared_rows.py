@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import inductor_lab as lab
 from inductor_lab.codegen.kernel import Kernel
 from tests.codegen.triton_programs import kernels_of
 
@@ -59,6 +60,13 @@ def test_a_row_is_read_once_and_compiles(name: str) -> None:
     for number, _ in enumerate(shapes):
         assert text.count(f"tl.load(in{number} ") == 1
     assert kernel.ladder("cuda:90")["cubin"]
+
+
+def test_a_target_that_is_not_here_gets_the_same_kernel() -> None:
+    found = lab.inspect(softmax, torch.zeros(128, 20_000), options={"target": "cuda:90"})
+    (kernel,) = found.graphs[0].forward.kernels
+    assert kernel.launch["shared"] == (5, 10)
+    assert kernel.ladder("hip:gfx942")["hsaco"]
 
 
 NOT_SHARED: dict[str, tuple[Any, ...]] = {
