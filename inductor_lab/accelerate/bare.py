@@ -49,16 +49,16 @@ DETERMINISTIC = (
 )
 
 
-def is_plain_call(module: GraphModule, inputs: Sequence[Any]) -> bool:
+def is_plain_call(module: Any, inputs: Sequence[Any]) -> bool:
     """Is nothing around a call of a captured graph that only AOTAutograd's wrappers attend to?
 
     Its graph gets and gives what is inside of a wrapper subclass, and its facts are about that.
     """
-    nodes = module.graph.output_node().all_input_nodes
-    results = [node.meta.get("example_value") for node in nodes]
-    if not IS_BARE or any(map(_is_wrapper, (*inputs, *results))):
+    if not (IS_BARE and isinstance(module, GraphModule)):
         return False
-    return _saved_hooks(True) is None and not _any_autocast()
+    results = [n.meta.get("example_value") for n in module.graph.output_node().all_input_nodes]
+    wrapped = any(map(_is_wrapper, (*inputs, *results)))
+    return not (wrapped or _saved_hooks(True) is not None or _any_autocast())
 
 
 def function_behind(results: Sequence[Any]) -> Any:

@@ -60,8 +60,7 @@ class FirstCall(Around):
         self.module, self.found = module, found
         self.key = key if IS_WARM and isinstance(module, GraphModule) else ""
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
-        captured = isinstance(module, GraphModule)
-        self.plain = is_bare and captured and bare.is_plain_call(module, inputs)
+        self.plain = is_bare and bare.is_plain_call(module, inputs)
         context = _TracingContext and _TracingContext.try_get()
         self.pretends = bool(context) and context.fakify_first_call
         self.arguments = len(inputs)

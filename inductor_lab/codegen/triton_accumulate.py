@@ -137,8 +137,7 @@ class Accumulations(Lines):
         if not is_int(self.blocks.xnumel, 1):
             place += f" + {self.blocks.words} * xindex"
         lanes, start = power_of_2(row.parts), literal(neutral(init.kind, init.dtype), init.dtype)
-        given = f"{own.text}, {place}, rpart, {row.parts}, {lanes}, {start}"
-        return f"lab.of_all_parts({given})"
+        return f"lab.of_all_parts({own.text}, {place}, rpart, {row.parts}, {lanes}, {start})"
 
     # ---- searches ----------------------------------------------------------------------------
 

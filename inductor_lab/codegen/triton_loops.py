@@ -104,9 +104,9 @@ def row_places(body: tuple[Stmt, ...]) -> Iterator[Place]:
 def read_again(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
     """Buffers of which several loops read elements of the row, and their dtypes."""
     places = (place for place in row_places(body) if place.in_row)
-    loads = [(place.access, place.loop) for place in places if isinstance(place.access, Load)]
-    loops = Counter(name for name, _ in {(load.buffer, loop) for load, loop in loads})
-    return {load.buffer: load.dtype for load, _ in loads if loops[load.buffer] > 1}
+    loads = {(p.buffer, p.access.dtype, p.loop) for p in places if isinstance(p.access, Load)}
+    loops = Counter((name, dtype) for name, dtype, _ in loads)
+    return {name: dtype for (name, dtype), count in loops.items() if count > 1}
 
 
 def bytes_read_again(body: tuple[Stmt, ...]) -> int:

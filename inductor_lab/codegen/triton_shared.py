@@ -85,9 +85,9 @@ def _only_reduces(body: tuple[Stmt, ...]) -> bool:
             case Init(kind=kind, dtype=dtype, start=start):
                 if kind not in KINDS or dtype != torch.float32 or start:
                     return False
-            case Accumulate(position=Index()) | Loop(kind=LoopKind.SCAN | LoopKind.ORDERED):
+            case Accumulate(position=Index()):
                 return False
-            case Loop(kind=LoopKind.BISECT):
+            case Loop(kind=kind) if kind in (LoopKind.SCAN, LoopKind.ORDERED, LoopKind.BISECT):
                 return False
             case Store(kind=kind) if kind != "store":
                 return False

@@ -99,7 +99,8 @@ class Launcher:
         self.function: Any = jit_function(kernel)
         self.options = compile_options(kernel)
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
-        self.exchanged = _exchanged(kernel)
+        _, words = kernel.launch.get("shared", (1, 0))  # such a kernel has fixed sizes
+        self.exchanged = int(words and words * kernel.launch["xnumel"])
         self.pointers = sum(parameter.symbol is None for parameter in kernel.parameters)
         self.pointers += bool(self.exchanged)
         self.prepared: dict[tuple[int, ...], Launch] = {}
@@ -213,13 +214,6 @@ def _is_fixed(kernel: Kernel) -> bool:
     sizes = [kernel.launch[key] for key in ("xnumel", "ynumel") if key in kernel.launch]
     sizes += [points for points, _ in kernel.launch.get("parts", ())]
     return "reach" not in kernel.launch and all(isinstance(size, int) for size in sizes)
-
-
-def _exchanged(kernel: Kernel) -> int:
-    """Words by which the programs of a call exchange results; there are none where sizes are not
-    fixed."""
-    _, words = kernel.launch.get("shared", (1, 0))
-    return int(words * kernel.launch["xnumel"]) if words else 0
 
 
 def _symbols(kernel: Kernel, arguments: tuple[Any, ...]) -> Symbols:
