@@ -46,6 +46,7 @@ class FusionOptions:
 
 
 def within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ...], ...]:
+    """The pairs of one part (`"g0.backward"`), without its name."""
     return tuple(pair[:2] for pair in pairs if len(pair) == 2 or f".{part}".endswith(f".{pair[2]}"))
 
 

@@ -17,10 +17,10 @@ from typing import Any
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.tree import Init, Stmt, Store
 from inductor_lab.codegen.triton_loops import (
-    bytes_read_again,
     flat_indices,
     inner_loops,
     outer_loops,
+    read_again,
     unit_axis,
 )
 from inductor_lab.codegen.triton_shared import PART_OF_WARP, is_shared, part_of
@@ -202,11 +202,13 @@ def blocks_of(
     outer, body = outer_loops(tree)
     xnumel = product(axis.size for axis in outer)
     extents = list(dict.fromkeys(product(a.size for a in axes) for axes, _ in inner_loops(body)))
-    if shared and is_shared(outer, body, extents, shared):
+    again = read_again(body) if extents else {}
+    if shared and is_shared(outer, body, extents, again, shared):
         row = Row("r", extents[0], part_of(extents[0]), Cover.SHARED)
         return Blocks(outer, body, 1, {row.extent: row}, row.block // PART_OF_WARP)
     if extents:
-        return _blocks_of_rows(outer, body, extents)
+        nbytes = sum(dtype.itemsize for dtype in again.values())
+        return _blocks_of_rows(outer, body, extents, nbytes)
     tile = _tile(outer, body) if tiles else None
     if tile is not None:
         return tile
@@ -260,8 +262,11 @@ def _side_of_tile(length: int, points: int) -> tuple[int, int]:
     return TILE, TILE * TILE // ELEMENTS_PER_WARP
 
 
-def _blocks_of_rows(outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: list[Size]) -> Blocks:
-    xblock, sizes = _row_blocks(body, outer, extents)
+def _blocks_of_rows(
+    outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: list[Size], again: int
+) -> Blocks:
+    """Blocks of rows; several loops read `again` bytes of each element."""
+    xblock, sizes = _row_blocks(body, outer, extents, again)
     letters = ["r"] if len(extents) == 1 else [f"r{k}_" for k in range(len(extents))]
     rows = {
         extent: Row(letter, extent, block, cover)
@@ -269,13 +274,13 @@ def _blocks_of_rows(outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: li
     }
     elements = xblock * max(row.block for row in rows.values())
     rolled = any(row.cover is Cover.ROLLED for row in rows.values())
-    most = MOST_WARPS_AGAIN if rolled and bytes_read_again(body) else MOST_WARPS
+    most = MOST_WARPS_AGAIN if rolled and again else MOST_WARPS
     warps = max(1, min(most, elements // ELEMENTS_PER_WARP))
     return Blocks(outer, body, xblock, rows, warps)
 
 
 def _row_blocks(
-    body: tuple[Stmt, ...], outer: tuple[Axis, ...], extents: list[Size]
+    body: tuple[Stmt, ...], outer: tuple[Axis, ...], extents: list[Size], again: int
 ) -> tuple[int, list[tuple[int, Cover]]]:
     """XBLOCK, and for each extent its block and whether it is held whole."""
     points = hint(product(axis.size for axis in outer), 1 << 12)
@@ -288,8 +293,8 @@ def _row_blocks(
         most = LONGEST_PERSISTENT
         xblock = max(1, ROW_ELEMENTS // longest)
         rolled = ROLLED_ROW if points >= FEW_ROWS else ROLLED_LONE_ROW
-        if again := max(map(_length, extents)) * bytes_read_again(body):
-            rolled = next(block for least, block in ROLLED_AGAIN if again >= least)
+        if nbytes := max(map(_length, extents)) * again:
+            rolled = next(block for least, block in ROLLED_AGAIN if nbytes >= least)
     sizes = []
     for extent in extents:
         block = power_of_2(max(_length(extent), 1))

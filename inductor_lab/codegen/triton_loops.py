@@ -109,11 +109,6 @@ def read_again(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
     return {name: dtype for (name, dtype), count in loops.items() if count > 1}
 
 
-def bytes_read_again(body: tuple[Stmt, ...]) -> int:
-    """Bytes, of each element of a row, that several loops read."""
-    return sum(dtype.itemsize for dtype in read_again(body).values())
-
-
 def unit_axis(index: Index, axes: tuple[Axis, ...]) -> Axis | None:
     """The axis of `axes` along which neighbours are neighbours in memory."""
     return next((axis for axis in axes if is_int(index.coefficient(axis), 1)), None)

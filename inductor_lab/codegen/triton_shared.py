@@ -20,7 +20,7 @@ from collections.abc import Mapping
 import torch
 
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
-from inductor_lab.codegen.triton_loops import read_again, row_places
+from inductor_lab.codegen.triton_loops import row_places
 from inductor_lab.codegen.visit import walk
 from inductor_lab.ir.index import Axis, Index, Size, product
 from inductor_lab.ir.program import LONGEST_SHARED, Buffer
@@ -56,16 +56,16 @@ def is_shared(
     outer: tuple[Axis, ...],
     body: tuple[Stmt, ...],
     extents: list[Size],
+    again: Mapping[str, torch.dtype],
     buffers: Mapping[str, Buffer],
 ) -> bool:
     """Do programs share the rows of this body?
 
-    Its rows are long, read in several loops and reduced to float32.
+    Its rows are long, reduced to float32, and several loops read those of the buffers `again`.
     """
     sizes = [*extents, product(axis.size for axis in outer)]
     if len(extents) != 1 or not all(isinstance(size, int) for size in sizes):
         return False
-    again = read_again(body)
     length = sizes[0]
     assert isinstance(length, int), "it was found to be a number"
     nbytes = [length * dtype.itemsize for dtype in again.values()]

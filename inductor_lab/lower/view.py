@@ -133,8 +133,9 @@ def as_strided(
     value, own = build.strided(build.values[base])
     # the node counts from the start of the storage, a layout from the buffer's first element
     before = add_sizes(size_of(base.meta["val"].storage_offset()), mul_sizes(own.offset, -1))
-    held = tensor.layout_of(x, build.buffers[x.buffer]) if x.buffer == value.buffer else None
-    if held and isinstance(named := size_of(start), sympy.Symbol) and named not in build.symbols:
+    named = size_of(start) if offset is None and x.buffer == value.buffer else None
+    held = tensor.layout_of(x, build.buffers[x.buffer])
+    if held and isinstance(named, sympy.Symbol) and named not in build.symbols:
         # torch knows no more of the place than that it has this name
         begins = (sys.maxsize, add_sizes(held.offset, before))
         build.number(str(OPERATORS.first_of_slice.default), begins, named)

@@ -60,9 +60,8 @@ def storage_of(node: Node) -> Node:
 
 def asks_storage(node: Node) -> bool:
     """Does a view begin at a place of the storage itself, not of what it is a view of?"""
-    chain = (node, *_looks_into(node))
-    given = (n.args[3:4] for n in chain if n.target is torch.ops.aten.as_strided.default)
-    return any(offset and offset[0] is not None for offset in given)
+    strided = (n for n in _looks_into(node) if n.target is aten.as_strided.default)
+    return any(n.args[3:4] not in ((), (None,)) for n in strided)
 
 
 def escapes(base: Node) -> bool:

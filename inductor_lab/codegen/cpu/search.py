@@ -32,13 +32,14 @@ EXTREMES = {"argmax": "max", "argmin": "min"}
 
 def search(tree: Tree, facts: Facts) -> Tree:
     """The tree with first places of extremes looked for in a loop of their own."""
-    if facts.plan.simd is Simd.COLUMNS or is_checked(tree, facts):
+    if facts.plan.simd is Simd.COLUMNS:
         return tree
 
     def change(loop: Loop) -> Tree | None:
         if loop.kind is not LoopKind.REDUCE:
             return None
-        return _searched(loop) if _is_searched(loop) else (loop,)
+        sought = _is_searched(loop) and not is_checked(tree, facts)
+        return _searched(loop) if sought else (loop,)
 
     return each_loop(tree, change)
 
