@@ -32,9 +32,8 @@ from inductor_lab.ir.expr import (
     integer_divisors,
     values_in,
 )
-from inductor_lab.ir.index import Axis, Index, Size, gathered_in, within
+from inductor_lab.ir.index import Axis, Index, Size, add_sizes, gathered_in, is_nonnegative, within
 from inductor_lab.ir.interpret import evaluate
-from inductor_lab.ir.ops import DIVIDING
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
@@ -113,10 +112,11 @@ class Elaborator:
             if not any(integer_divisors(operation)):
                 return Const(evaluate(operation, (), {}).item(), expr.dtype)
         depth = max(map(self._atom_depth, atoms), default=0)
-        if expr.name in DIVIDING and not expr.dtype.is_floating_point:
-            # a zero divisor traps, so they stay under the mask that guards them
-            depth = max(depth, self._guard_depth())
-        atom = self._bind(Op(expr.name, atoms, expr.dtype, origins), depth, origins)
+        operation = Op(expr.name, atoms, expr.dtype, origins)
+        if any(integer_divisors(operation)):
+            # a divisor of 0 raises, so they stay under their mask, and in a loop that may be empty
+            depth = max(depth, self._guard_depth(), self._emptiable_depth())
+        atom = self._bind(operation, depth, origins)
         self.scopes[depth].memo["op", expr] = atom
         return atom
 
@@ -257,6 +257,12 @@ class Elaborator:
         """The innermost guard (of those outside of a scope)."""
         scopes = self.scopes[:within]
         return max((d for d, scope in enumerate(scopes) if scope.guard), default=0)
+
+    def _emptiable_depth(self) -> int:
+        """The innermost loop that may have no iterations."""
+        sizes = enumerate([axis.size for axis in scope.axes] for scope in self.scopes)
+        empty = (d for d, size in sizes if not all(is_nonnegative(add_sizes(s, -1)) for s in size))
+        return max(empty, default=0)
 
     def _atom_depth(self, atom: Expr) -> int:
         match atom:

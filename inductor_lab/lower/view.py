@@ -24,7 +24,7 @@ from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.fits import begin_of_slice, place_of
+from inductor_lab.lower.fits import NEEDED, begin_of_slice, place_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.rewrite.aliases import storage_of
@@ -43,10 +43,18 @@ def as_view(view: Callable[..., TensorValue], build: Builder, x: Any, *given: An
 
 
 lowers(aten.permute.default)(partial(as_view, tensor.permute))
-lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)(partial(as_view, tensor.squeeze))
 lowers(aten.unsqueeze.default)(partial(as_view, tensor.unsqueeze))
 lowers(aten.t.default)(partial(as_view, lambda x: tensor.permute(x, range(x.ndim)[::-1])))
 lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.lift.default)(came_by)
+
+
+@lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
+def squeeze(build: Builder, x: TensorValue, dims: Any = None) -> TensorValue:
+    """Dimensions of size 1 dropped; torch takes a size that it does not know for another."""
+    for size in (x.shape[d] for d in tensor.chosen(x, dims)):
+        if isinstance(size, sympy.Expr) and not build.unbacked.isdisjoint(size.free_symbols):
+            build.require(sympy.Ne(size, 1), NEEDED.format(sympy.Ne(size, 1)))
+    return came_by(build, tensor.squeeze(x, dims))
 
 
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)

@@ -282,8 +282,7 @@ def pow_root(node: Node, edit: Edit) -> Node | None:
 
 _VIEWS = (
     aten.view.default, aten.reshape.default, aten.expand.default, aten.permute.default,
-    aten.transpose.int, aten.slice.Tensor, aten.squeeze.dim, aten.squeeze.dims, aten.alias.default,
-    aten.detach.default,
+    aten.transpose.int, aten.slice.Tensor, aten.alias.default, aten.detach.default,
 )  # fmt: skip
 
 

@@ -65,3 +65,23 @@ def test_floats_and_literals_are_not_looked_at() -> None:
     compilation = lab.inspect(lambda x, y: (x // y, x.long() // 3, x.long() % 7), x, y)
     assert_same(compilation.result, (x // y, x.long() // 3, x.long() % 7))
     assert "bad" not in str(compilation.graphs[0].forward.kernels[0])
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda n, x: torch.full((abs(n) % 5,), n) % (abs(n) % 5),
+        lambda n, x: x[: n % 5] % (n % 5),
+        lambda n, x: (x[: n % 5, None] // x[None]).sum(1),
+        lambda n, x: (x[: n % 5, None] // (x[None] * 0 + n % 5)).sum(0),
+    ],
+)
+def test_nothing_is_divided_where_there_is_nothing(
+    function: Callable[[int, torch.Tensor], torch.Tensor], language: str
+) -> None:
+    """A divisor that is the same for a whole loop is tested only if the loop runs."""
+    x = torch.arange(1, 8)
+    compiled = lab.compile(function, dynamic=True, options={"language": language})
+    for n in (3, 7, 5, 4, 10):
+        assert_same(compiled(n, x), function(n, x))

@@ -107,6 +107,24 @@ def test_sizes_that_torch_took_for_equal_are_compared() -> None:
         compiled(torch.tensor(-4))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: x[-n.item() :].squeeze(-1),
+        lambda x, n: x[-n.item() :].squeeze() + 1,
+        lambda x, n: x[None, -n.item() :].squeeze((0, 1)),
+    ],
+)
+def test_what_squeeze_keeps_is_not_of_size_1(function: Callable[..., torch.Tensor]) -> None:
+    """torch takes a size that it does not know for another."""
+    compiled = lab.compile(function)
+    for length in (3, 2, 6):
+        given = torch.arange(6.0), torch.tensor(length)
+        assert_same(compiled(*given), function(*given))
+    with pytest.raises(RuntimeError, match="does not hold, as this program needs it"):
+        compiled(torch.arange(6.0), torch.tensor(1))
+
+
 def test_a_slice_of_nothing_tells_its_length() -> None:
     def function(x, n):
         first = x[None][: n.item() >> 1]

@@ -67,7 +67,7 @@ def split_loops(body: Tree, threads: int = 0) -> Tree:
     for stmt in body:
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
             for loop in _pieces(stmt, _step(stmt)):
-                new.extend(_hoisted(loop))
+                new.extend([loop] if loop is stmt else _hoisted(loop))
         elif isinstance(stmt, Loop):
             cut = threads <= 0 and _needs_no_masks(stmt)
             for loop in _pieces(stmt, 1) if cut else [stmt]:
