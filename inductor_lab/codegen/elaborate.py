@@ -107,13 +107,12 @@ class Elaborator:
 
     def _op(self, expr: Op, origins: Origins) -> Expr:
         atoms = tuple(self.value(a, origins) for a in expr.args)
-        if all(isinstance(atom, Const) for atom in atoms):
-            operation = Op(expr.name, atoms, expr.dtype)
-            if not any(integer_divisors(operation)):
-                return Const(evaluate(operation, (), {}).item(), expr.dtype)
-        depth = max(map(self._atom_depth, atoms), default=0)
         operation = Op(expr.name, atoms, expr.dtype, origins)
-        if any(integer_divisors(operation)):
+        divides = any(integer_divisors(operation))
+        if not divides and all(isinstance(atom, Const) for atom in atoms):
+            return Const(evaluate(operation, (), {}).item(), expr.dtype)
+        depth = max(map(self._atom_depth, atoms), default=0)
+        if divides:
             # a divisor of 0 raises, so they stay under their mask, and in a loop that may be empty
             depth = max(depth, self._guard_depth(), self._emptiable_depth())
         atom = self._bind(operation, depth, origins)
@@ -260,9 +259,8 @@ class Elaborator:
 
     def _emptiable_depth(self) -> int:
         """The innermost loop that may have no iterations."""
-        sizes = enumerate([axis.size for axis in scope.axes] for scope in self.scopes)
-        empty = (d for d, size in sizes if not all(is_nonnegative(add_sizes(s, -1)) for s in size))
-        return max(empty, default=0)
+        loops = ((d, axis.size) for d, scope in enumerate(self.scopes) for axis in scope.axes)
+        return max((d for d, n in loops if not is_nonnegative(add_sizes(n, -1))), default=0)
 
     def _atom_depth(self, atom: Expr) -> int:
         match atom:

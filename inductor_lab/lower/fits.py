@@ -113,16 +113,12 @@ def solve_for(
     return number
 
 
-NEEDED = "{} does not hold, as this program needs it"
-"""What is said where torch has assumed something of a number that it does not know."""
-
-
 def check_unbacked(build: Builder, assumed: list[sympy.Basic]) -> None:
     """What torch assumed of unbacked symbols is tested as soon as a step has bound them."""
     for test in [t for t in assumed if t.free_symbols <= build.symbols]:
         assumed.remove(test)
         if not build.unbacked.isdisjoint(test.free_symbols):
-            build.check(test, NEEDED.format(test))
+            build.check(test, f"{test} does not hold, as this program needs it")
 
 
 def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:

@@ -24,7 +24,7 @@ from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.fits import NEEDED, begin_of_slice, place_of
+from inductor_lab.lower.fits import begin_of_slice, check_unbacked, place_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.rewrite.aliases import storage_of
@@ -51,9 +51,7 @@ lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.li
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 def squeeze(build: Builder, x: TensorValue, dims: Any = None) -> TensorValue:
     """Dimensions of size 1 dropped; torch takes a size that it does not know for another."""
-    for size in (x.shape[d] for d in tensor.chosen(x, dims)):
-        if isinstance(size, sympy.Expr) and not build.unbacked.isdisjoint(size.free_symbols):
-            build.require(sympy.Ne(size, 1), NEEDED.format(sympy.Ne(size, 1)))
+    check_unbacked(build, [sympy.Ne(x.shape[d], 1) for d in tensor.chosen(x, dims)])
     return came_by(build, tensor.squeeze(x, dims))
 
 
