@@ -124,18 +124,6 @@ def unsqueeze(value: TensorValue, dim: int) -> TensorValue:
     return viewed(value, shape, (*own[:dim], *own[dim + 1 :]))
 
 
-def squeeze(value: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
-    """Drop the dimensions of size 1 among `dims` (all, if None)."""
-    gone = [d for d in chosen(value, dims) if is_int(value.shape[d], 1)]
-    return drop(value, dict.fromkeys(gone, ZERO))
-
-
-def chosen(value: TensorValue, dims: int | Sequence[int] | None) -> list[int]:
-    """The dimensions that `dims` names (all, if None), counted from 0."""
-    given = [dims] if isinstance(dims, int) else range(value.ndim) if dims is None else dims
-    return [d % value.ndim for d in given if value.ndim]
-
-
 def select(value: TensorValue, dim: int, position: Size) -> TensorValue:
     """Element `position` of dimension `dim`, which goes away."""
     dim %= value.ndim

@@ -18,7 +18,7 @@ import sympy
 import torch
 
 from inductor_lab.capture.operands import operand as fx_operand
-from inductor_lab.ir.index import add_sizes, mul_sizes
+from inductor_lab.ir.index import ZERO, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
@@ -49,10 +49,12 @@ lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.li
 
 
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
-def squeeze(build: Builder, x: TensorValue, dims: Any = None) -> TensorValue:
+def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
     """Dimensions of size 1 dropped; torch takes a size that it does not know for another."""
-    check_unbacked(build, [sympy.Ne(x.shape[d], 1) for d in tensor.chosen(x, dims)])
-    return came_by(build, tensor.squeeze(x, dims))
+    given = [dims] if isinstance(dims, int) else range(x.ndim) if dims is None else dims
+    chosen = [d % x.ndim for d in given if x.ndim]
+    check_unbacked(build, [sympy.Ne(x.shape[d], 1) for d in chosen])
+    return came_by(build, tensor.drop(x, {d: ZERO for d in chosen if is_int(x.shape[d], 1)}))
 
 
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
@@ -80,10 +82,8 @@ def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorVa
             said = f"{length} is below 0: a compiled expand keeps a size only where -1 is written"
             build.check(sympy.Ge(length, 0), said)
     if build.node.target is torch.ops.prims.broadcast_in_dim.default:
-        kept = given[1]
-        for d in range(len(shape)):
-            if d not in kept:
-                x = tensor.unsqueeze(x, d)
+        for d in sorted({*range(len(shape))}.difference(given[1])):
+            x = tensor.unsqueeze(x, d)
     return came_by(build, tensor.expand(x, shape))
 
 
