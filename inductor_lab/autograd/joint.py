@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sympy
 import torch
+from torch.fx import GraphModule, Node
 
 from inductor_lab import torch_api
 from inductor_lab.autograd.result import JointGraph
@@ -14,9 +15,11 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.operands import results_of
 
+aten = torch.ops.aten
+
 
 def joint_graph(
-    module: torch.fx.GraphModule, num_fwd_outputs: int, *, earlier: FxGraph | None = None
+    module: GraphModule, num_fwd_outputs: int, *, earlier: FxGraph | None = None
 ) -> JointGraph:
     """Read the module that AOTAutograd hands to a partition function."""
     inputs = module.graph.find_nodes(op="placeholder")
@@ -29,12 +32,12 @@ def joint_graph(
     )
 
 
-def is_tangent(node: torch.fx.Node) -> bool:
+def is_tangent(node: Node) -> bool:
     """Is this input the gradient of an output?  AOTAutograd names them `tangents_1`, ..."""
     return node.op == "placeholder" and "tangents" in str(node.target)
 
 
-def call_sizes_by_one_name(module: torch.fx.GraphModule) -> None:
+def call_sizes_by_one_name(module: GraphModule) -> None:
     """Let gradients have their outputs' sizes where torch traced these twice, with new symbols:
     `tangents_1: [u0 % 3]` of `mul: [u1 % 3]`, where the graph binds only `u1`."""
     inputs = module.graph.find_nodes(op="placeholder")
@@ -43,7 +46,7 @@ def call_sizes_by_one_name(module: torch.fx.GraphModule) -> None:
         return
     bound = {str(size) for node in inputs for size in _sizes(node) if size.is_Symbol}
     bound |= {str(s) for n in module.graph.nodes for s in n.meta.get("unbacked_bindings") or ()}
-    nodes = (node for node in results_of(module) if isinstance(node, torch.fx.Node))
+    nodes = (node for node in results_of(module) if isinstance(node, Node))
     outputs = {tuple(_sizes(node)) for node in nodes}
     for node, own in tangents:
         unbound = {s for size in own for s in size.free_symbols if str(s) not in bound}
@@ -54,7 +57,23 @@ def call_sizes_by_one_name(module: torch.fx.GraphModule) -> None:
                     torch_api.rename_symbol(node.meta["val"], symbol, other)
 
 
-def _sizes(node: torch.fx.Node) -> Iterator[sympy.Expr]:
+def with_lengths(module: GraphModule, sizes: Sequence[Node]) -> list[Node]:
+    """The sizes, and the lengths found by operators of which they are made: of `u7 % 3` that of
+    the tensor whose length is `u7`."""
+    made = {size for node in sizes for size in _sizes(node)}
+    missing = {symbol for size in made for symbol in size.free_symbols} - made
+    lengths = []
+    for node in module.graph.nodes if missing else ():
+        found = node.meta["val"] if node.meta.get("unbacked_bindings") else None
+        for d, length in enumerate(found.shape if isinstance(found, torch.Tensor) else ()):
+            if torch_api.expression_of(length) in missing:
+                with module.graph.inserting_after(node):
+                    lengths.append(module.graph.call_function(aten.sym_size.int, (node, d)))
+                lengths[-1].meta["val"] = length
+    return [*sizes, *lengths]
+
+
+def _sizes(node: Node) -> Iterator[sympy.Expr]:
     """The symbolic sizes and strides of a tensor, or the symbolic number itself."""
     value: Any = node.meta.get("val")
     tensor = isinstance(value, torch.Tensor) and value.layout is torch.strided

@@ -18,6 +18,7 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.autograd.budget import Chooser
 from inductor_lab.autograd.given import Partitioner, saved_by
+from inductor_lab.autograd.joint import with_lengths
 from inductor_lab.autograd.recompute import (
     Price,
     asked_to_recompute,
@@ -69,7 +70,7 @@ def partition(
     names = saved_by(chosen_by, chooser) if chosen_by else chooser.choose(memory_budget)
     saved = [node for node in sides.values if node.name in names]
     tensors = [node for node in saved if not is_size(node)]
-    sizes = [node for node in saved if is_size(node)]
+    sizes = with_lengths(joint, [node for node in saved if is_size(node)])
     primals = [node for node in joint.graph.find_nodes(op="placeholder")]
     forward, backward = torch_api.extract_modules(
         joint,

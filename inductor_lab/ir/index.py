@@ -225,9 +225,7 @@ def dot(place: Sequence[Index], strides: Sequence[Size], offset: Size) -> Index:
 
 def _order(term: tuple[Atom, Size]) -> tuple[int, str]:
     atom = term[0]
-    if isinstance(atom, Axis):
-        return 0, atom.name
-    return 1, repr(atom)
+    return (0, atom.name) if isinstance(atom, Axis) else (1, repr(atom))
 
 
 def _substitute_atom(
@@ -347,6 +345,8 @@ def at_most_one(size: Size) -> Size:
 
 _SPELLED = frozenset({"Add", "Mul", "Pow", "Max", "Min"})
 """Functions whose text means the same in every language; divisions, shifts and roundings do not."""
+_OF_WHOLE = _SPELLED | {"Abs", "Mod", "PythonMod", "FloorDiv"}
+"""Functions that are whole where what they are given is."""
 _ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "floor", "ceiling"})
 """Functions from a float to an integer."""
 
@@ -359,7 +359,7 @@ def is_whole(size: sympy.Expr) -> bool:
         return bool(size.is_integer) and not size.is_Float
     if isinstance(size, sympy.Pow) and not _is_natural(size.exp):
         return False
-    known = bool(size.is_integer) or name in _SPELLED or name.startswith("BitwiseFn")
+    known = bool(size.is_integer) or name in _OF_WHOLE or name.startswith("BitwiseFn")
     return known and all(map(is_whole, size.args))
 
 

@@ -46,9 +46,7 @@ Env = Mapping[str, torch.Tensor]
 
 def concrete(size: Size, symbols: Symbols) -> int:
     """The number that a size is in this run."""
-    if isinstance(size, int):
-        return size
-    return int(size.subs(symbols))
+    return size if isinstance(size, int) else int(size.subs(symbols))
 
 
 class _Place:

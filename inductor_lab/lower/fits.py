@@ -39,13 +39,12 @@ def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
 
 def length_of_slice(build: Builder, size: Size, start: Any, end: Any, step: int) -> Size:
     """The number of elements of a slice."""
-    bounds = [None if bound is None else size_of(bound) for bound in (start, end)]
-    first, last = bounds[0] or 0, size if bounds[1] in (None, sys.maxsize) else bounds[1]
+    first, last = start or 0, size if end in (None, sys.maxsize) else end
     if all(isinstance(number, int) for number in (size, first, last)):
         return len(range(*slice(first, last, step).indices(size)))
     if build.is_sure(first, 0, last) and build.is_sure(last, 0, add_sizes(size, 1)):
         return (last - first + step - 1) // step
-    return build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step))
+    return build.number(str(OPERATORS.length_of_slice.default), (size, start, end, step))
 
 
 def place_of(build: Builder, size: Size, index: Any) -> Size:

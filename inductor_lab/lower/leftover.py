@@ -69,9 +69,9 @@ def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 
 
 def _has_effects(step: Step) -> bool:
-    """An assertion may raise, drawing a seed moves the generator, some ops print or check, and
-    other ranks take part in collectives."""
-    effects = ("random seed", "effect", "collective", "wait")
+    """An assertion may raise, and an operator that refuses empty tensors; drawing a seed moves the
+    generator, some ops print or check, and other ranks take part in collectives."""
+    effects = ("random seed", "effect", "collective", "wait", "of nothing")
     return isinstance(step, ExternCall) and (step.reason in effects or step.outputs == (None,))
 
 

@@ -136,8 +136,7 @@ def mean(
     build: Builder, x: TensorValue, dims: Any = None, keepdim: bool = False, **_: Any
 ) -> TensorValue:
     """A sum, and a nest that divides by the number of elements."""
-    space = space_of(x, dims, keepdim)
-    return mean_over(build, x, space, build.result)
+    return mean_over(build, x, space_of(x, dims, keepdim), build.result)
 
 
 def mean_over(build: Builder, x: TensorValue, space: Space, meta: TensorMeta) -> TensorValue:

@@ -22,9 +22,9 @@ from inductor_lab.ir.index import ZERO, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower import tensor
-from inductor_lab.lower.builder import Builder, size_of
+from inductor_lab.lower.builder import Builder, size_of, symbols_in
 from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.fits import begin_of_slice, check_unbacked, place_of
+from inductor_lab.lower.fits import begin_of_slice, check_unbacked, length_of_slice, place_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.rewrite.aliases import storage_of
@@ -102,8 +102,9 @@ def slice_dim(
     size, length = x.shape[dim], build.result.shape[dim]
     first = begin_of_slice(build, size, start)
     if isinstance(length, sympy.Symbol) and length not in build.symbols:
-        bounds = (None if bound is None else size_of(bound) for bound in (start, end))
-        build.number(str(OPERATORS.length_of_slice.default), (size, *bounds, step), length)
+        build.number(str(OPERATORS.length_of_slice.default), (size, start, end, step), length)
+    elif not build.unbacked.isdisjoint(symbols_in((start or 0, end or 0))):
+        check_unbacked(build, [sympy.Eq(length, length_of_slice(build, size, start, end, step))])
     return came_by(build, tensor.slice_dim(x, dim, first, step, length))
 
 

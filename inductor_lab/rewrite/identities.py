@@ -72,9 +72,7 @@ def number_of(argument: Any) -> int | float | None:
 def _value(argument: Any) -> torch.Tensor | None:
     """The fake tensor of an argument, if it is a real-valued tensor of the graph."""
     value = argument.meta.get("val") if isinstance(argument, Node) else None
-    if not isinstance(value, torch.Tensor) or value.is_complex():
-        return None
-    return value
+    return value if isinstance(value, torch.Tensor) and not value.is_complex() else None
 
 
 def _is_real(argument: Any) -> TypeGuard[Node]:

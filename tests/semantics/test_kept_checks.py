@@ -133,3 +133,20 @@ def test_an_empty_index_of_another_rank() -> None:
     x, i = torch.randn(2, 3), torch.zeros(0).long()
     for function in (lambda x, i: (x * 2).scatter(0, i, x), lambda x, i: (x * 2).gather(0, i)):
         assert lab.compile(function)(x, i).equal(function(x, i))
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_the_largest_of_nothing(language: str) -> None:
+    """Where what it would be put into is empty too, nothing depends on it."""
+
+    def function(x: torch.Tensor, mask: torch.Tensor, n: int) -> torch.Tensor:
+        rest = x[n // (abs(n) + 1) :][2:]
+        return rest.masked_fill(mask, rest.max())
+
+    compiled = lab.compile(function, options={"language": language})
+    x, mask = torch.randn(3, 1), torch.randn(4, 1, 6) > 0
+    for n in (3, 2):
+        assert torch.equal(compiled(x, mask, n), function(x, mask, n))
+    for call in (function, compiled):
+        with pytest.raises(RuntimeError, match="numel"):
+            call(x, mask, -1)

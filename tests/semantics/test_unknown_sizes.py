@@ -125,6 +125,50 @@ def test_what_squeeze_keeps_is_not_of_size_1(function: Callable[..., torch.Tenso
         compiled(torch.arange(6.0), torch.tensor(1))
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_the_way_back_knows_the_lengths_in_a_saved_one(dynamic: bool | None) -> None:
+    """What is saved is the smaller of a length that is found and one that is not."""
+
+    def function(x, n):
+        n, x = n.item(), x * 1
+        first = x[: n + 1]
+        x.expand(2, *x.shape)[0].add_(1)
+        return first[..., : n % 3].sum(-1)
+
+    compiled = lab.compile(function, dynamic=dynamic)
+    for n in map(torch.tensor, (2, 3, 1, 0, -1, -2)):
+        leaves = [torch.arange(6.0, requires_grad=True) for _ in range(2)]
+        results = [call(leaf, n) for call, leaf in zip((function, compiled), leaves, strict=True)]
+        assert_same(results[1], results[0])
+        assert_same(*(torch.autograd.grad(result, leaf)[0]
+                      for result, leaf in zip(results, leaves, strict=True)))  # fmt: skip
+
+
+def test_a_slice_has_the_length_that_torch_takes_it_for() -> None:
+    """The sum, of which nothing is used, lets torch take the lengths of both for equal."""
+
+    def function(x, n):
+        last = x.tensor_split([n.item() % -2], 0)[1]
+        x + last
+        return last
+
+    compiled, x = lab.compile(function), torch.arange(2).expand(3, 2)
+    for n in map(torch.tensor, (2, 0, -4)):
+        assert_same(compiled(x, n), function(x, n))
+    with pytest.raises(RuntimeError, match="does not hold, as this program needs it"):
+        compiled(x, torch.tensor(3))
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_repeated_as_often_as_bits_say(language: str) -> None:
+    def function(x, n):
+        return x.repeat(abs(n ^ 1) % 4, 1), x > x
+
+    compiled, x = lab.compile(function, options={"language": language}), torch.rand(2, 70)
+    for n in (3, 2, 1, 0, -1, -5):
+        assert_same(compiled(x, n), function(x, n))
+
+
 def test_a_slice_of_nothing_tells_its_length() -> None:
     def function(x, n):
         first = x[None][: n.item() >> 1]

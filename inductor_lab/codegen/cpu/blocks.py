@@ -55,9 +55,7 @@ SHORT_BLOCK = 256
 
 def blocks(tree: Tree, facts: Facts) -> Tree:
     """The tree with innermost loops over blocks, with local arrays for what they read or write."""
-    if facts.plan.simd is Simd.COLUMNS:
-        return tree
-    return _Blocks(facts).body(tree, None)
+    return tree if facts.plan.simd is Simd.COLUMNS else _Blocks(facts).body(tree, None)
 
 
 @dataclass(frozen=True)
