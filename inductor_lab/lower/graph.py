@@ -492,6 +492,7 @@ def _is_only_empty(node: torch.fx.Node) -> bool:
     if leads_to_storage(node) or node.meta.get("unbacked_bindings"):
         return False
     fake = node.meta["val"]
-    checked = {*scatter.CHECKED, *index.CHECKED, aten.constant_pad_nd.default}
+    places = {aten.select.int, aten.constant_pad_nd.default}
+    checked = {*scatter.CHECKED, *index.CHECKED, *places}
     empty = any(isinstance(size, int) and size == 0 for size in fake.shape)
     return empty and node.target not in checked and fake.dtype in ELEMENTS

@@ -9,13 +9,25 @@ Inductor: `WorkSharing` and `LoopLevel.simd_omp` in `codegen/cpp.py`.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import chain, groupby
 
 from inductor_lab.codegen.cpu.extremes import PLAIN
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.parts import threads_of
 from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Tree
-from inductor_lab.codegen.visit import each_loop, fed_by, is_innermost, is_point, kept, walk
+from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Stmt, Store, Tree
+from inductor_lab.codegen.visit import (
+    defined_by,
+    each_loop,
+    fed_by,
+    is_innermost,
+    is_point,
+    kept,
+    temps_read,
+    walk,
+)
+from inductor_lab.ir.index import Axis
 
 CLAUSES = {
     "sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min",
@@ -30,11 +42,30 @@ def threads(tree: Tree, facts: Facts) -> Tree:
     plan = facts.plan
     if not plan.threads:
         return tree
-    how = threads_of(facts, plan.threads)
-    if plan.in_team and plan.simd is not Simd.COLUMNS:
-        how = How(threads=plan.threads, team=True)
-    new = (replace(s, how=how) if isinstance(s, Loop) and is_point(s) else s for s in tree)
+    team = plan.in_team and plan.simd is not Simd.COLUMNS
+    how = How(threads=plan.threads, team=True) if team else threads_of(facts, plan.threads)
+    new: list[Stmt] = []
+    for shared, run in ((shared, tuple(run)) for shared, run in groupby(tree, is_point)):
+        if shared:
+            new += (replace(loop, how=how) for loop in run if isinstance(loop, Loop))
+        else:
+            new += _by_one(run, tree) if team else run
     return kept(tuple(new), tree)
+
+
+def _by_one(run: Tree, tree: Tree) -> Tree:
+    """Statements between shared loops are for one thread of a team, for each comes by: it might
+    read what another one has written in the same place.
+
+    The loop has them all, or what stores alone, where later ones need their values.
+    """
+    own = {defined_by(stmt) for stmt in run}
+    later = {temp for stmt in walk(tree) if stmt not in run for temp in temps_read(stmt)}
+    parts = [run] if own.isdisjoint(later) else [(stmt,) for stmt in run]
+    once = partial(Loop, Axis("once", 1), LoopKind.SERIAL, how=How(threads=1, team=True))
+    stores = [any(isinstance(stmt, Store) for stmt in walk(part)) for part in parts]
+    new = ((once(part),) if has else part for part, has in zip(parts, stores, strict=True))
+    return tuple(chain.from_iterable(new))
 
 
 def lanes(tree: Tree, facts: Facts) -> Tree:

@@ -1,0 +1,73 @@
+"""What the threads of a combo do: each place is written once, by one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from unittest import mock
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.codegen import cpp_combo
+from inductor_lab.codegen.cpu import parts, plan
+from inductor_lab.codegen.cpu.passes import cpu_tree
+from inductor_lab.codegen.tree import Loop, Store
+from inductor_lab.codegen.visit import walk
+
+Function = Callable[[torch.Tensor], tuple[torch.Tensor, ...]]
+
+
+def but_the_first(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = (x.mT @ x).sigmoid()
+    y.view(-1)[1:] = 0
+    return x.rot90(), y
+
+
+def but_both_ends(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = (x.mT @ x).tanh()
+    y.view(-1)[1:-1] = 0.5
+    return x.rot90(), y
+
+
+def but_the_last(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = (x.mT @ x).exp()
+    y.view(-1)[:-1] = 0.5
+    return x.rot90(), y
+
+
+FUNCTIONS: dict[str, Function] = {
+    "but the first": but_the_first,
+    "but the last": but_the_last,
+    "but both ends": but_both_ends,
+}
+
+
+@pytest.fixture
+def three_threads():
+    """Kernels are threaded that are far too small for it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    with (
+        mock.patch.object(plan, "GRAIN", 16),
+        mock.patch.object(parts, "GRAIN", 16),
+        mock.patch.object(cpp_combo, "GRAIN", 16),
+    ):
+        yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_place_is_written_by_one_thread(name: str, three_threads: None) -> None:
+    function, x = FUNCTIONS[name], torch.randn(20, 33) / 4
+    compilation = lab.inspect(function, x)
+    schedule = compilation.graphs[0].forward.schedule
+    combos = [group for group in schedule.groups if group.combined]
+    assert combos, "no kernel has several parts"
+    for part in (part for group in combos for part in group.combined):
+        made = cpu_tree(part, schedule.program.buffers, team=True)
+        assert made.plan.threads
+        writing = [s for s in made.tree if any(isinstance(x, Store) for x in walk((s,)))]
+        assert writing and all(isinstance(s, Loop) and s.how.team for s in writing)
+    for _ in range(20):
+        torch.testing.assert_close(compilation.compiled(x), function(x))
