@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -84,17 +84,45 @@ def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> No
         build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
 
 
+CONVERTED: Mapping[Any, tuple[str, ...]] = {
+    **dict.fromkeys((aten.add.Tensor, aten.add.Scalar, aten.index_add.default), ("alpha",)),
+    **dict.fromkeys((aten.scatter.value, aten.constant_pad_nd.default), ("value",)),
+    **dict.fromkeys((aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), ("value",)),
+    aten.threshold.default: ("threshold", "value"), aten.addcmul.default: ("value",),
+    aten.clamp.default: ("min", "max"), aten.pow.Tensor_Scalar: ("exponent",),
+}  # fmt: skip
+"""Numbers that an operator of eager converts to the dtype of its result; what is beyond that it
+refuses."""
+SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
+"""These add `-alpha` times."""
+
+
+def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any]) -> None:
+    """Those among the arguments of a call must fit in the dtype of its result."""
+    target: Any = build.node.target
+    if target in SUBTRACTING:
+        must_fit(build, [-more.get("alpha", args[2] if len(args) > 2 else 1)], build.result.dtype)
+    elif target in CONVERTED:
+        names = (argument.name for argument in target._schema.arguments)
+        given = {**dict(zip(names, args, strict=False)), **more}
+        numbers = [given[name] for name in CONVERTED[target] if name in given]
+        must_fit(build, numbers, build.result.dtype)
+
+
 def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
-    """Symbolic ints that are to be of a narrower dtype; below zero an unsigned one wraps around.
-    A finite float beyond those of the dtype is left to ATen, which refuses it."""
-    floats = [n for n in given if isinstance(n, float) and dtype.is_floating_point]
-    if any(torch.finfo(dtype).max < abs(n) < math.inf for n in floats):
+    """Numbers that are to be of a narrower dtype; below zero an unsigned one wraps around.  Known
+    ones beyond it are left to ATen, which refuses them; it takes an infinity as it is."""
+    if dtype not in NARROW and not dtype.is_floating_point:
+        return
+    highest = (torch.finfo if dtype.is_floating_point else torch.iinfo)(dtype).max
+    lowest = -highest if dtype.is_floating_point else torch.iinfo(dtype).min or -highest
+    known = [n for n in given if isinstance(n, int | float) and not math.isinf(n)]
+    if any(n < lowest or n > highest for n in known):
         raise LeftToATen("a number beyond the dtype")
     said = f"value cannot be converted to {dtype} without overflow"
-    for n in (n for n in given if isinstance(n, sympy.Basic) and n.is_integer and dtype in NARROW):
-        highest = torch.iinfo(dtype).max
+    for n in (n for n in given if isinstance(n, sympy.Basic) and n.is_integer):
         build.require(sympy.Le(n, highest), said)
-        build.require(sympy.Ge(n, torch.iinfo(dtype).min or -highest), said)
+        build.require(sympy.Ge(n, lowest), said)
 
 
 def solve_for(

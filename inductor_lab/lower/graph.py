@@ -43,6 +43,7 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.lower import (
     create,
+    fits,
     formula,
     index,
     matmul,
@@ -67,7 +68,6 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
-from inductor_lab.lower.fits import check_unbacked, layout_within, only_expands, solve_for
 from inductor_lab.lower.leftover import with_checks, without_copies
 from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.lower.softmax import softmax_from_parts
@@ -155,7 +155,7 @@ class _Walk:
             self.build.begin(node)
             with working_on((node.name,)):
                 self.values[node] = getattr(self, node.op)(node)
-            check_unbacked(self.build, self.assumed)
+            fits.check_unbacked(self.build, self.assumed)
         build = self.build
         steps = with_checks(build, self.outputs)
         steps = without_copies(steps, build.buffers, self.outputs)
@@ -244,6 +244,7 @@ class _Walk:
                 return self.build.pointwise(self.build.const(0, result.dtype))
             args, kwargs = to_device(self.build, node.target, (args, kwargs))
         try:
+            fits.numbers_must_fit(self.build, args, kwargs)
             return lowering(self.build, *args, **kwargs)
         except LeftToATen as left:
             return fallback(self.build, node.target, args, kwargs, left.reason)
@@ -352,7 +353,7 @@ class _Walk:
             return None
         if node not in self.spread:
             self.spread[node] = self._strided_output(known, TensorMeta.of(given))
-        layout = layout_within(given, self.spread[node].layout, fake)
+        layout = fits.layout_within(given, self.spread[node].layout, fake)
         return None if layout is None else BufferView(self.spread[node].buffer, layout)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
@@ -384,7 +385,8 @@ class _Walk:
                 buffer = self.build.buffers[value.buffer]
                 if self.values[new].index == identity(layout.size):
                     buffer = replace(buffer, layout=layout)  # the input's
-                whole = layout_of(value, buffer) or layout_within(new.meta["val"], layout, fake)
+                seen = new.meta["val"]
+                whole = layout_of(value, buffer) or fits.layout_within(seen, layout, fake)
                 whole = whole or output.layout
                 return self._placed(output, whole, BufferView(write.input, layout), whole.offset)
         return output
@@ -458,12 +460,12 @@ class _Walk:
         read = (argument(self.build, tensor),)
         if own:
             (symbol,) = own
-            if only_expands(node):
+            if fits.only_expands(node):
                 given = self.build.number(str(node.target), read)
                 self.build.number(str(OPERATORS.expanded_from_one.default), (given,), symbol)
                 return expression
             if expression != symbol and isinstance(expression, sympy.Expr):  # not a test
-                return solve_for(self.build, symbol, expression, read)
+                return fits.solve_for(self.build, symbol, expression, read)
             self.build.number(str(node.target), read, symbol)
             self.build.numbers[symbol] = tensor
         else:

@@ -20,7 +20,6 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import transfer
-from inductor_lab.lower.fits import must_fit
 from inductor_lab.lower.promote import (
     KEEP,
     TO_BOOL,
@@ -320,7 +319,6 @@ def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorVal
 
     dtype = computation_dtype(given_operands(build, 3), KEEP)
     limits = [given[name] for name in names]
-    must_fit(build, limits, build.result.dtype)
     at = identity(build.result.shape)
     return build.pointwise(compute(build, *(operand(build, o, at, dtype) for o in (x, *limits))))
 

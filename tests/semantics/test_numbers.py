@@ -108,6 +108,15 @@ NARROW = {
     "index_fill": lambda x, n: x.index_fill(0, torch.tensor([0]), n),
     "where": lambda x, n: torch.where(x > 0, x, n),
     "clamp": lambda x, n: x.clamp(min=n),
+    "add": lambda x, n: torch.add(x, x, alpha=n),
+    "sub": lambda x, n: torch.sub(x, x, alpha=n),
+    "rsub": lambda x, n: torch.rsub(x, 3, alpha=n),
+    "index_add": lambda x, n: x.index_add(0, torch.tensor([0]), x[:1], alpha=n),
+    "addcmul": lambda x, n: torch.addcmul(x, x, x, value=n),
+    "scatter": lambda x, n: x.scatter(0, torch.tensor([0]), n),
+    "threshold": lambda x, n: F.threshold(x, 0, n),
+    "pad": lambda x, n: F.pad(x, (1, 1), value=abs(n)),
+    "power": lambda x, n: x ** abs(n),
     "a sum wraps around": lambda x, n: x + n,
     "no narrower than an int": lambda x, n: torch.full((2,), n),
 }
@@ -135,11 +144,15 @@ BEYOND = {
     "clamp": lambda x: x.clamp(max=3.9e38),
     "full": lambda x: torch.full((2,), 3.9e38) + x,
     "full_like": lambda x: torch.full_like(x, -1e300),
+    "pad": lambda x: F.pad(x, (1, 1), value=-1e39),
+    "add": lambda x: torch.add(x, x, alpha=1e39),
+    "threshold": lambda x: F.threshold(x, 0.3, 1e39),
+    "an int": lambda x: torch.add(x.char(), x.char(), alpha=300),
 }
 
 
 @pytest.mark.parametrize("name", BEYOND)
-def test_floats_beyond_the_dtype_are_refused(name: str) -> None:
+def test_literals_beyond_the_dtype_are_refused(name: str) -> None:
     for function in (BEYOND[name], lab.compile(BEYOND[name])):
         with pytest.raises(RuntimeError, match="without overflow"):
             function(torch.tensor([0.25, 0.5]))
