@@ -93,6 +93,7 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
 }  # fmt: skip
 """Numbers that an operator of eager converts to the dtype of its result; what is beyond that it
 refuses."""
+BEYOND = "a number beyond the dtype"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
 """These add `-alpha` times."""
 
@@ -118,9 +119,10 @@ def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
     lowest = -highest if dtype.is_floating_point else torch.iinfo(dtype).min or -highest
     known = [n for n in given if isinstance(n, int | float) and not math.isinf(n)]
     if any(n < lowest or n > highest for n in known):
-        raise LeftToATen("a number beyond the dtype")
+        raise LeftToATen(BEYOND)
     said = f"value cannot be converted to {dtype} without overflow"
-    for n in (n for n in given if isinstance(n, sympy.Basic) and n.is_integer):
+    symbolic = [n for n in given if isinstance(n, sympy.Basic) and n.is_integer]
+    for n in symbolic if highest < 1 << 63 else ():
         build.require(sympy.Le(n, highest), said)
         build.require(sympy.Ge(n, lowest), said)
 

@@ -47,6 +47,7 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.extern import argument
+from inductor_lab.lower.fits import BEYOND
 from inductor_lab.lower.tensor import identity, is_dense
 
 
@@ -69,9 +70,9 @@ def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 
 
 def _has_effects(step: Step) -> bool:
-    """An assertion may raise, and an operator that refuses empty tensors; drawing a seed moves the
-    generator, some ops print or check, and other ranks take part in collectives."""
-    effects = ("random seed", "effect", "collective", "wait", "of nothing")
+    """An assertion may raise, and an operator that refuses what it is given; drawing a seed moves
+    the generator, some ops print or check, and other ranks take part in collectives."""
+    effects = ("random seed", "effect", "collective", "wait", "of nothing", BEYOND)
     return isinstance(step, ExternCall) and (step.reason in effects or step.outputs == (None,))
 
 

@@ -161,3 +161,12 @@ def test_literals_beyond_the_dtype_are_refused(name: str) -> None:
 def test_infinite_limits_fit() -> None:
     x = torch.tensor([0.25, 2e38])
     assert_same(lab.compile(lambda x: x.clamp(-math.inf, math.inf))(x), x)
+
+
+def test_what_does_not_fit_is_refused_if_it_is_not_used() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(torch.add(x, x, alpha=300))
+
+    for call in (function, lab.compile(function)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            call(torch.tensor([1, 2], dtype=torch.int8))
