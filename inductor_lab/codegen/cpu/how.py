@@ -63,8 +63,7 @@ def _by_one(run: Tree, tree: Tree) -> Tree:
     later = {temp for stmt in walk(tree) if stmt not in run for temp in temps_read(stmt)}
     parts = [run] if own.isdisjoint(later) else [(stmt,) for stmt in run]
     once = partial(Loop, Axis("once", 1), LoopKind.SERIAL, how=How(threads=1, team=True))
-    stores = [any(isinstance(stmt, Store) for stmt in walk(part)) for part in parts]
-    new = ((once(part),) if has else part for part, has in zip(parts, stores, strict=True))
+    new = ((once(p),) if any(isinstance(s, Store) for s in walk(p)) else p for p in parts)
     return tuple(chain.from_iterable(new))
 
 
