@@ -385,9 +385,8 @@ class _Walk:
                 buffer = self.build.buffers[value.buffer]
                 if self.values[new].index == identity(layout.size):
                     buffer = replace(buffer, layout=layout)  # the input's
-                seen = new.meta["val"]
-                whole = layout_of(value, buffer) or fits.layout_within(seen, layout, fake)
-                whole = whole or output.layout
+                own = layout_of(value, buffer) or fits.layout_within(new.meta["val"], layout, fake)
+                whole = own or output.layout
                 return self._placed(output, whole, BufferView(write.input, layout), whole.offset)
         return output
 
@@ -488,13 +487,14 @@ def _is_token(placeholder: torch.fx.Node) -> bool:
     return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
 
 
+CHECKED = {*scatter.CHECKED, *index.CHECKED, aten.select.int, aten.constant_pad_nd.default}
+
+
 def _is_only_empty(node: torch.fx.Node) -> bool:
     """Is it sure that there are no elements, so that nothing is read, and is that all there is to
     say?  Not where an argument may be out of range, or where a length becomes known here."""
     if leads_to_storage(node) or node.meta.get("unbacked_bindings"):
         return False
     fake = node.meta["val"]
-    places = {aten.select.int, aten.constant_pad_nd.default}
-    checked = {*scatter.CHECKED, *index.CHECKED, *places}
     empty = any(isinstance(size, int) and size == 0 for size in fake.shape)
-    return empty and node.target not in checked and fake.dtype in ELEMENTS
+    return empty and node.target not in CHECKED and fake.dtype in ELEMENTS

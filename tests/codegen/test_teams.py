@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from unittest import mock
 
 import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen import cpp_combo
-from inductor_lab.codegen.cpu import parts, plan
 from inductor_lab.codegen.cpu.passes import cpu_tree
 from inductor_lab.codegen.tree import Loop, Store
 from inductor_lab.codegen.visit import walk
+from tests.fuzz.check import shared_among
 
 Function = Callable[[torch.Tensor], tuple[torch.Tensor, ...]]
 
@@ -43,23 +41,13 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@pytest.fixture
-def three_threads():
-    """Kernels are threaded that are far too small for it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    with (
-        mock.patch.object(plan, "GRAIN", 16),
-        mock.patch.object(parts, "GRAIN", 16),
-        mock.patch.object(cpp_combo, "GRAIN", 16),
-    ):
-        yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_place_is_written_by_one_thread(name: str, three_threads: None) -> None:
-    function, x = FUNCTIONS[name], torch.randn(20, 33) / 4
+def test_each_place_is_written_by_one_thread(name: str) -> None:
+    with shared_among(3):
+        check(FUNCTIONS[name], torch.randn(20, 33) / 4)
+
+
+def check(function: Function, x: torch.Tensor) -> None:
     compilation = lab.inspect(function, x)
     schedule = compilation.graphs[0].forward.schedule
     combos = [group for group in schedule.groups if group.combined]
