@@ -55,8 +55,8 @@ class Options:
     """Options of `lab.compile`, `lab.inspect` and `torch.compile(..., backend="inductor_lab")`.
 
     mode            one of `MODES`, as torch.compile has them; on a GPU "reduce-overhead" and
-                    "max-autotune" record CUDA graphs; on a CPU all make the same code (the others
-                    warn of it once)
+                    "max-autotune" record CUDA graphs, and the two of "max-autotune" measure the
+                    blocks of kernels; on a CPU all make the same code (the others warn of it once)
     dynamic         None (torch decides), True or False
     fullgraph       raise on a graph break
     target          None: the device of the tensors; `"cuda:90"`, `"hip:gfx942"`: compile for it

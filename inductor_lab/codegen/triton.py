@@ -29,15 +29,18 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.triton_blocks import (
+    Blocks,
     blocks_of,
     index_type,
     needs_of_launch,
+    others,
     reach,
     with_atomics,
 )
@@ -55,13 +58,15 @@ def triton_kernel(
     *,
     device: str = "cuda",
     ops: Mapping[str, str] = TRITON_OPS,
+    blocks: Blocks | None = None,
 ) -> Kernel:
-    """Print a fused group as a Triton kernel; `ops` is the table of operations to print with."""
+    """Print a fused group as a Triton kernel; `ops` is the table of operations to print with, and
+    `blocks` are others than those that `blocks_of` chooses."""
     if group.combined:
         return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
-    blocks = blocks_of(tree, shared=buffers if device.startswith("cuda") else None)
+    blocks = blocks or blocks_of(tree, shared=_shared_in(buffers, device))
     reached = reach(parameters, buffers, blocks)
     parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)
@@ -75,3 +80,18 @@ def triton_kernel(
         launch["shared"] = (blocks.shared.parts, blocks.words)
     launch |= needs_of_launch(counted_in, reached, printer.asserts)
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
+
+
+def _shared_in(buffers: Mapping[str, Buffer], device: str) -> Mapping[str, Buffer] | None:
+    return buffers if device.startswith("cuda") else None
+
+
+def variants(kernel: Kernel) -> list[Kernel]:
+    """The same kernel with other blocks and numbers of warps."""
+    group, buffers = kernel.group, kernel.buffers
+    if group.combined:
+        return []
+    tree = build_tree(with_atomics(group, buffers), buffers)
+    cuts = others(blocks_of(tree, shared=_shared_in(buffers, kernel.device)))
+    make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
+    return [make(blocks=cut) for cut in cuts]

@@ -157,6 +157,11 @@ class Blocks:
         return exact_ratio(self.xnumel, self.xblock) is None
 
     @property
+    def elements(self) -> int:
+        """Of the largest block that a program has at a time."""
+        return self.xblock * max((row.block for row in self.rows.values()), default=1)
+
+    @property
     def constants(self) -> dict[str, int]:
         """The compile-time constants of the kernel."""
         rows = {row.block_name: row.block for row in self.rows.values()}
@@ -177,6 +182,40 @@ class Blocks:
     def xaxis(self) -> Axis:
         """The outer loops as one."""
         return Axis("xindex", self.xnumel)
+
+
+MOST_ELEMENTS_PER_THREAD = 64
+"""Of a block that a measurement tries: registers for more are not there."""
+
+
+def others(blocks: Blocks) -> list[Blocks]:
+    """What else the same loops may be cut into, for a measurement to choose from: blocks of half,
+    twice and four times the size, with half and twice the warps."""
+    found = [blocks]
+    for step in (-1, 0, 1, 2) if blocks.shared is None else ():
+        cut = _scaled(blocks, step)
+        most = 32 * MOST_ELEMENTS_PER_THREAD
+        for warps in (cut.warps // 2, cut.warps, cut.warps * 2):
+            other = replace(cut, warps=warps)
+            fits = 1 <= warps <= MOST_WARPS_AGAIN and cut.elements <= warps * most
+            if fits and other not in found:
+                found.append(other)
+    return found[1:]
+
+
+def _scaled(blocks: Blocks, step: int) -> Blocks:
+    """Blocks `2**step` times as large, as far as there is so much: longer pieces of rows that are
+    read in pieces, else more points."""
+
+    def scaled(block: int, whole: Size) -> int:
+        larger = block << step if step > 0 else block >> -step
+        return min(max(larger, 1), power_of_2(max(hint(whole, 1 << 20), 1)))
+
+    rolled = {size: row for size, row in blocks.rows.items() if row.cover is Cover.ROLLED}
+    if not rolled:
+        return replace(blocks, xblock=scaled(blocks.xblock, blocks.xnumel))
+    longer = {size: replace(row, block=scaled(row.block, size)) for size, row in rolled.items()}
+    return replace(blocks, rows={**blocks.rows, **longer})
 
 
 def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:

@@ -47,12 +47,20 @@ class Executable:
     call      the host program's `call`
     library   the C++ kernels' library; None if there are none, or it is made ahead
     written   positions of the inputs that a call writes to
+    tuned     kernels whose blocks are measured (`mode="max-autotune"` on a GPU)
     """
 
     host: HostProgram
     library: Library | None
     call: Callable[[list[Any]], tuple[Any, ...]]
     written: tuple[int, ...] = ()
+    tuned: tuple[Any, ...] = ()
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """The times that the blocks of kernels took, and which were chosen; of kernels that were
+        called already."""
+        return tuple(kernel.choice for kernel in self.tuned if kernel.choice is not None)
 
     def __post_init__(self) -> None:
         # How torch knows that this takes one list.  It must be in the instance's own dict, which is
@@ -102,7 +110,8 @@ def build_executable(
     namespace: dict[str, Any] = {**program.constants, **program.callees}
     for kernel in {kernel.name: kernel for kernel in kernels}.values():
         if kernel.language == "triton":
-            namespace[kernel.name] = _triton_function(kernel)
+            namespace[kernel.name] = _triton_function(kernel, options)
+    tuned = tuple(given for given in namespace.values() if hasattr(given, "choice"))
     library = None
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
     if cpp:
@@ -124,7 +133,7 @@ def build_executable(
     if cpp and ahead:
         _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
-    return Executable(host, library, mark_boxed(namespace["call"]), written)
+    return Executable(host, library, mark_boxed(namespace["call"]), written, tuned)
 
 
 Functions = dict[str, Callable[..., Any]]
@@ -210,7 +219,10 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
     return checked_function(function, twins, traces) if is_checked(kernel) else function
 
 
-def _triton_function(kernel: Kernel) -> Callable[..., None]:
+def _triton_function(kernel: Kernel, options: Options) -> Callable[..., None]:
     from inductor_lab.runtime.triton_launch import load_kernel
+    from inductor_lab.runtime.triton_tuned import Tuned, may_be_tuned
 
+    if options.mode.startswith("max-autotune") and may_be_tuned(kernel):
+        return Tuned(kernel, options.cache)
     return load_kernel(kernel)

@@ -12,6 +12,7 @@ import torch
 from inductor_lab.errors import NothingToChange
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.peers import introduce
+from inductor_lab.torch_api import run_cubin
 
 
 def make_ready(mode: str, inputs: Iterable[Any]) -> None:
@@ -44,10 +45,10 @@ def warm_triton() -> Ahead[Any] | None:
     try:
         import triton
         from triton.compiler import ASTSource
-        from triton.runtime import driver
         from triton.runtime.jit import JITFunction
 
         from inductor_lab.codegen.triton_module import compiled_device
+        from inductor_lab.runtime.triton_launch import this_gpu
     except ImportError:
         return None
     device = torch.cuda.current_device()
@@ -55,9 +56,9 @@ def warm_triton() -> Ahead[Any] | None:
     def make() -> Any:
         with torch.cuda.device(device):
             compiled_device()
-            target = driver.active.get_current_target()
             written, fused = ASTSource(JITFunction(_nothing), {}, {}), {"enable_fp_fusion": True}
-            return triton.compile(written, target=target, options=fused)[1, 1, 1]
+            compiled = triton.compile(written, target=this_gpu(), options=fused)
+            return compiled if run_cubin is not None else compiled[1, 1, 1]
 
     return Ahead(make)
 

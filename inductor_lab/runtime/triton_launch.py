@@ -20,6 +20,7 @@ import sympy
 import torch
 import triton
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 from inductor_lab.codegen.kernel import Kernel
@@ -116,8 +117,7 @@ class Launcher:
         def make() -> Launch:
             with torch.cuda.device(device):
                 written = source(self.kernel, self.function)
-                target = driver.active.get_current_target()
-                compiled = triton.compile(written, target=target, options=self.options)
+                compiled = triton.compile(written, target=this_gpu(), options=self.options)
                 _keep(compiled)
                 return _direct(compiled, *fixed, ())
 
@@ -149,6 +149,15 @@ class Launcher:
         if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
             self.prepared[key] = _direct(compiled, grid, named, numbers)
         return None
+
+
+def this_gpu() -> GPUTarget:
+    """The current GPU, as Triton's compiler knows it.  Triton's driver says so too, once a C
+    compiler has built it; torch's launcher does without."""
+    if run_cubin is None or torch.version.hip is not None:
+        return driver.active.get_current_target()
+    major, minor = torch.cuda.get_device_capability()
+    return GPUTarget("cuda", 10 * major + minor, 32)
 
 
 def _keep(compiled: Any) -> None:
