@@ -5,9 +5,7 @@ Inductor: `compile_fx.py`.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -31,6 +29,7 @@ from inductor_lab.codegen.cpu.station import kernel_trees
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
 from inductor_lab.errors import CompilerDefect, LabError, Stumbled
+from inductor_lab.garbage import no_collection
 from inductor_lab.lower.builder import source_line
 from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.lower.retarget import retarget
@@ -52,19 +51,6 @@ from inductor_lab.schedule.given import scheduled_by
 from inductor_lab.schedule.precision import keep_precision
 
 T = TypeVar("T")
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Python's search for cycles waits: it would go through growing graphs many times, and
-    find nothing to free."""
-    searching = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searching:
-            gc.enable()
 
 
 @dataclass

@@ -29,7 +29,6 @@ Inductor: `codegen/triton.py`, `TritonKernel`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from inductor_lab.codegen.build import build_tree
@@ -40,7 +39,6 @@ from inductor_lab.codegen.triton_blocks import (
     blocks_of,
     index_type,
     needs_of_launch,
-    others,
     reach,
     with_atomics,
 )
@@ -66,7 +64,7 @@ def triton_kernel(
         return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
-    blocks = blocks or blocks_of(tree, shared=_shared_in(buffers, device))
+    blocks = blocks or blocks_of(tree, shared=shared_in(buffers, device))
     reached = reach(parameters, buffers, blocks)
     parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)
@@ -82,16 +80,5 @@ def triton_kernel(
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
 
 
-def _shared_in(buffers: Mapping[str, Buffer], device: str) -> Mapping[str, Buffer] | None:
+def shared_in(buffers: Mapping[str, Buffer], device: str) -> Mapping[str, Buffer] | None:
     return buffers if device.startswith("cuda") else None
-
-
-def variants(kernel: Kernel) -> list[Kernel]:
-    """The same kernel with other blocks and numbers of warps."""
-    group, buffers = kernel.group, kernel.buffers
-    if group.combined:
-        return []
-    tree = build_tree(with_atomics(group, buffers), buffers)
-    cuts = others(blocks_of(tree, shared=_shared_in(buffers, kernel.device)))
-    make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
-    return [make(blocks=cut) for cut in cuts]

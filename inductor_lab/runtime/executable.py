@@ -47,20 +47,19 @@ class Executable:
     call      the host program's `call`
     library   the C++ kernels' library; None if there are none, or it is made ahead
     written   positions of the inputs that a call writes to
-    tuned     kernels whose blocks are measured (`mode="max-autotune"` on a GPU)
     """
 
     host: HostProgram
     library: Library | None
     call: Callable[[list[Any]], tuple[Any, ...]]
     written: tuple[int, ...] = ()
-    tuned: tuple[Any, ...] = ()
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """The times that the blocks of kernels took, and which were chosen; of kernels that were
-        called already."""
-        return tuple(kernel.choice for kernel in self.tuned if kernel.choice is not None)
+        """The blocks that kernels were measured with in their first call (`BlockChoice`); none
+        without `mode="max-autotune"`, or on a CPU."""
+        known = self.call.__globals__.values()
+        return tuple(k.choice for k in known if getattr(k, "choice", None) is not None)
 
     def __post_init__(self) -> None:
         # How torch knows that this takes one list.  It must be in the instance's own dict, which is
@@ -111,7 +110,6 @@ def build_executable(
     for kernel in {kernel.name: kernel for kernel in kernels}.values():
         if kernel.language == "triton":
             namespace[kernel.name] = _triton_function(kernel, options)
-    tuned = tuple(given for given in namespace.values() if hasattr(given, "choice"))
     library = None
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
     if cpp:
@@ -133,7 +131,7 @@ def build_executable(
     if cpp and ahead:
         _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
     written = tuple(program.inputs.index(write.input) for write in program.writes)
-    return Executable(host, library, mark_boxed(namespace["call"]), written, tuned)
+    return Executable(host, library, mark_boxed(namespace["call"]), written)
 
 
 Functions = dict[str, Callable[..., Any]]
@@ -220,9 +218,6 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
 
 
 def _triton_function(kernel: Kernel, options: Options) -> Callable[..., None]:
-    from inductor_lab.runtime.triton_launch import load_kernel
-    from inductor_lab.runtime.triton_tuned import Tuned, may_be_tuned
+    from inductor_lab.runtime.triton_tuned import tuned_kernel
 
-    if options.mode.startswith("max-autotune") and may_be_tuned(kernel):
-        return Tuned(kernel, options.cache)
-    return load_kernel(kernel)
+    return tuned_kernel(kernel, options)

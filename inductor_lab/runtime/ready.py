@@ -47,13 +47,15 @@ def warm_triton() -> Ahead[Any] | None:
         from triton.compiler import ASTSource
         from triton.runtime.jit import JITFunction
 
-        from inductor_lab.codegen.triton_module import compiled_device
+        from inductor_lab.codegen.triton_function import compiled_device
         from inductor_lab.runtime.triton_launch import this_gpu
+        from inductor_lab.runtime.triton_processes import processes
     except ImportError:
         return None
     device = torch.cuda.current_device()
 
     def make() -> Any:
+        processes()
         with torch.cuda.device(device):
             compiled_device()
             written, fused = ASTSource(JITFunction(_nothing), {}, {}), {"enable_fp_fusion": True}

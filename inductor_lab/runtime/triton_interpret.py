@@ -23,7 +23,8 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle, interpreter_builder
 
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_module import bare_function, device_copy, parts_of, undecorated
+from inductor_lab.codegen.triton_function import device_copy, parts_of, undecorated
+from inductor_lab.codegen.triton_module import bare_function
 from inductor_lab.errors import IndexOutOfRange, OutOfBounds
 from inductor_lab.ir.ops_torch import OPERATIONS
 from inductor_lab.runtime.bounds import checked_addresses, is_checked

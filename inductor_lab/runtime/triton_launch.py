@@ -33,6 +33,7 @@ from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.prune import prune_sometimes, touched
 from inductor_lab.runtime.triton_interpret import Interpreted
+from inductor_lab.runtime.triton_processes import asked_for, processes
 from inductor_lab.torch_api import current_device, current_stream, load_cubin, run_cubin
 
 LARGEST_INTERPRETED = 1 << 15
@@ -116,8 +117,11 @@ class Launcher:
 
         def make() -> Launch:
             with torch.cuda.device(device):
+                target = this_gpu()
+                if (others := processes()) is not None:
+                    others.compile(asked_for(self.kernel, target))
                 written = source(self.kernel, self.function)
-                compiled = triton.compile(written, target=this_gpu(), options=self.options)
+                compiled = triton.compile(written, target=target, options=self.options)
                 _keep(compiled)
                 return _direct(compiled, *fixed, ())
 

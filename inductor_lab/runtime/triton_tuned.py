@@ -17,6 +17,7 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,12 +25,15 @@ from typing import Any
 import torch
 import triton
 
+from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton import variants
+from inductor_lab.codegen.triton import shared_in, triton_kernel
+from inductor_lab.codegen.triton_blocks import blocks_of, others, with_atomics
 from inductor_lab.codegen.triton_module import module_text
 from inductor_lab.errors import CacheRefused
+from inductor_lab.options import Options
 from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.triton_launch import Launcher
+from inductor_lab.runtime.triton_launch import Launcher, load_kernel
 
 ROUNDS = 7
 SAMPLE = 5e-4
@@ -110,10 +114,23 @@ class Tuned:
         return ("blocks", what, gpu, str(triton.__version__), str(torch.__version__))
 
 
-def may_be_tuned(kernel: Kernel) -> bool:
-    """Is it for a GPU, of fixed sizes, and no combo?"""
+def tuned_kernel(kernel: Kernel, options: Options) -> Callable[..., None]:
+    """The launcher of a kernel, which measures its blocks first if the mode asks for it, and the
+    kernel is for a GPU, of fixed sizes, and no combo."""
     alone = not kernel.group.combined and not kernel.device.startswith("cpu")
-    return alone and all(parameter.symbol is None for parameter in kernel.parameters)
+    fixed = all(parameter.symbol is None for parameter in kernel.parameters)
+    if options.mode.startswith("max-autotune") and alone and fixed:
+        return Tuned(kernel, options.cache)
+    return load_kernel(kernel)
+
+
+def variants(kernel: Kernel) -> list[Kernel]:
+    """The same kernel with other blocks and numbers of warps."""
+    group, buffers = kernel.group, kernel.buffers
+    tree = build_tree(with_atomics(group, buffers), buffers)
+    usual = blocks_of(tree, shared=shared_in(buffers, kernel.device))
+    make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
+    return [make(blocks=blocks) for blocks in others(usual)]
 
 
 def said(kernel: Kernel) -> str:
@@ -155,7 +172,8 @@ def seconds_of(run: Callable[..., None], given: Sequence[Any], count: int) -> fl
         run(*given)
     end.record()
     end.synchronize()
-    return max(start.elapsed_time(end), 1e-6) / 1e3 / count
+    took: float = start.elapsed_time(end)
+    return max(took, 1e-6) / 1e3 / count
 
 
 def copies(arguments: Sequence[Any]) -> list[Any]:
@@ -169,5 +187,5 @@ def copies(arguments: Sequence[Any]) -> list[Any]:
         storage = given.untyped_storage()
         copy = made.setdefault(storage.data_ptr(), storage.clone())
         own = torch.empty(0, dtype=given.dtype, device=given.device)
-        found.append(own.set_(copy, given.storage_offset(), given.shape, given.stride()))  # type: ignore[call-overload]
+        found.append(own.set_(copy, given.storage_offset(), given.shape, given.stride()))
     return found

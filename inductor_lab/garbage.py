@@ -1,0 +1,27 @@
+"""Python's search for garbage, while a graph is compiled."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Python's search for cycles waits: it would go through growing graphs many times, and
+    find nothing to free.
+
+    What was made meanwhile is old afterwards: else the next search, a few milliseconds later, would
+    go through all of it at once, which takes half a second for a model.
+    """
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            if not gc.get_freeze_count():  # nothing that a user has set aside
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()

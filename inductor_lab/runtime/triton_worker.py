@@ -1,0 +1,106 @@
+"""A process that compiles Triton kernels for another one: `python -P triton_worker.py 8`.
+
+Each line of its input asks for a kernel (`asked_for` in `runtime/triton_processes.py`), which a
+process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on disk, or
+cannot be compiled, its number comes back.  All ends with the input, or after a while without any.
+
+Nothing but Triton is imported: torch takes seconds.  Whatever else is printed goes to the standard
+error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import deque
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from types import ModuleType
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
+from triton.runtime.cache import triton_key
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SECONDS_IDLE = 120.0
+INPUT, OUTPUT, ERRORS = 0, 1, 2
+READY = b"ready\n"
+MOST_READ = 1 << 20
+
+
+def serve(at_once: int) -> None:
+    """Until the input ends, or nothing comes."""
+    import_by_folder("inductor_lab", PACKAGE)
+    import_by_folder("inductor_lab.codegen", PACKAGE / "codegen")
+    answers = os.dup(OUTPUT)
+    os.dup2(ERRORS, OUTPUT)
+    triton_key()  # reads all of Triton, once for all processes
+    os.write(answers, READY)
+    waiting: deque[str] = deque()
+    running: dict[int, tuple[int, int]] = {}
+    unfinished = b""
+    with DefaultSelector() as selector:
+        selector.register(INPUT, EVENT_READ)
+        while events := selector.select(None if running else SECONDS_IDLE):
+            for key, _ in events:
+                if key.fd != INPUT:
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+                    process, number = running.pop(key.fd)
+                    os.waitpid(process, 0)
+                    os.write(answers, f"{number}\n".encode())
+                elif given := os.read(INPUT, MOST_READ):
+                    *lines, unfinished = (unfinished + given).split(b"\n")
+                    waiting.extend(line.decode() for line in lines)
+                else:
+                    return
+            while waiting and len(running) < at_once:
+                asked = json.loads(waiting.popleft())
+                process, ended = start(asked)
+                selector.register(ended, EVENT_READ)
+                running[ended] = (process, asked["number"])
+
+
+def import_by_folder(name: str, folder: Path) -> None:
+    """Modules of a package can be imported without what the package itself imports."""
+    package = ModuleType(name)
+    package.__path__ = [str(folder)]
+    sys.modules[name] = package
+
+
+def start(asked: dict[str, Any]) -> tuple[int, int]:
+    """A process that compiles it, and a pipe that closes when it ends."""
+    from inductor_lab.codegen.triton_function import compiled_device
+
+    for name in [name for name in os.environ if name.startswith("TRITON_")]:
+        del os.environ[name]
+    os.environ.update(asked["environment"])
+    target = GPUTarget(*asked["target"])
+    make_backend(target).hash()  # the assembler's version, once for all processes
+    compiled_device()
+    ended, open_while_it_runs = os.pipe()
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            compile_one(asked, target)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(open_while_it_runs)
+    return process, ended
+
+
+def compile_one(asked: dict[str, Any], target: GPUTarget) -> None:
+    from inductor_lab.codegen.triton_function import jit_function, source
+
+    function = jit_function(asked["text"], asked["name"])
+    written = source(function, asked["types"], asked["constants"])
+    triton.compile(written, target=target, options=asked["options"])
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

@@ -1,0 +1,174 @@
+"""Triton kernels that other processes compile: found on disk, and done without where they fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+triton = pytest.importorskip("triton")
+
+from triton.backends.compiler import GPUTarget  # noqa: E402
+
+from inductor_lab.codegen.triton_module import (  # noqa: E402
+    compile_options,
+    jit_function,
+    source,
+)
+from inductor_lab.runtime import triton_processes  # noqa: E402
+from inductor_lab.runtime.triton_processes import Processes, asked_for  # noqa: E402
+from tests.codegen.triton_programs import kernels_of  # noqa: E402
+
+TARGET = GPUTarget("cuda", 90, 32)
+SECONDS = 60.0
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    made = Processes(2)
+    until(lambda: made._ready)
+    yield made
+    made.end()
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def asked(count: int = 1) -> list[dict[str, Any]]:
+    kernels = (kernels_of(lambda x: x.sin() + 1, torch.randn(40 + n, 3))[0] for n in range(count))
+    return [asked_for(kernel, TARGET) for kernel in kernels]
+
+
+def machine_code(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
+
+
+def test_what_they_compile_is_found_on_disk(processes: Processes, tmp_path: Path) -> None:
+    (kernel,) = kernels_of(lambda x: x.softmax(-1), torch.randn(64, 300))
+    processes.compile(asked_for(kernel, TARGET))
+    made = machine_code(tmp_path)
+    assert len(made) == 1
+    compiled = triton.compile(
+        source(kernel, jit_function(kernel)), target=TARGET, options=compile_options(kernel)
+    )
+    assert machine_code(tmp_path) == made, "it was compiled again"
+    assert compiled.asm["cubin"] == next(iter(made)).read_bytes()
+
+
+def test_many_at_a_time(processes: Processes, tmp_path: Path) -> None:
+    waiting = [threading.Thread(target=processes.compile, args=(one,)) for one in asked(7)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join(SECONDS)
+    assert not any(thread.is_alive() for thread in waiting)
+    assert len(machine_code(tmp_path)) == 7
+
+
+def test_one_that_cannot_be_compiled_stops_no_other(processes: Processes, tmp_path: Path) -> None:
+    (good,) = asked()
+    for wrong in ("this is no Python", good["text"].replace("tl.load", "tl.lode")):
+        processes.compile({**good, "text": wrong})
+    assert not machine_code(tmp_path) and not processes.ended
+    processes.compile(good)
+    assert len(machine_code(tmp_path)) == 1
+
+
+def test_nobody_waits_for_one_that_is_killed(processes: Processes) -> None:
+    many = asked(6)
+    waiting = [threading.Thread(target=processes.compile, args=(one,)) for one in many]
+    for thread in waiting:
+        thread.start()
+    processes._process.kill()
+    for thread in waiting:
+        thread.join(SECONDS)
+    assert not any(thread.is_alive() for thread in waiting)
+    until(lambda: processes.ended)
+    processes.compile(many[0])
+
+
+def test_nobody_waits_for_one_that_is_not_ready() -> None:
+    (one,) = asked()
+    made = Processes(1)
+    start = time.monotonic()
+    made.compile(one)
+    assert time.monotonic() - start < 0.5 or made._ready
+    made.end()
+
+
+def test_a_new_one_for_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_processes, "_PROCESSES", [])
+    first = triton_processes.processes()
+    assert first is not None and triton_processes.processes() is first
+    until(lambda: first._ready)
+    first._process.kill()
+    until(lambda: first.ended)
+    second = triton_processes.processes()
+    assert second is not None and second is not first
+    second.end()
+
+
+def test_one_that_never_works_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_processes, "_PROCESSES", [])
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    only = triton_processes.processes()
+    assert only is not None
+    until(lambda: only.ended)
+    only.compile(asked()[0])
+    assert triton_processes.processes() is only
+
+
+def test_what_the_compiler_prints_is_no_answer(processes: Processes, tmp_path: Path) -> None:
+    (one,) = asked()
+    processes.compile({**one, "text": "print('hello', flush=True)\n" + one["text"]})
+    assert not processes.ended and len(machine_code(tmp_path)) == 1
+
+
+def test_without_an_interpreter_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_processes, "_PROCESSES", [])
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert triton_processes.processes() is None
+
+
+def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
+    (one,) = asked()
+    child = os.fork()
+    if child == 0:
+        processes.compile(one)
+        os._exit(7 if processes.ended else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert not processes.ended
+
+
+@pytest.mark.parametrize("how", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_it_ends_with_the_process_that_started_it(how: str) -> None:
+    program = (
+        "from inductor_lab.runtime.triton_processes import processes\n"
+        f"print(processes()._process.pid, flush=True)\n{how}"
+    )
+    said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    number = int(said.stdout)
+    assert said.returncode in (0, -signal.SIGKILL)
+    until(lambda: not is_running(number))
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
