@@ -18,7 +18,8 @@ of functions.  The core that docs/reading.md leads through has 8,000.  The rest:
 the common ones, Triton, the passes that make C++ fast, an interpreter and a verifier for every
 stage, accelerators, what a user may change at run time, numbers from Python, caches that others
 may write to, process groups, CUDA graphs, rows that programs of a GPU share, numbers that must
-fit, Triton kernels that other processes compile, blocks that are measured.  It grows only for a capability, which takes a number here.
+fit, Triton kernels that other processes compile, blocks that are measured.  It grows only for a
+capability, which takes a number here.
 
 What only asks a compilation again, shows it, saves it or begins from a cell or the command line is
 no part of what compiles, and no phase may import it (test_layering.py)."""
