@@ -12,10 +12,11 @@ Inductor: `CachingAutotuner` in `runtime/triton_heuristics.py`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,7 +76,7 @@ class Tuned:
         self.usual.begin()
         self.kernel, self.cache = kernel, cache
         self.choice: BlockChoice | None = None
-        self._launcher: Callable[..., None] | None = None
+        self._launcher: Launcher | None = None
 
     def __call__(self, *arguments: Any) -> None:
         if self._launcher is not None:
@@ -85,33 +86,40 @@ class Tuned:
         self._launcher = self._chosen(arguments)
         return self._launcher(*arguments)
 
-    def _chosen(self, arguments: Sequence[Any]) -> Callable[..., None]:
+    def _chosen(self, arguments: Sequence[Any]) -> Launcher:
         made = {said(kernel): Launcher(kernel) for kernel in variants(self.kernel)}
         candidates = {said(self.kernel): self.usual, **made}
         if not made:
             return self.usual
-
-        def build(folder: Path) -> None:
-            (folder / ANSWER).write_text(json.dumps(timed(candidates, arguments)), "ascii")
-
         try:
-            entry = open_cache().entry(self._question(), build) if self.cache else None
-            kept = (entry / ANSWER).read_text("ascii") if entry is not None else ""
-            seconds = json.loads(kept) if kept else timed(candidates, arguments)
-        except (CacheRefused, OSError):
-            seconds = timed(candidates, arguments)
+            seconds = self._seconds(candidates, arguments)
         except torch.OutOfMemoryError:
             warnings.warn(f"no memory to measure the blocks of {self.kernel.name}", stacklevel=4)
             return self.usual
         self.choice = BlockChoice(self.kernel.name, tuple(seconds.items()))
         return candidates[self.choice.chosen]
 
-    def _question(self) -> tuple[str, ...]:
+    def _seconds(
+        self, candidates: Mapping[str, Launcher], arguments: Sequence[Any]
+    ) -> dict[str, float]:
+        """From disk, if they were measured there."""
+
+        def build(folder: Path) -> None:
+            (folder / ANSWER).write_text(json.dumps(timed(candidates, arguments)), "ascii")
+
+        if self.cache:
+            with contextlib.suppress(CacheRefused, OSError):
+                folder = open_cache().entry(self._question(candidates), build)
+                found: dict[str, float] = json.loads((folder / ANSWER).read_text("ascii"))
+                return found
+        return timed(candidates, arguments)
+
+    def _question(self, candidates: Iterable[str]) -> tuple[str, ...]:
         """All that the times depend on."""
         text = module_text(self.kernel).replace(self.kernel.name, "")
         what = hashlib.sha256(f"{text}{self.kernel.launch!r}".encode()).hexdigest()
         gpu = torch.cuda.get_device_name()
-        return ("blocks", what, gpu, str(triton.__version__), str(torch.__version__))
+        return ("blocks", what, gpu, str(triton.__version__), str(torch.__version__), *candidates)
 
 
 def tuned_kernel(kernel: Kernel, options: Options) -> Callable[..., None]:
@@ -139,7 +147,7 @@ def said(kernel: Kernel) -> str:
     return ", ".join([*blocks, f"{kernel.launch['num_warps']} warps"])
 
 
-def timed(candidates: dict[str, Launcher], arguments: Sequence[Any]) -> dict[str, float]:
+def timed(candidates: Mapping[str, Launcher], arguments: Sequence[Any]) -> dict[str, float]:
     """Median seconds of each candidate, in turns, on copies of the arguments' memory.
 
     What cannot be compiled, or needs more of a processor than there is, is left out.
@@ -185,7 +193,9 @@ def copies(arguments: Sequence[Any]) -> list[Any]:
             found.append(given)
             continue
         storage = given.untyped_storage()
-        copy = made.setdefault(storage.data_ptr(), storage.clone())
+        where = storage.data_ptr()
+        if where not in made:
+            made[where] = storage.clone()
         own = torch.empty(0, dtype=given.dtype, device=given.device)
-        found.append(own.set_(copy, given.storage_offset(), given.shape, given.stride()))
+        found.append(own.set_(made[where], given.storage_offset(), given.shape, given.stride()))
     return found
