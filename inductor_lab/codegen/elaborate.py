@@ -111,10 +111,7 @@ class Elaborator:
         divides = any(integer_divisors(operation))
         if not divides and all(isinstance(atom, Const) for atom in atoms):
             return Const(evaluate(operation, (), {}).item(), expr.dtype)
-        depth = max(map(self._atom_depth, atoms), default=0)
-        if divides:
-            # a divisor of 0 raises, so they stay under their mask, and in a loop that may be empty
-            depth = max(depth, self._guard_depth(), self._emptiable_depth())
+        depth = max((self._trap_depth() if divides else 0, *map(self._atom_depth, atoms)))
         atom = self._bind(operation, depth, origins)
         self.scopes[depth].memo["op", expr] = atom
         return atom
@@ -186,7 +183,8 @@ class Elaborator:
         loop = max((d for d, scope in enumerate(self.scopes) if scope.axes), default=0)
         sure = within(place, layout.storage_size) and not any(gathered_in(place))
         # a loop-invariant load that cannot be out of range is hoisted out of guards too
-        depth = max(depth, self._guard_depth(loop if sure and depth < loop else None))
+        stays = self._guard_depth(loop if depth < loop else None) if sure else self._trap_depth()
+        depth = max(depth, stays)
         own = load.origins or self.buffers[buffer].origins
         return self._bind(Load(buffer, (place,), load.dtype, own), depth, own)
 
@@ -257,10 +255,11 @@ class Elaborator:
         scopes = self.scopes[:within]
         return max((d for d, scope in enumerate(scopes) if scope.guard), default=0)
 
-    def _emptiable_depth(self) -> int:
-        """The innermost loop that may have no iterations."""
+    def _trap_depth(self) -> int:
+        """The innermost guard, or loop that may be empty: what traps without need stays inside."""
         loops = ((d, axis.size) for d, scope in enumerate(self.scopes) for axis in scope.axes)
-        return max((d for d, n in loops if not is_nonnegative(add_sizes(n, -1))), default=0)
+        emptiable = (d for d, size in loops if not is_nonnegative(add_sizes(size, -1)))
+        return max((self._guard_depth(), *emptiable))
 
     def _atom_depth(self, atom: Expr) -> int:
         match atom:

@@ -357,3 +357,16 @@ def test_sizes_from_an_integer_of_numpy() -> None:
         assert torch.equal(torch.cat(found), x)
     with pytest.raises(RuntimeError):
         compiled(x, np.int64(7))
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_what_an_empty_tensor_repeats_is_not_read(check_bounds: bool) -> None:
+    """Where a size is 0 the places of all rows are the first one, and there is none."""
+
+    def function(n: int) -> torch.Tensor:
+        row = torch.full((abs(n) % 5,), n * 2)
+        return torch.stack([row, row + 1, row], 0).sum(0)
+
+    compiled = lab.compile(function, fullgraph=True, options={"check_bounds": check_bounds})
+    for n in (7, -3, 0, 5, 12):
+        assert_same(compiled(n), function(n))
