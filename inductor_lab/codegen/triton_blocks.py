@@ -251,9 +251,8 @@ def blocks_of(
     tile = _tile(outer, body) if tiles else None
     if tile is not None:
         return tile
-    points = hint(xnumel, 1 << 20)
-    xblock, warps = next((x, w) for least, x, w in POINTWISE if points >= least)
-    xblock = min(xblock, power_of_2(max(points, 1)))
+    xblock, warps = next((x, w) for least, x, w in POINTWISE if hint(xnumel, 1 << 20) >= least)
+    xblock = min(xblock, power_of_2(max(xnumel, 1))) if isinstance(xnumel, int) else xblock
     return Blocks(outer, body, xblock, {}, max(1, min(warps, xblock // 32)))
 
 

@@ -460,7 +460,7 @@ def hint(size: Size, assumed: int = ASSUMED) -> int:
     if isinstance(size, int):
         return size
     try:
-        return max(int(size.subs({symbol: assumed for symbol in size.free_symbols})), 0)
+        found = int(size.subs({symbol: assumed for symbol in size.free_symbols}))
     except (ArithmeticError, AssertionError, AttributeError, TypeError, ValueError):
-        # a quotient by what is then zero, a remainder of what is then negative, an infinite power
-        return assumed
+        found = 0  # a quotient by zero, a remainder of what is then negative, an infinite power
+    return max(found, 0) if found else assumed  # of `n % 4`, 0 is what a round number has

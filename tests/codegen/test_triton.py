@@ -264,3 +264,13 @@ def test_random_numbers_follow_the_seed_and_the_interpreted_program() -> None:
     assert 0.6 < (dropped > 0).float().mean() < 0.8
     assert 0.45 < uniform.mean() < 0.55 and uniform.min() >= 0 and uniform.max() < 1
     assert abs(normal.mean()) < 0.1 and 0.9 < normal.std() < 1.1
+
+
+def test_blocks_of_a_size_that_is_a_remainder() -> None:
+    """Round numbers have the remainder 0; that says nothing of how long the loop is."""
+    triton = InTriton()
+    compiled = triton(lambda x: x.repeat(x.shape[0] % 4, 1) + 1, dynamic=True)
+    for length in (7, 9):
+        x = torch.randn(length, 20)
+        torch.testing.assert_close(compiled(x), x.repeat(length % 4, 1) + 1)
+    assert [kernel.launch["constants"] for kernel in triton.kernels] == [{"XBLOCK": 1024}]

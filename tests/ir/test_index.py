@@ -241,6 +241,7 @@ def test_sizes():
     assert exact_ratio(0, n) == 0
     assert exact_ratio(3, 0) is None
     assert hint(n * 2) == 128
+    assert hint(sympy.Mod(n, 4)) == hint(n) == 64
 
 
 def test_a_float_is_no_whole_number_though_sympy_takes_zero_for_one() -> None:
