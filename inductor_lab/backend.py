@@ -17,6 +17,7 @@ from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.debug.what_if import refuse_unknown
 from inductor_lab.errors import BadOption, LabError
+from inductor_lab.garbage import no_collection_in_captures
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
@@ -84,6 +85,7 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
         compiler = kind(options, TellsTorch(observer or Observer()), keep=kind is DumpingCompiler)
         return compiler.compile(module, inputs, "graph")
 
+    no_collection_in_captures()
     return backend
 
 

@@ -1,10 +1,12 @@
-"""Python's search for garbage, while a graph is compiled."""
+"""Python's search for garbage, while a function is compiled."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+
+from inductor_lab.torch_api import around_compilations
 
 
 @contextmanager
@@ -25,3 +27,19 @@ def no_collection() -> Iterator[None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def no_collection_in_captures() -> None:
+    """TorchDynamo compiles without a search too, until the next reset of torch's."""
+    around_compilations(_begin, _end)
+
+
+_compilation = ExitStack()
+
+
+def _begin(_: object) -> None:
+    _compilation.enter_context(no_collection())
+
+
+def _end(_: object) -> None:
+    _compilation.close()

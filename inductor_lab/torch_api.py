@@ -160,12 +160,20 @@ def mark_boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], An
 
 _compile_context = optional("torch._guards.CompileContext")
 _TracingContext = optional("torch._guards.TracingContext")
+_compilations = optional("torch._dynamo.callback.callback_handler")
 
 
 def compile_id() -> str:
     """Dynamo's id of the compilation in progress, such as `"0/1"` (frame / attempt); "" outside."""
     current = _compile_context.current_compile_id() if _compile_context is not None else None
     return "" if current is None else str(current)
+
+
+def around_compilations(begin: Callable[[Any], None], end: Callable[[Any], None]) -> None:
+    """Call these before and after TorchDynamo compiles, from now to the next `reset()`."""
+    if _compilations is not None and begin not in _compilations.start_callbacks:
+        _compilations.register_start_callback(begin)
+        _compilations.register_end_callback(end)
 
 
 def reset() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -35,33 +33,6 @@ def test_an_unknown_option_is_refused_at_once() -> None:
         lab.compile(wave, options={"memory_budgte": 0.5})
     with pytest.raises(BadOption, match="fastest"):
         lab.compile(wave, mode="fastest")
-
-
-class CollectorAsked(lab.Observer):
-    """Is Python searching for cycles when a phase starts?"""
-
-    def __init__(self) -> None:
-        self.found: dict[str, bool] = {}
-
-    def entered(self, phase: str) -> None:
-        self.found[phase] = gc.isenabled()
-
-
-@pytest.mark.parametrize("searching", [True, False])
-def test_the_search_for_cycles_waits_and_goes_on(searching: bool) -> None:
-    asked, before = CollectorAsked(), gc.isenabled()
-    x = torch.randn(8, requires_grad=True)
-    try:
-        (gc.enable if searching else gc.disable)()
-        lab.inspect(wave, x, observer=asked).result.sum().backward()
-        after = [gc.isenabled()]
-        with pytest.raises(MissingLowering):
-            lab.inspect(torch.linalg.inv, torch.eye(2), options={"strict": True})
-        after.append(gc.isenabled())
-    finally:
-        (gc.enable if before else gc.disable)()
-    assert asked.found["total"] is searching and after == [searching, searching]
-    assert not asked.found["forward.lower"] and not asked.found["backward.lower"]
 
 
 def test_a_graph_break_gives_two_graphs() -> None:

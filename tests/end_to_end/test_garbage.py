@@ -1,0 +1,91 @@
+"""Python's search for garbage waits while a function is compiled, and goes on afterwards."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.errors import MissingLowering
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Python would search a thousand times during a compilation."""
+    torch.compiler.reset()
+    before = gc.get_threshold()
+    gc.set_threshold(50, 5, 5)
+    yield
+    gc.set_threshold(*before)
+
+
+def searches_in(run: Callable[[], object]) -> int:
+    """How often Python searches while Dynamo compiles."""
+    found: list[bool] = []
+
+    def seen(phase: str, _: object) -> None:
+        frame = sys._getframe()
+        while phase == "start" and frame is not None:
+            if frame.f_code.co_name == "compile_inner":
+                return found.append(True)
+            frame = frame.f_back
+
+    gc.callbacks.append(seen)
+    try:
+        run()
+    finally:
+        gc.callbacks.remove(seen)
+    return len(found)
+
+
+def layers(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(20):
+        x = torch.sin(x) @ x
+    return x
+
+
+@pytest.mark.usefixtures("often")
+def test_nothing_is_searched_while_dynamo_captures_a_function() -> None:
+    x = torch.ones(4, 4)
+    assert searches_in(lambda: torch.compile(layers, backend="aot_eager")(x)) > 10
+    for _ in range(2):
+        torch.compiler.reset()
+        assert searches_in(lambda: lab.compile(layers)(x)) == 0
+        assert gc.isenabled()
+
+
+def test_the_search_goes_on_after_a_function_that_cannot_be_captured() -> None:
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        lab.compile(lambda: torch._dynamo.graph_break(), fullgraph=True)()
+    assert gc.isenabled()
+
+
+class CollectorAsked(lab.Observer):
+    """Is Python searching for cycles when a phase starts?"""
+
+    def __init__(self) -> None:
+        self.found: dict[str, bool] = {}
+
+    def entered(self, phase: str) -> None:
+        self.found[phase] = gc.isenabled()
+
+
+@pytest.mark.parametrize("searching", [True, False])
+def test_the_search_for_cycles_waits_and_goes_on(searching: bool) -> None:
+    asked, before = CollectorAsked(), gc.isenabled()
+    x = torch.ones(4, 4, requires_grad=True)
+    try:
+        (gc.enable if searching else gc.disable)()
+        lab.inspect(layers, x, observer=asked).result.sum().backward()
+        after = [gc.isenabled()]
+        with pytest.raises(MissingLowering):
+            lab.inspect(torch.linalg.inv, torch.eye(2), options={"strict": True})
+        after.append(gc.isenabled())
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert asked.found["total"] is searching and after == [searching, searching]
+    assert not asked.found["forward.lower"] and not asked.found["backward.lower"]
