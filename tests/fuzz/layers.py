@@ -14,8 +14,9 @@ PRODUCTS = [
     "F.linear({0},{0}.reshape(-1,{0}.shape[-1])[:2],{0}.flatten()[:2])*2",
     "torch.tensordot({0},{0},1)",
     "F.scaled_dot_product_attention({0},{0},{0})", "F.relu({0}@{0}.mT+1)", "({0}@{0}.mT).sum(-1)",
-    "torch.addmm({0}[:,:1],{0},{0}.mT,beta=2)", "torch.cdist({0},{0}+1)", "{0}.mv({0}[0])",
-    "(({0}@{0}.mT)/3).softmax(-1)@{0}", "torch.bmm({0},{0}.mT)",
+    "torch.addmm({0}[:,:1],{0},{0}.mT,beta=2)",
+    "torch.cdist({0},{0}+1,2,'donot_use_mm_for_euclid_dist')",  # near rows cancel in a product
+    "{0}.mv({0}[0])", "(({0}@{0}.mT)/3).softmax(-1)@{0}", "torch.bmm({0},{0}.mT)",
     "F.cosine_similarity({0},{0}+1,-1)",
 ]  # fmt: skip
 CONVOLUTIONS = {
