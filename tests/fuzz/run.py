@@ -23,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
+from tests.fuzz import sanitizer
 from tests.fuzz.check import Wrong, check
 from tests.fuzz.program import Program, programs
 from tests.fuzz.shrink import failure, kind_of, shrunk
@@ -150,7 +151,11 @@ def run_batch(
 
 
 def main(given: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if given is None else list(given)
     arguments = _parser().parse_args(given)
+    if arguments.sanitizer and not sanitizer.is_on():
+        again = [sys.executable, "-m", "tests.fuzz.run", *given]
+        return sanitizer.run_again(again, BUILD / "sanitizer")
     results = arguments.results or BUILD / f"fuzz-{arguments.seed}.jsonl"
     results.parent.mkdir(parents=True, exist_ok=True)
     if arguments.fresh:
@@ -230,6 +235,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--way", choices=WAYS, help="only one of the ways to compile")
     add("--gpu", action="store_true", help="programs on tensors of a GPU")
     add("--check-bounds", action="store_true", help="check reads and writes of all kernels")
+    add("--sanitizer", action="store_true", help="kernels under GCC's address sanitizer (Linux)")
     add("--no-shrink", action="store_true", help="leave failing programs as long as they are")
     add("--jobs", type=int, default=os.cpu_count(), help="processes at a time, of one thread each")
     add("--minutes", type=float, default=0.0, help="stop after so long and print what is known")
