@@ -251,8 +251,9 @@ def blocks_of(
     tile = _tile(outer, body) if tiles else None
     if tile is not None:
         return tile
-    xblock, warps = next((x, w) for least, x, w in POINTWISE if hint(xnumel, 1 << 20) >= least)
-    xblock = min(xblock, power_of_2(max(xnumel, 1))) if isinstance(xnumel, int) else xblock
+    points = hint(xnumel, 1 << 20)
+    xblock, warps = next((x, w) for least, x, w in POINTWISE if points >= least)
+    xblock = min(xblock, power_of_2(max(points, 1)))
     return Blocks(outer, body, xblock, {}, max(1, min(warps, xblock // 32)))
 
 
@@ -268,7 +269,7 @@ def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
         return None
     stores = {unit_axis(index, outer): None for index in places}
     read = [(unit_axis(index, outer), index) for index in flat_indices(body)]
-    across = [a for a, _ in read if a is not None and a not in stores and hint(a.size) >= TILE]
+    across = [a for a, _ in read if a and a not in stores and hint(a.size, TILE) >= TILE]
     row = next((a for a in stores if a is not None), None)
     if row is None or not across or not isinstance(row.size, int):
         return None

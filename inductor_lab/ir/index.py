@@ -455,12 +455,17 @@ ASSUMED = 64
 """What a symbol counts as in costs."""
 
 
-def hint(size: Size, assumed: int = ASSUMED) -> int:
-    """A number for cost models: symbols count as `assumed`.  Never use it for correctness."""
+def hint(size: Size, least: int = 0) -> int:
+    """A number for cost models: symbols count as ASSUMED.  Never use it for correctness.
+
+    With `least`, symbols count as that, and so does a size of them that would be smaller: `n // 99`
+    may be large, and what is made for short loops is slow for long ones.
+    """
     if isinstance(size, int):
         return size
+    symbol = least or ASSUMED
     try:
-        found = int(size.subs({symbol: assumed for symbol in size.free_symbols}))
+        found = int(size.subs({each: symbol for each in size.free_symbols}))
     except (ArithmeticError, AssertionError, AttributeError, TypeError, ValueError):
         found = 0  # a quotient by zero, a remainder of what is then negative, an infinite power
-    return max(found, 0) if found else assumed  # of `n % 4`, 0 is what a round number has
+    return max(found, least) if found else symbol  # of `n % 4`, 0 is what a round number has

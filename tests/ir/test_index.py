@@ -242,6 +242,8 @@ def test_sizes():
     assert exact_ratio(3, 0) is None
     assert hint(n * 2) == 128
     assert hint(sympy.Mod(n, 4)) == hint(n) == 64
+    assert hint(n // 100, 1024) == hint(n - 1, 1024) == hint(n, 1024) == 1024
+    assert hint(n * 2, 1024) == 2048
 
 
 def test_a_float_is_no_whole_number_though_sympy_takes_zero_for_one() -> None:
