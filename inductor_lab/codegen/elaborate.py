@@ -257,9 +257,9 @@ class Elaborator:
 
     def _trap_depth(self) -> int:
         """The innermost guard, or loop that may be empty: what traps without need stays inside."""
-        loops = ((d, axis.size) for d, scope in enumerate(self.scopes) for axis in scope.axes)
-        emptiable = (d for d, size in loops if not is_nonnegative(add_sizes(size, -1)))
-        return max((self._guard_depth(), *emptiable))
+        axes = ((d, axis) for d, scope in enumerate(self.scopes) for axis in scope.axes)
+        empty = (d for d, axis in axes if not is_nonnegative(add_sizes(axis.size, -1)))
+        return max((self._guard_depth(), *empty))
 
     def _atom_depth(self, atom: Expr) -> int:
         match atom:

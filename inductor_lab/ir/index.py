@@ -463,9 +463,8 @@ def hint(size: Size, least: int = 0) -> int:
     """
     if isinstance(size, int):
         return size
-    symbol = least or ASSUMED
     try:
-        found = int(size.subs({each: symbol for each in size.free_symbols}))
+        found = int(size.subs({symbol: least or ASSUMED for symbol in size.free_symbols}))
     except (ArithmeticError, AssertionError, AttributeError, TypeError, ValueError):
         found = 0  # a quotient by zero, a remainder of what is then negative, an infinite power
-    return max(found, least) if found else symbol  # of `n % 4`, 0 is what a round number has
+    return max(found, least) if found else least or ASSUMED  # `n % 4` is 0 for round numbers alone
