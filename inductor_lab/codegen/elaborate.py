@@ -256,7 +256,8 @@ class Elaborator:
         return max((d for d, scope in enumerate(scopes) if scope.guard), default=0)
 
     def _trap_depth(self) -> int:
-        """The innermost guard, or loop that may be empty: what traps without need stays inside."""
+        """The innermost guard, or loop that may be empty: outside of it a divisor of 0 would raise,
+        and a load out of range be made, though nothing needs them."""
         axes = ((d, axis) for d, scope in enumerate(self.scopes) for axis in scope.axes)
         empty = (d for d, axis in axes if not is_nonnegative(add_sizes(axis.size, -1)))
         return max((self._guard_depth(), *empty))

@@ -136,8 +136,9 @@ def is_torchs(
     if found("aot_eager") is not None:
         return True
     ours, stock = said(wrong), None if calls[0].raises else found("inductor")
-    same = stock is not None and re.sub(ADDRESS, "", ours) == re.sub(ADDRESS, "", stock)
-    return same or (stock is not None and UNEQUAL in ours)
+    if stock is None:
+        return False
+    return UNEQUAL in ours or re.sub(ADDRESS, "", ours) == re.sub(ADDRESS, "", stock)
 
 
 ADDRESS = r"\d{15,}"

@@ -11,8 +11,9 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
+
+from tests.scripts import script
 
 LIBRARIES = ("libasan.so", "libstdc++.so")
 """Loaded before all others; the second one since torch throws exceptions."""
@@ -26,11 +27,9 @@ def environment(folder: Path) -> dict[str, str]:
         raise FileNotFoundError("g++ is not on the path")
     found = [_library(compiler, name) for name in LIBRARIES]
     folder.mkdir(parents=True, exist_ok=True)
-    script = folder / "g++"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(compiler)} "$@" -fsanitize=address\n')
-    script.chmod(0o755)
+    watching = script(folder / "g++", f'exec {shlex.quote(compiler)} "$@" -fsanitize=address')
     return {
-        "CXX": str(script),
+        "CXX": str(watching),
         "LD_PRELOAD": " ".join(found),
         "ASAN_OPTIONS": f"detect_leaks=0:detect_odr_violation=0:log_path={folder / 'report'}",
         "INDUCTOR_LAB_CACHE_DIR": str(folder / "kernels"),
@@ -47,8 +46,9 @@ def run_again(command: list[str], folder: Path) -> int:
     return status
 
 
-def is_on(variables: Mapping[str, str] = os.environ) -> bool:
-    return LIBRARIES[0] in variables.get("LD_PRELOAD", "")
+def is_on() -> bool:
+    """Are the kernels of this process watched?"""
+    return LIBRARIES[0] in os.environ.get("LD_PRELOAD", "")
 
 
 def _library(compiler: str, name: str) -> str:
