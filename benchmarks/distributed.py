@@ -256,7 +256,7 @@ def total(ranges: Ranges) -> float:
 
 def common(some: Ranges, others: Ranges) -> float:
     """The time that is in both."""
-    return total(some) + total(others) - total(merged((*some, *others)))
+    return max(total(some) + total(others) - total(merged((*some, *others))), 0.0)
 
 
 def messages(device: str) -> dict[str, Any]:

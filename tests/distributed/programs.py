@@ -62,8 +62,13 @@ Compile = Callable[[nn.Module], nn.Module]
 """Compiles a module, in place or by wrapping it; or leaves it as it is."""
 
 
+def place() -> torch.device:
+    """Where the group's tensors are: NCCL sends those of a GPU."""
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
+
+
 def mesh() -> Any:
-    return init_device_mesh("cpu", (dist.get_world_size(),))
+    return init_device_mesh(place().type, (dist.get_world_size(),))
 
 
 def ddp(net: Net, compiled: Compile) -> nn.Module:
@@ -136,12 +141,12 @@ def losses(way: Callable[..., nn.Module], options: dict[str, Any] | None, steps:
             module.compile(backend="inductor_lab", options=options)
         return module
 
-    model = way(copy.deepcopy(net), compiled)
+    model = way(copy.deepcopy(net).to(place()), compiled)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=way not in SAME_DATA)
     drawn = torch.Generator().manual_seed(0 if way in SAME_DATA else dist.get_rank())
     found = []
     for _ in range(steps):
-        words = torch.randint(0, WORDS, (4, 16), generator=drawn)
+        words = torch.randint(0, WORDS, (4, 16), generator=drawn).to(place())
         loss = cross_entropy(model(words).flatten(0, 1), words.flatten())
         loss.backward()
         optimizer.step()
@@ -281,7 +286,7 @@ def in_place(x: torch.Tensor) -> torch.Tensor:
 def small_messages() -> Any:
     """Do joined messages and collectives in place give what eager does, and what was sent?"""
     torch.manual_seed(dist.get_rank())
-    x, weights = torch.randn(16, 8), [torch.randn(8, 8) for _ in range(4)]
+    x, *weights = (torch.randn(n, 8).to(place()) for n in (16, 8, 8, 8, 8))
     c = lab.inspect(gradients, x, weights)
     sent = [s.op for s in c.graphs[0].forward.schedule.steps if isinstance(s, ExternCall)]
     torch.testing.assert_close(c.result, gradients(x, weights))

@@ -1,7 +1,8 @@
-"""Processes that form a process group over gloo, on this machine."""
+"""Processes that form a process group on this machine, over gloo or over NCCL."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable
@@ -18,34 +19,44 @@ LIMIT = timedelta(seconds=60)
 
 
 def results_of(
-    size: int, work: Callable[..., Any], *arguments: Any, cache: Path | None = None
+    size: int,
+    work: Callable[..., Any],
+    *arguments: Any,
+    cache: Path | None = None,
+    backend: str = "gloo",
 ) -> list[Any]:
     """What `work(*arguments)` returns on each rank; the error's text, or a Lost, where it fails.
 
-    Its processes share a cache of their own, which is empty at first, or the one given.
+    Its processes share a cache of their own, which is empty at first, or the one given.  With NCCL
+    each has a GPU, and begins anew: one that was forked cannot use it.
     """
-    context = server(PRELOAD)
+    fresh = backend == "nccl"
+    context = multiprocessing.get_context("spawn") if fresh else server(PRELOAD)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(size) as threads:
         places = folder, str(cache or folder)
-        ranks = [(places, rank, size, work, arguments) for rank in range(size)]
+        ranks = [(backend, places, rank, size, work, arguments) for rank in range(size)]
         heard = threads.map(lambda rank: list(messages(context, _rank, rank, 150, Clock())), ranks)
         return [said[0] for said in heard]
 
 
 def _rank(
     send: Callable[[Any], None],
+    backend: str,
     places: tuple[str, str],
     rank: int,
     size: int,
     work: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
+    import torch
     import torch.distributed as dist
 
+    if backend == "nccl":
+        torch.cuda.set_device(rank)
     folder, cache = places
     os.environ.update(dict.fromkeys(CACHES, cache))
     store = dist.FileStore(str(Path(folder, "store")), size)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=LIMIT)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=LIMIT)
     try:
         send(work(*arguments))
     except Exception as problem:
