@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.codegen.kernel import Code
-from inductor_lab.display import Shown, bytes_text
+from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import BadArguments, UnknownName
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.records import CompiledPart, Record
@@ -27,9 +27,10 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel or a library call of one compiler; `seconds` where it was measured.
+    """A kernel or a library function of one compiler; `seconds` where it was measured.
 
-    `lines` are the generated lines by the place in the user's source that they come from.
+    lines     the generated lines by the place in the user's source that they come from
+    calls     how often one run calls it; `nbytes` and `seconds` are of all these calls
     """
 
     name: str
@@ -39,6 +40,7 @@ class Work:
     seconds: float | None
     places: frozenset[Place]
     lines: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+    calls: int = 1
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,10 @@ def _stock_work(part: StockPart, scope: str, texts: dict[Place, str]) -> Iterato
         places = frozenset(spans[node] for node in kernel.nodes if node in spans)
         generated = kernel.language != "extern"
         code = _by_place(kernel.code, spans)
-        yield Work(kernel.name, scope, generated, kernel.bytes, kernel.seconds, places, code)
+        yield Work(
+            kernel.name, scope, generated, kernel.bytes, kernel.seconds, places, code,
+            max(kernel.calls, 1),
+        )  # fmt: skip
 
 
 def _places(graphs: Iterable[FxGraph], texts: dict[Place, str]) -> dict[str, Place]:
@@ -164,15 +169,16 @@ def _text(works: Iterable[Work], place: Place) -> str:
 
 def work_text(work: Work) -> str:
     """`cpp_fused_sin_0  g0.forward  8.0 kB`."""
+    times = f"  {work.calls} calls" if work.calls > 1 else ""
     took = "" if work.seconds is None else f"  {1e6 * work.seconds:.4g} µs"
     moves = f"  {bytes_text(work.nbytes)}" if work.nbytes else ""
-    return f"{work.name}  {work.part}{moves}{took}"
+    return f"{work.name}  {work.part}{times}{moves}{took}"
 
 
 def total_text(works: Iterable[Work]) -> str:
-    """`3 kernels moving 1.2 MB, 1 library call`."""
-    made = [work for work in works if work.generated]
-    calls = sum(not work.generated for work in works)
-    kernels = f"{len(made)} kernel{'s' * (len(made) != 1)}"
-    moved = bytes_text(sum(work.nbytes for work in made))
-    return f"{kernels} moving {moved}, {calls} library call{'s' * (calls != 1)}"
+    """`3 kernels moving 1.2 MB, 1 library call`: each call of a kernel counts."""
+    works = tuple(works)
+    kernels = sum(work.calls for work in works if work.generated)
+    library = sum(work.calls for work in works if not work.generated)
+    moved = bytes_text(sum(work.nbytes for work in works if work.generated))
+    return f"{counted(kernels, 'kernel')} moving {moved}, {counted(library, 'library call')}"

@@ -11,7 +11,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inductor_lab.capture.graph import FxGraph, FxNode
 from inductor_lab.codegen.kernel import Code, Line
@@ -50,10 +50,10 @@ def read_output_code(
         definitions = list(_definitions(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return OutputCode(_direction(text), (), Code.of(map(Line, lines)), f"output code: {error}")
-    nodes: dict[str, Origins] = {}
+    each_call: dict[str, list[Origins]] = {}
     for key, names in provenance.items():
-        name = key.rpartition(":")[0] or key
-        nodes[name] = nodes.get(name, frozenset()) | frozenset(names)
+        each_call.setdefault(key.rpartition(":")[0] or key, []).append(frozenset(names))
+    nodes = {name: frozenset().union(*calls) for name, calls in each_call.items()}
     inside = {n for d in definitions for n in range(d.first, d.last + 1)}
     for definition in definitions:
         nodes.setdefault(definition.name, _fragment(lines, definition.first, graph))
@@ -64,13 +64,15 @@ def read_output_code(
             StockKernel(
                 d.name, d.language, kernel_code(d.text, nodes[d.name], graph),
                 tuple(sorted(nodes[d.name])), called.pop(d.name, 0),
-            )
+            ),
+            each_call.get(d.name, [nodes[d.name]]),
         )
         for d in definitions
     ]
     kernels += [
         traffic.counted(
-            StockKernel(name, "extern", Code(()), tuple(sorted(nodes.get(name, ()))), calls)
+            StockKernel(name, "extern", Code(()), tuple(sorted(nodes.get(name, ()))), calls),
+            each_call.get(name, []),
         )
         for name, calls in called.items()
     ]
@@ -191,7 +193,10 @@ def _is_statement(line: str) -> bool:
 
 
 class _Traffic:
-    """Counts what nodes read from the rest of the graph, and what the rest reads of them."""
+    """Counts what nodes read from the rest of the graph, and what the rest reads of them.
+
+    A `copy_` into an argument writes, though nothing in the graph reads its result.
+    """
 
     def __init__(self, graph: FxGraph) -> None:
         self.nodes = {node.name: node for node in graph.nodes}
@@ -200,15 +205,29 @@ class _Traffic:
             for source in node.inputs:
                 self.users.setdefault(source, set()).add(node.name)
 
-    def counted(self, kernel: StockKernel) -> StockKernel:
-        own = {name for name in kernel.nodes if name in self.nodes}
-        read = {source for name in own for source in self.nodes[name].inputs} - own
-        written = {name for name in own if self.users.get(name, set()) - own}
-        return StockKernel(
-            kernel.name, kernel.language, kernel.code, kernel.nodes, kernel.calls,
-            sum(map(self._nbytes, read)), sum(map(self._nbytes, written)),
-        )
+    def counted(self, kernel: StockKernel, calls: Iterable[Origins]) -> StockKernel:
+        """The kernel with its bytes; `calls` has the nodes of each call."""
+        read = written = 0
+        for call in calls:
+            own = {name for name in call if name in self.nodes}
+            sources = {source for name in own for source in _read(self.nodes[name])} - own
+            results = {name for name in own if self._leaves(name, own)}
+            read += sum(map(self._nbytes, sources))
+            written += sum(map(self._nbytes, results))
+        return replace(kernel, bytes_read=read, bytes_written=written)
+
+    def _leaves(self, name: str, own: set[str]) -> bool:
+        return bool(self.users.get(name, set()) - own) or _is_copy(self.nodes[name])
 
     def _nbytes(self, name: str) -> int:
         tensor = self.nodes[name].tensor
         return tensor.nbytes if tensor is not None else 0
+
+
+def _is_copy(node: FxNode) -> bool:
+    return operator_of(node) == "copy_"
+
+
+def _read(node: FxNode) -> tuple[str, ...]:
+    """The inputs whose elements a node reads: a `copy_` only writes its first one."""
+    return node.inputs[1:] if _is_copy(node) else node.inputs

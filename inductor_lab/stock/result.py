@@ -63,8 +63,9 @@ class StockKernel(Shown):
 
     nodes       FX nodes that it computes, of the graph after stock's passes
     calls       how often one run of the program calls it
-    bytes_read, bytes_written   counted from the graph: tensors that its nodes read from elsewhere,
-                and those that are read elsewhere; a tensor of unknown size counts nothing
+    bytes_read, bytes_written   of all calls, counted from the graph: tensors that a call's nodes
+                read from elsewhere, those that are read elsewhere, and arguments that they write;
+                a tensor of unknown size counts nothing
     seconds     of all its calls in one call of the user's function, once `measure` has run
     """
 

@@ -72,6 +72,15 @@ def test_a_loaded_one_has_no_times(attended, tmp_path):
         lab.load(attended.save(tmp_path / "stock.json")).measure()
 
 
+def test_each_call_of_a_kernel_counts():
+    from inductor_lab.stock.compare import Work, total_text, work_text
+
+    sine = Work("cpp_fused_sin_0", "g0.forward", True, 8000, None, frozenset(), calls=4)
+    product = Work("extern_kernels.mm", "g0.forward", False, 12000, None, frozenset(), calls=4)
+    assert total_text([sine, product]) == "4 kernels moving 8.0 kB, 4 library calls"
+    assert work_text(product) == "extern_kernels.mm  g0.forward  4 calls  12.0 kB"
+
+
 def test_two_of_one_kind_are_refused(attended):
     with pytest.raises(BadArguments, match="one of stock's"):
         lab.compare(attended, attended)

@@ -123,6 +123,32 @@ def test_output_code_is_taken_apart():
     assert "std::sin" not in str(read.host)
 
 
+ROUNDS = '''
+class <lambda>(torch.nn.Module):
+    def forward(self, arg0_1: "f32[4, 4][4, 1]cpu", arg1_1: "f32[4, 4][4, 1]cpu"):
+        mm: "f32[4, 4][4, 1]cpu" = torch.ops.aten.mm.default(arg0_1, arg1_1)
+        sin: "f32[4, 4][4, 1]cpu" = torch.ops.aten.sin.default(mm);  mm = None
+        mm_1: "f32[4, 4][4, 1]cpu" = torch.ops.aten.mm.default(sin, arg1_1);  sin = None
+        sin_1: "f32[4, 4][4, 1]cpu" = torch.ops.aten.sin.default(mm_1);  mm_1 = None
+        copy_: "f32[4, 4][4, 1]cpu" = torch.ops.aten.copy_.default(arg0_1, sin_1)
+        return ()
+'''
+
+
+def test_bytes_are_those_of_every_call_and_of_writes_to_arguments():
+    provenance = {
+        "extern_kernels.mm:1": ["mm"],
+        "cpp_fused_sin_0:2": ["sin"],
+        "extern_kernels.mm:3": ["mm_1"],
+        "cpp_fused_sin_0:4": ["sin_1", "copy_"],
+    }
+    read = read_output_code(CODE, provenance, read_graph("forward", ROUNDS))
+    kernels = {kernel.name: kernel for kernel in read.kernels}
+    product, sine = kernels["extern_kernels.mm"], kernels["cpp_fused_sin_0"]
+    assert (product.bytes_read, product.bytes_written) == (2 * 2 * 64, 2 * 64)
+    assert (sine.bytes_read, sine.bytes_written) == (2 * 64, 2 * 64)
+
+
 def test_damaged_code_is_still_text():
     read = read_output_code("def (", {}, read_graph("g", GRAPH))
     assert read.problem and "def (" in str(read.host) and read.kernels == ()
