@@ -44,7 +44,7 @@ def bench(
     fn: Callable[..., Any],
     /,
     *args: Any,
-    against: Iterable[str | Callable[..., Any]] = ("eager", "inductor"),
+    against: str | Callable[..., Any] | Iterable[str | Callable[..., Any]] = ("eager", "inductor"),
     modes: Sequence[str] = ("default",),
     backward: bool = False,
     options: Options | Mapping[str, Any] | None = None,
@@ -58,7 +58,7 @@ def bench(
     """Compare our compiler with others on `fn(*args, **kwargs)`.
 
     against   `"eager"`, `"inductor"` (stock torch.compile), another backend's name, or a function
-              that takes the same arguments; the first one is what all others are compared with
+              that takes the same arguments; or several: all are compared with the first
     modes     for our compiler and for stock: default, reduce-overhead, max-autotune, ...
     backward  time the gradient of the summed results too
     options   for our compiler, as `lab.inspect` takes them
@@ -75,6 +75,8 @@ def bench(
     """
     if not against:
         raise BadArguments("nobody to compare with", todo='for example against=["eager"]')
+    if isinstance(against, str) or callable(against):
+        against = [against]
     asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
     name = title or getattr(fn, "__name__", type(fn).__name__)
     work = f"{name}({', '.join(map(describe, (*args, *kwargs.values())))})"

@@ -72,6 +72,12 @@ if __name__ == "__main__":
 '''
 
 
+_WRITTEN = '''
+def results(args):
+    """What the graph returns: the results, and after them the inputs that it writes to."""
+    return (*call(list(args)), {written})
+'''
+
 _LOADED = f"""from pathlib import Path
 
 constants = torch.load(Path(__file__).with_name("{CONSTANTS}"), weights_only=True)
@@ -175,7 +181,13 @@ def output_code(part: CompiledPart) -> str:
     lines.append(str(part.host))
     if loops.constants:
         lines.append(_LOADED + "globals().update(constants)\n")
-    run = f"exit({cannot!r})" if cannot else "call(inputs())"
+    run = "call(inputs())"
+    if loops.writes:
+        places = [str(entry) for entry in loops.inputs]
+        written = ", ".join(f"args[{places.index(write.input)}]" for write in loops.writes)
+        lines.append(_WRITTEN.format(written=written))
+        run = "results(inputs())"
+    run = f"exit({cannot!r})" if cannot else run
     return "\n".join([*lines, _GIVEN.format(inputs=_inputs(loops), run=run)])
 
 

@@ -29,6 +29,7 @@ from inductor_lab.bench.kernels import (
 )
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.display import Shown
+from inductor_lab.errors import BadArguments
 from inductor_lab.observer import Phase
 from inductor_lab.records import AnyRecord, CompiledPart
 from inductor_lab.saved.trace import write_trace
@@ -125,14 +126,14 @@ class Profile(Shown):
 
     def __str__(self) -> str:
         width = max([len(row.name) for row in self.rows], default=10) + 2
-        head = f"{'':{width}}{'share':>8}{'time':>11}{'calls':>7}{'GB/s':>8}{'GFLOP/s':>9}"
+        head = f"{'':{width}}{'share':>8}{'time':>11}{'calls':>7}{'GB/s':>10}{'GFLOP/s':>10}"
         known = any(row.of_roof is not None for row in self.rows)
         lines = [repr(self), head + "  of roof" * known]
         for row in self.rows:
             roof = "" if row.of_roof is None else f"{row.of_roof:.0%}"
             lines.append(
                 f"{row.name:{width}}{self.share(row.seconds):8.2%}{duration(row.seconds):>11}"
-                f"{row.calls:7}{row.bandwidth / 1e9:8.3g}{row.flop_rate / 1e9:9.3g}"
+                f"{row.calls:7}{row.bandwidth / 1e9:10.3g}{row.flop_rate / 1e9:10.3g}"
                 + f"{roof:>9}" * known
             )
         host = self.host_seconds
@@ -150,13 +151,17 @@ class Profile(Shown):
 
 def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
     """`Compilation.profile`, which says what it does."""
+    if not isinstance(steps, int) or steps < 1:
+        raise BadArguments(
+            f"steps={steps!r} is no number of calls", todo="1 or more: c.profile(steps=20)"
+        )
     with ONE_AT_A_TIME, ready(compilation) as (parts, run):
         clocks = {id(part): Clock.of(part) for part in parts}
         plain: list[float] = []
         took: list[float] = []
         ends: list[dict[int, int]] = []
         until = perf_counter() + PATIENCE
-        for done in range(max(steps, 1)):
+        for done in range(steps):
             if done >= FEWEST and perf_counter() > until:
                 break
             plain.append(seconds_of(run))

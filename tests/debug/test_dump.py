@@ -162,3 +162,13 @@ def test_the_variables_of_torch_are_heard(tmp_path):
     (folder,) = tmp_path.glob("torch_compile_debug/run_*/inductor_lab")
     assert sorted(os.listdir(folder)) == ["model__0_forward", "model__1_backward"]
     assert all(set(os.listdir(part)) == FILES for part in folder.iterdir())
+
+
+def test_a_graph_that_only_writes_its_inputs_prints_them(tmp_path):
+    def doubled(x):
+        x.mul_(2)
+
+    c = lab.inspect(doubled, randn(5))
+    folder = c.dump(tmp_path / "d") / "model__0_forward"
+    found = run(folder / "output_code.py")
+    assert found and found == run(folder / "fx_graph_runnable.py")

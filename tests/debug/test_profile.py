@@ -171,3 +171,15 @@ def test_without_a_profiler_a_call_only_asks_whether_one_runs():
     rounds = [(seconds(names["call"]), seconds(names["_program"])) for _ in range(3000)]
     asking = min(a for a, _ in rounds) - min(b for _, b in rounds)
     assert asking < 1e-6
+
+
+def test_columns_stay_apart_and_steps_are_a_number(known_limits, compilation):
+    found = compilation.profile(steps=1)
+    slow = replace(found.rows[0], calls=1, seconds=10.0, nbytes=7970, flops=7970)
+    assert "      1  7.97e-07  7.97e-07" in str(replace(found, rows=(slow,)))
+    for wrong in ("a", -1):
+        with pytest.raises(lab.errors.BadArguments):
+            compilation.profile(steps=wrong)
+    for wrong in ("x", -1):
+        with pytest.raises(lab.errors.BadArguments):
+            compilation.measure(wrong)
