@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from inductor_lab.bench.kernels import has_gradient
 from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import BenchResult
 from inductor_lab.bench.run import bench
@@ -34,7 +35,7 @@ def benched(compilation: Compilation) -> BenchResult:
     """
     call = call_of(compilation)
     run = partial(bench, call.fn, *call.args, **call.kwargs)
-    trains = any(graph.backward is not None for graph in compilation.graphs)
+    trains = has_gradient(compilation)
 
     def work(_: Tell) -> BenchResult:
         with in_one_process(), torch.set_grad_enabled(call.with_grad):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inductor_lab.bench.jobs import job
+from inductor_lab.bench.kernels import has_gradient
 from inductor_lab.bench.roofline import duration
 from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.codegen.cpu.passes import OPTIONAL, PASSES
@@ -80,10 +81,11 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
     same = [name for name in names if _code(made[name]) == _code(compilation)]
     for name in same:
         del made[name]
+    differs = has_gradient(compilation)
     jobs = {}
     for name, c in made.items():
         assert c.compiled is not None, "it was compiled here"
-        jobs[name] = job(c.compiled, call.args, call.kwargs, call.with_grad and _differs(c))
+        jobs[name] = job(c.compiled, call.args, call.kwargs, differs)
     times: Timings = compare(jobs, seconds=seconds)
     return Ablation(
         tuple(
@@ -96,11 +98,6 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
             for name, c in made.items()
         )
     )
-
-
-def _differs(compilation: AnyRecord) -> bool:
-    """Has it a gradient?"""
-    return any(graph.backward is not None for graph in compilation.graphs)
 
 
 def _code(compilation: AnyRecord) -> list[str]:

@@ -39,7 +39,13 @@ def job(
                 what = "no gradient to measure: no argument and no parameter requires one"
                 raise BadArguments(what, todo="for example torch.randn(1000, requires_grad=True)")
             ends.extend((leaves, [torch.ones_like(tensor) for tensor in tensors]))
-        gradients = torch.autograd.grad(tensors, ends[0], ends[1])
+        try:
+            gradients = torch.autograd.grad(tensors, ends[0], ends[1])
+        except RuntimeError as error:
+            if "backward through the graph a second time" not in str(error):
+                raise
+            what = "no gradient to measure: the function calls backward itself"
+            raise BadArguments(what, todo="leave out backward=True: its call has it all") from error
         return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *gradients]
 
     return run

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.bench.jobs import job
+from inductor_lab.bench.jobs import job, values_in
 from inductor_lab.bench.machine import Ceilings, ceilings, keep
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, clock_of
@@ -48,7 +48,7 @@ def timed(
 ) -> tuple[AnyRecord, Mapping[str, Ceilings]]:
     """The compilation with its times, and the limits of each device that it uses.
 
-    Forwards alone without `backward`.
+    `backward` takes the gradient of the results too, where there is one.
     """
     if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
         raise BadArguments(
@@ -89,12 +89,38 @@ def ready(
             f"{compilation.name} was compiled for {compilation.target}, not for this machine",
             todo="leave `target` out to measure what runs here",
         )
-    trains = backward and any(graph.backward is not None for graph in compilation.graphs)
-    parts = [p for g in compilation.graphs for p in (g.parts if trains else (g.forward,))]
+    ran, trains = parts_of_a_call(compilation) if _has_backward(compilation) else (set(), False)
+    trains = trains and backward
+    parts = [p for g in compilation.graphs for p in g.parts
+             if trains or p is not g.backward or id(p) in ran]  # fmt: skip
     with torch.set_grad_enabled(call.with_grad):
         run = job(compiled, call.args, call.kwargs, backward=trains)
         run()
         yield parts, run
+
+
+def has_gradient(compilation: AnyRecord) -> bool:
+    """Is there a gradient of the results to take?  A call may be through with it by itself."""
+    return _has_backward(compilation) and parts_of_a_call(compilation)[1]
+
+
+def _has_backward(compilation: AnyRecord) -> bool:
+    return any(graph.backward is not None for graph in compilation.graphs)
+
+
+def parts_of_a_call(compilation: AnyRecord) -> tuple[set[int], bool]:
+    """Make the inspected call: the backwards (by `id`) that it runs by itself, as a training step
+    does (`loss.backward()`), and whether there is a gradient of its results to take after it."""
+    call, compiled = compilation.call, compilation.compiled
+    assert call is not None and compiled is not None, "what is called was compiled here"
+    backwards = [g.backward for g in compilation.graphs
+                 if g.backward is not None and g.backward.executable is not None]  # fmt: skip
+    clocks = {id(part): Clock.of(part) for part in backwards}
+    with torch.set_grad_enabled(call.with_grad), running(backwards, clocks):
+        results = list(values_in(compiled(*call.args, **call.kwargs)))
+    ran = {name for name, clock in clocks.items() if clock.ticks}
+    differs = any(isinstance(r, torch.Tensor) and r.requires_grad for r in results)
+    return ran, differs and not ran
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from IPython.core.magic import (
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
-from inductor_lab.bench.kernels import timed
+from inductor_lab.bench.kernels import has_gradient, timed
 from inductor_lab.bench.machine import Ceilings
 from inductor_lab.bench.result import BenchResult
 from inductor_lab.compilation import Compilation
@@ -234,7 +234,7 @@ def bench_of(
         against=against,
         modes=[call.options.mode],
         options=call.options,
-        backward=any(graph.backward is not None for graph in measured.graphs),
+        backward=has_gradient(measured),
         kernels=False,
         **call.kwargs,
     )

@@ -8,6 +8,7 @@ import torch
 
 from inductor_lab.bench.jobs import difference, job, leaves_of, tolerance, values_in
 from inductor_lab.bench.run import copied, describe
+from inductor_lab.errors import BadArguments
 
 
 def test_the_gradient_of_all_leaves() -> None:
@@ -90,3 +91,13 @@ def test_gradients_of_all_contenders_are_in_one_order() -> None:
     result = work(x, y)
     expected = torch.autograd.grad(result, [x, y], torch.ones_like(result))
     assert difference(expected, tuple(eager[1:3])) < 1e-6
+
+
+def test_a_gradient_that_is_taken_already_is_told() -> None:
+    def step(x):
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(BadArguments, match="calls backward itself"):
+        job(step, (torch.ones(3, requires_grad=True),), {}, backward=True)()

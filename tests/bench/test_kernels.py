@@ -109,3 +109,37 @@ def test_several_graphs_and_branches() -> None:
     compilation = lab.inspect(broken, torch.ones(8)).measure(0)
     assert len(compilation.graphs) == 2
     assert all(part.times for part in compilation.parts)
+
+
+def training_step(returned):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(32, 32)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train(x):
+        optimizer.zero_grad()
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return returned(loss)
+
+    return train
+
+
+@pytest.mark.parametrize("returned", [lambda loss: loss, lambda loss: None])
+def test_a_step_that_calls_backward_itself_is_timed_as_it_is(known_limits, returned) -> None:
+    c = lab.inspect(training_step(returned), torch.ones(8, 32))
+    measured = c.measure(seconds=0)
+    backward = measured.graphs[0].backward
+    assert len(backward.times) == len(backward.schedule.steps) > 0
+    assert any(row.part == "g0.backward" for row in c.profile(3).rows)
+    assert c.ablation(seconds=0).rows
+    found = lab.bench(training_step(returned), torch.ones(8, 32), against=["eager"], cold=False,
+                      seconds=0.05)  # fmt: skip
+    assert {time.name for time in backward.times} <= {step.name for step in found.steps}
+
+
+def test_results_without_a_gradient_are_timed_without(known_limits) -> None:
+    model = torch.nn.Linear(32, 32)
+    c = lab.inspect(lambda x: model(x).sin().detach(), torch.ones(8, 32)).measure(seconds=0)
+    assert c.graphs[0].forward.times
