@@ -302,11 +302,13 @@ def share_elements(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def nbytes_hint(value: Any) -> int:
-    """Bytes of a (fake) tensor, of tensors in a tuple or list, or 8 for a symbolic number."""
+    """Bytes of a (fake) tensor, of those in a tuple, list or dict, or 8 for a symbolic number."""
     if isinstance(value, torch.Tensor):
         return math.prod(map(size_hint, value.shape)) * value.dtype.itemsize
     if isinstance(value, list | tuple):
         return sum(nbytes_hint(item) for item in value)
+    if isinstance(value, dict):
+        return nbytes_hint(list(value.values()))
     return 8 if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else 0
 
 

@@ -126,7 +126,7 @@ class Chooser:
         )
 
     def _width(self, node: torch.fx.Node, count_traffic: bool) -> int | None:
-        if isinstance(node_value(node), list | tuple):
+        if isinstance(node_value(node), list | tuple | dict):
             return None
         nbytes = self.sides.nbytes[node]
         if node.op == "placeholder" or nbytes == 0 or is_size(node):

@@ -54,7 +54,8 @@ def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
     saved = set(partitioner(tuple(values.values())))
     if unknown := saved - values.keys():
         raise Refused(f"{sorted(unknown)} are no values of the forward")
-    tuples = {n.name for n in chooser.sides.values if isinstance(node_value(n), list | tuple)}
+    made = [(node.name, node_value(node)) for node in chooser.sides.values]
+    tuples = {name for name, value in made if isinstance(value, list | tuple | dict)}
     if tuples & saved:
         raise Refused(f"{sorted(tuples & saved)[0]} is a tuple: save what is taken out of it")
     waiting, seen = [v.name for v in values.values() if v.needed], set[str]()

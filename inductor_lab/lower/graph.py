@@ -63,6 +63,7 @@ from inductor_lab.lower.extern import (
     always_called,
     argument,
     call,
+    call_by_name,
     fallback,
     leads_to_storage,
     needs_extern,
@@ -259,13 +260,13 @@ class _Walk:
         if not isinstance(op, torch_api.OpOverload) or op._schema.is_mutable:
             raise self._refused(node, f"{op} with its effects")
         kwargs = map_arg(node.kwargs, self._as_in_eager)
-        outputs = self.build.results[1:]
-        results = call(self.build, op, args, kwargs, reason="effect", outputs=outputs)
+        results = call(self.build, op, args, kwargs, "effect", self.build.results[1:])
         return (token, *results)
 
     def _higher_order(self, node: torch.fx.Node) -> Any:
-        """A call with sub-graphs or operators among its arguments (`torch.cond`, loops, custom
-        operators that write to their arguments)."""
+        """A call with sub-graphs or operators among its arguments (`torch.cond`), or by name."""
+        if isinstance(node.meta.get("val"), dict):
+            return call_by_name(self.build, node, self._callee, self._as_in_eager)
 
         def value(item: Any) -> Any:
             if isinstance(item, torch_api.OpOverload):
@@ -274,8 +275,7 @@ class _Walk:
 
         args, kwargs = map_aggregate((node.args, node.kwargs), value)
         target: Any = node.target
-        name = f"{PREFIX}{target.name()}"
-        return call(self.build, name, args, kwargs, reason="control flow")
+        return call(self.build, PREFIX + target.name(), args, kwargs, reason="control flow")
 
     def _opaque(self, node: torch.fx.Node) -> Any:
         """A call of a function of Python: compiled autograd has them where hooks are to run."""

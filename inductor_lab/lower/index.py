@@ -32,6 +32,10 @@ from inductor_lab.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 
+MOST_PARTS = 8
+"""Of a concatenation that becomes loops: as many as a byte has bits.  Each element asks every part
+whether it is the one, unless loops are cut where parts meet (`codegen/cpu/split.py`)."""
+
 
 @lowers(aten.cat.default)
 def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
@@ -41,6 +45,8 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
     parts = [t for t in tensors if t.ndim == len(meta.shape) and not is_int(t.shape[dim], 0)]
     if not parts:
         return build.pointwise(build.const(0, meta.dtype))
+    if len(parts) > MOST_PARTS:
+        raise LeftToATen("many parts")
     starts = list(accumulate((t.shape[dim] for t in parts), add_sizes, initial=0))
     at = identity(meta.shape)
     body: Expr = build.const(0, meta.dtype)
