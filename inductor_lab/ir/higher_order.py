@@ -9,11 +9,9 @@ Inductor: `ir.Conditional`, `ir.WhileLoop`, which compile the sub-graphs in plac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_unflatten
 
 PREFIX = "higher_order."
 """How the names of these operators start in an `ExternCall`."""
@@ -33,18 +31,6 @@ def call_higher_order(
         results = operator(*args, **kwargs)
         results = results if isinstance(results, tuple | list) else (results,)
         return tuple(_apart(result, given) for result in results)
-
-
-@dataclass(frozen=True)
-class ByName:
-    """An operator whose arguments lie in dictionaries, called with what lies in them."""
-
-    operator: Any
-    shape: TreeSpec
-
-    def __call__(self, *leaves: Any) -> tuple[Any, ...]:
-        args, kwargs = tree_unflatten(leaves, self.shape)
-        return tuple(self.operator(*args, **kwargs).values())
 
 
 def _detached(value: Any) -> Any:

@@ -8,16 +8,14 @@ Inductor: `ir.ExternKernelAlloc`, `ir.FallbackKernel`, `lowering.py`, `make_fall
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
 
 from inductor_lab import torch_api
 from inductor_lab.errors import MissingLowering
 from inductor_lab.ir.collective import collective_kind
-from inductor_lab.ir.higher_order import PREFIX, ByName
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.program import BufferView, ExternArg
 from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
@@ -61,24 +59,6 @@ def call(
     )
     several = isinstance(build.node.meta.get("val"), tuple | list)
     return made if several else made[0]
-
-
-def call_by_name(
-    build: Builder,
-    node: torch.fx.Node,
-    callee: Callable[[str, Any], ExternArg],
-    value: Callable[[torch.fx.Node], Any],
-) -> dict[str, Any]:
-    """A call with dictionaries for arguments, and one of tensors for a result: a Triton kernel of
-    the user's (`triton_kernel_wrapper_functional`), which writes to copies of its arguments."""
-    given, shape = tree_flatten((node.args, node.kwargs))
-    function = callee(node.name, ByName(node.target, shape))
-    args = [value(item) if isinstance(item, torch.fx.Node) else item for item in given]
-    fakes = node.meta["val"]
-    results = [TensorMeta.of(fake) for fake in fakes.values()]
-    leaves = [function, *(argument(build, a) for a in args)]
-    made = build.extern(f"{PREFIX}wrap", leaves, {}, results, "user's kernel")
-    return dict(zip(fakes, made, strict=True))
 
 
 def argument(build: Builder, given: Any) -> ExternArg:

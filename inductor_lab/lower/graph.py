@@ -59,11 +59,11 @@ from inductor_lab.lower import (
     view,
 )
 from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line, symbols_in
+from inductor_lab.lower.by_name import call_by_name
 from inductor_lab.lower.extern import (
     always_called,
     argument,
     call,
-    call_by_name,
     fallback,
     leads_to_storage,
     needs_extern,

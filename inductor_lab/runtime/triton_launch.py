@@ -11,6 +11,7 @@ Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -22,6 +23,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
+from triton.runtime.cache import triton_key
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.ladder import entry_of
@@ -82,6 +84,10 @@ KINDS = {"i32": "i", "i64": "l"}
 
 _address = torch.Tensor.data_ptr
 
+_READING_TRITON = threading.Lock()
+"""Triton's own files are part of each kernel's name on disk.  The first thread reads them for all:
+sixteen that read them at once took half a second each."""
+
 Launch: TypeAlias = Callable[[int, Sequence[Any]], None]
 """Takes a stream and the tensors that a kernel points to; it knows the numbers."""
 
@@ -120,6 +126,8 @@ class Launcher:
                 target = this_gpu()
                 if (others := processes()) is not None:
                     others.compile(asked_for(self.kernel, target))
+                with _READING_TRITON:
+                    triton_key()
                 written = source(self.kernel, self.function)
                 compiled = triton.compile(written, target=target, options=self.options)
                 _keep(compiled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -80,7 +81,7 @@ def copied(x: torch.Tensor) -> torch.Tensor:
 
 
 def many_inputs(*xs: torch.Tensor) -> torch.Tensor:
-    return torch.cat([x.unsqueeze(0) for x in xs]).sin()
+    return functools.reduce(torch.add, xs).sin()
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
@@ -221,7 +222,7 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     ),
     "kernel_size": (
         Example(many_inputs, SQUARE * 40, "buf0", "buf1"),
-        Example(many_inputs, SQUARE * 60, "buf0", "buf1"),
+        Example(many_inputs, SQUARE * 60, "buf12", "buf13"),
     ),
     "same_loops": (
         Example(both_sums, SQUARE, "buf0", "buf1"),
