@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 
 import pytest
 import torch
@@ -81,7 +80,7 @@ def copied(x: torch.Tensor) -> torch.Tensor:
 
 
 def many_inputs(*xs: torch.Tensor) -> torch.Tensor:
-    return functools.reduce(torch.add, xs).sin()
+    return reduce(torch.add, xs).sin()
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
