@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -116,6 +117,35 @@ KERNELS = (
 )  # fmt: skip
 
 
+# ---- attention with functions of the user's --------------------------------------------------
+
+
+def flex(*shape: int, within: int) -> Built:
+    """ALiBi, and each token sees the `within` before it."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    _, heads, length, _ = shape
+    mask = create_block_mask(
+        lambda b, h, i, j: (i >= j) & (i - j < within), None, None, length, length, device=DEVICE
+    )
+    slopes = torch.exp2(-torch.arange(1, heads + 1, device=DEVICE) / 2)
+
+    def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+        return flex_attention(q, k, v, lambda s, b, h, i, j: s + slopes[h] * (j - i), mask)
+
+    return attention, tuple(floats(*shape, grad=True, dtype=BF16) for _ in range(3))
+
+
+FLEX = tuple(
+    GpuWorkload(f"flex attention {name} {''.join('fwd+bwd ' * both)}bf16 {shape}",
+                partial(flex, *shape, within=within), gradient=both, streams=False)
+    for name, shape, within in (
+        ("causal", (4, 16, 2048, 64), 2048), ("of a window", (1, 16, 8192, 64), 256),
+    )
+    for both in (False, True)
+)  # fmt: skip
+
+
 # ---- models ----------------------------------------------------------------------------------
 
 
@@ -204,5 +234,5 @@ MORE_MODELS = (
     _model("ViT-base fp16 32", lambda: vit(32)),
 )
 
-WORKLOADS: Mapping[str, GpuWorkload] = {w.name: w for w in (*MODELS, *KERNELS, *MORE_MODELS)}
+WORKLOADS: Mapping[str, GpuWorkload] = {w.name: w for w in (*MODELS, *KERNELS, *MORE_MODELS, *FLEX)}
 """In the order of their worth, should time be short."""

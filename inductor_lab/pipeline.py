@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 
 from inductor_lab import torch_aot, torch_api
 from inductor_lab.accelerate.first_call import FirstCall
+from inductor_lab.accelerate.flex_attention import forget_blocks
 from inductor_lab.accelerate.libraries import choose_libraries
 from inductor_lab.accelerate.pool import make_room
 from inductor_lab.accelerate.switches import possible
@@ -121,6 +122,7 @@ class GraphCompiler:
         """AOTAutograd's partition_fn: cut the joint graph in two."""
         self.trained = True
         call_sizes_by_one_name(module)
+        forget_blocks(module)
         if self.keep:
             self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
         forward, backward, self.split = self._phase(
@@ -207,13 +209,12 @@ class GraphCompiler:
         try:
             result = run()
             return result
-        except LabError as error:
-            tell_of(error)
-            raise
         except Exception as error:
-            defect = _defect(name, error, module)
-            tell_of(defect)
-            raise defect from (error.__cause__ or error)
+            told = error if isinstance(error, LabError) else _defect(name, error, module)
+            tell_of(told)
+            if told is error:
+                raise
+            raise told from (error.__cause__ or error)
         finally:
             self.observer.left(name, result)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.node import map_aggregate
 
-from inductor_lab.torch_api import OpOverload
+from inductor_lab.torch_api import OpOverload, make_fx, size_hint
 
 
 class Adder:
@@ -29,16 +30,82 @@ class Adder:
         return new
 
 
+def written_out(
+    node: Node, definition: Callable[..., Any], table: Mapping[Any, Callable[..., Any]]
+) -> None:
+    """Put what `definition` does with the node's arguments in the place of the node.
+
+    Its calls are traced, decomposed by `table`.  Among the arguments may be graphs, and among the
+    results tuples; each result gets the dtype and the strides that the node's has."""
+    given = [n for n in node.all_input_nodes if "val" in n.meta]
+    module: Any = node.graph.owning_module
+
+    def run(*values: Any) -> Any:
+        known = dict(zip(given, values, strict=True))
+
+        def value(item: Any) -> Any:
+            if not isinstance(item, Node):
+                return item
+            return known[item] if item in known else operator.attrgetter(str(item.target))(module)
+
+        return _promised(definition(*map_aggregate(node.args, value)), node.meta["val"])
+
+    facts = [n.meta["val"] for n in given]
+    with _mode_of(facts):
+        traced = make_fx(run, decomposition_table=table)(*facts)
+    calls = dict(zip(traced.graph.find_nodes(op="placeholder"), given, strict=True))
+    add = Adder(node, [node])
+    for call in traced.graph.find_nodes(op="get_attr"):
+        name = f"{node.name}_{call.target}"
+        setattr(module, name, getattr(traced, call.target))
+        call.target = name
+    with node.graph.inserting_before(node):
+        results = node.graph.graph_copy(traced.graph, calls)
+    for new in calls.values():
+        if new not in given:
+            new.meta = {**add.meta, "val": new.meta["val"]}
+    _take_over(node, results)
+
+
+def _take_over(node: Node, results: Any) -> None:
+    """Let results take the places of the items of a node that returned them all."""
+    for user in list(node.users):
+        result = results[user.args[1]]
+        if isinstance(result, Node):
+            user.replace_all_uses_with(result)
+            node.graph.erase_node(user)
+        else:
+            _take_over(user, result)
+    node.graph.erase_node(node)
+
+
+def _promised(value: Any, fake: Any) -> Any:
+    """Tensors in the dtype and the order in memory of others, which have no gaps."""
+    if isinstance(fake, tuple | list):
+        return tuple(map(_promised, value, fake))
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.to(fake.dtype)
+    if value.stride() == fake.stride():
+        return value
+    order = sorted(range(fake.dim()), key=lambda dim: size_hint(fake.stride(dim)), reverse=True)
+    back = [order.index(dim) for dim in range(fake.dim())]
+    return value.permute(order).contiguous().permute(back)
+
+
 def computed(node: Node) -> Any:
     """The facts of a node's result, from those of its operands; None where it cannot be asked."""
     if node.target is not operator.getitem and not isinstance(node.target, OpOverload):
         return None
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     fakes = (n.meta["val"] for n in (*node.all_input_nodes, node))
-    mode: Any = next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
     function: Callable[..., Any] = node.target
-    with mode:
+    with _mode_of(fakes):
         return function(*args, **kwargs)
+
+
+def _mode_of(fakes: Iterable[Any]) -> Any:
+    return next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
 
 
 def flat(values: Any) -> Iterator[torch.Tensor]:

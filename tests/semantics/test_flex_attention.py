@@ -1,0 +1,188 @@
+"""`flex_attention`: the user's functions become loop nests, with eager's values and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
+
+import inductor_lab as lab
+from inductor_lab.ir.program import ExternCall
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+LENGTH = 160
+WORDS = torch.arange(LENGTH, device=DEVICE) // 50
+"""The document that each of the tokens belongs to."""
+
+
+def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
+    return i >= j
+
+
+def window(b: Any, h: Any, i: Any, j: Any) -> Any:
+    return (i >= j) & (i - j < 20)
+
+
+def same_document(b: Any, h: Any, i: Any, j: Any) -> Any:
+    return (WORDS[i] == WORDS[j]) & (i >= j)
+
+
+def later_rows(b: Any, h: Any, i: Any, j: Any) -> Any:
+    """In some rows nothing may be looked at."""
+    return (i > 10) & (i != 100) & (i >= j - 3) & (h >= 0) & (b >= 0)
+
+
+def capped(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+    return 20 * torch.tanh(score / 20)
+
+
+def alibi(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+    return score + (j - i) * torch.exp2(-(h + 1.0)) + 0.1 * b
+
+
+@pytest.fixture(autouse=True)
+def gradients_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch refuses them on the CPU, where it could compute them."""
+    monkeypatch.setattr("torch.nn.attention.flex_attention._validate_device", lambda *given: None)
+
+
+class Case(NamedTuple):
+    score_mod: Callable[..., Any] | None = None
+    mask_mod: Callable[..., Any] | None = None
+    heads: tuple[int, int] = (4, 4)
+    batch: tuple[int, int] = (2, 2)
+    lengths: tuple[int, int] = (LENGTH, LENGTH)
+    width: tuple[int, int] = (16, 16)
+
+
+CASES = {
+    "plain": Case(),
+    "causal": Case(None, causal),
+    "window": Case(None, window),
+    "documents": Case(None, same_document),
+    "masked rows": Case(capped, later_rows),
+    "capped": Case(capped),
+    "alibi": Case(alibi, causal),
+    "shared keys": Case(alibi, causal, heads=(6, 2)),
+    "one batch of keys": Case(alibi, causal, batch=(3, 1)),
+    "few queries": Case(alibi, None, lengths=(5, LENGTH)),
+    "other width": Case(None, causal, width=(16, 24)),
+}
+
+
+def _given(case: Case, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    torch.manual_seed(0)
+    shapes = [
+        (case.batch[0], case.lengths[0], case.heads[0], case.width[0]),
+        (case.batch[1], case.lengths[1], case.heads[1], case.width[0]),
+        (case.batch[1], case.lengths[1], case.heads[1], case.width[1]),
+    ]
+    made = (torch.randn(shape, dtype=dtype, device=DEVICE) for shape in shapes)
+    return [x.transpose(1, 2).requires_grad_() for x in made]
+
+
+def _function(case: Case) -> Callable[..., Any]:
+    mask = case.mask_mod and create_block_mask(
+        case.mask_mod, case.batch[0], case.heads[0], *case.lengths, device=DEVICE
+    )
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        shared = case.heads[0] != case.heads[1]
+        out: Any = flex_attention(q, k, v, case.score_mod, mask, enable_gqa=shared)
+        return out
+
+    return attention
+
+
+def _with_gradients(function: Callable[..., Tensor], given: list[Tensor]) -> list[Tensor]:
+    result = function(*given)
+    torch.manual_seed(1)
+    direction = torch.randn_like(result)
+    return [result, *torch.autograd.grad(result, given, direction)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_gradients_and_strides_are_those_of_eager(name: str) -> None:
+    case = CASES[name]
+    expected = _with_gradients(_function(case), _given(case))
+    compiled = lab.compile(_function(case), fullgraph=True)
+    # the sums of powers are kept in float32 for the backward
+    for result, wanted in zip(_with_gradients(compiled, _given(case)), expected, strict=True):
+        torch.testing.assert_close(result, wanted, rtol=1e-5, atol=1e-5)
+        assert result.stride() == wanted.stride()
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*_given(case)), expected[0], rtol=1e-9, atol=1e-9)
+
+
+def test_gradients_of_what_the_functions_read() -> None:
+    case, words = Case(), LENGTH
+    mask = create_block_mask(same_document, 2, 4, words, words, device=DEVICE)
+
+    def attention(q: Tensor, k: Tensor, v: Tensor, table: Tensor, slopes: Tensor) -> Tensor:
+        def biased(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+            return score * slopes[h] + table[h, i - j + words]
+
+        out: Any = flex_attention(q, k, v, biased, mask)
+        return out
+
+    def given() -> list[Tensor]:
+        torch.manual_seed(2)
+        table = torch.randn(4, 2 * words, dtype=torch.float64, device=DEVICE, requires_grad=True)
+        slopes = torch.rand(4, dtype=torch.float64, device=DEVICE, requires_grad=True)
+        return [*_given(case), table, slopes]
+
+    expected = _with_gradients(attention, given())
+    compiled = lab.compile(attention, fullgraph=True)
+    for result, wanted in zip(_with_gradients(compiled, given()), expected, strict=True):
+        torch.testing.assert_close(result, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_other_dtypes_are_as_near_to_float64_as_eager(dtype: torch.dtype) -> None:
+    case = Case(alibi, causal)
+    given = [x.detach().to(dtype).requires_grad_() for x in _given(case)]
+    exact = [x.detach().double().requires_grad_() for x in given]
+    wanted = _with_gradients(_function(case), exact)
+    eager = _with_gradients(_function(case), given)
+    ours = _with_gradients(lab.compile(_function(case)), given)
+    for one, other, right in zip(ours, eager, wanted, strict=True):
+        assert one.dtype is dtype
+        bound = 1.5 * (other.double() - right).abs().max() + 1e-6
+        assert (one.double() - right).abs().max() <= bound
+
+
+def test_sums_of_powers() -> None:
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        out, aux = flex_attention(q, k, v, alibi, return_aux=AuxRequest(lse=True))
+        return out, aux.lse
+
+    q, k, v = (x.detach() for x in _given(Case(), torch.float32))
+    for result, wanted in zip(lab.compile(attention)(q, k, v), attention(q, k, v), strict=True):
+        torch.testing.assert_close(result, wanted)
+
+
+def test_symbolic_lengths() -> None:
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out: Any = flex_attention(q, k, v, alibi)
+        return out
+
+    compiled = lab.compile(attention, dynamic=True)
+    for length in (64, 96, 130, 7):
+        case = Case(lengths=(length, length))
+        expected = _with_gradients(attention, _given(case))
+        for result, wanted in zip(_with_gradients(compiled, _given(case)), expected, strict=True):
+            torch.testing.assert_close(result, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_functions_are_part_of_loop_nests() -> None:
+    case = Case(capped, causal)
+    q, k, v = (x.detach() for x in _given(case, torch.float32))
+    part = lab.inspect(_function(case), q, k, v).graphs[0].forward
+    assert part.rewrites.steps[0].fired[0].rule == "flex_attention"
+    calls = [step.op for step in part.loops.steps if isinstance(step, ExternCall)]
+    assert calls == ["aten.bmm.default"] * 2
+    assert "tanh" in "".join(str(kernel.code) for kernel in part.kernels)
