@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import GraphModule
 
+from inductor_lab.accelerate.flex_definitions import DEFINITIONS
 from inductor_lab.torch_api import BackwardState, given_back
 from inductor_lab.torch_names import missing, optional
 
@@ -88,9 +89,10 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
         getattr(facts, "act_input_indices", ()), facts.grad_enabled_mutation is not None,
         any(isinstance(kind, _Subclass) for kind in subclasses),
     )  # fmt: skip
+    called = (node.target for node in graph.graph.nodes if node.op == "call_function")
     known = all(
-        node.op != "call_function" or getattr(node.target, "namespace", "aten") in ("aten", "prims")
-        for node in graph.graph.nodes
+        getattr(target, "namespace", "aten") in ("aten", "prims") or target in DEFINITIONS
+        for target in called
     )
     given = graph.graph.find_nodes(op="placeholder")
     hooks = any(isinstance(node.meta.get("val"), BackwardState) for node in given)

@@ -44,6 +44,8 @@ def compile_options(kernel: Kernel) -> dict[str, Any]:
     """What Triton's compiler is asked for; assertions only where there are some, and none of its
     own about integers that wrap."""
     options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
+    if "num_stages" in kernel.launch:
+        options["num_stages"] = kernel.launch["num_stages"]
     if "asserts" in kernel.launch:
         options |= {"debug": True, "sanitize_overflow": False}
     return options

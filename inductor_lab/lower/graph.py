@@ -210,10 +210,10 @@ class _Walk:
             return self._number(node, result)
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effects(node)
+        if isinstance(node.target, FunctionType) or "lab_kernels" in node.meta:
+            return self._opaque(node)
         if isinstance(node.target, torch_api.HigherOrderOperator):
             return self._higher_order(node)
-        if isinstance(node.target, FunctionType):
-            return self._opaque(node)
         if not isinstance(node.target, torch_api.OpOverload):
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
@@ -278,10 +278,12 @@ class _Walk:
         return call(self.build, PREFIX + target.name(), args, kwargs, reason="control flow")
 
     def _opaque(self, node: torch.fx.Node) -> Any:
-        """A call of a function of Python: compiled autograd has them where hooks are to run."""
-        function = self._callee(node.name, node.target)
-        args, kwargs = map_arg((node.args, node.kwargs), self._as_in_eager)
-        return call(self.build, f"{PREFIX}wrap", (function, *args), kwargs, reason="hook")
+        """A call of kernels that are written, or of a function of Python: compiled autograd has
+        them where hooks are to run."""
+        function, args = node.meta.get("lab_kernels", (node.target, node.args))
+        reason = "hook" if function is node.target else "kernels of ours"
+        given = (self._callee(node.name, function), *map_arg(args, self._as_in_eager))
+        return call(self.build, f"{PREFIX}wrap", given, {}, reason=reason)
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
         """A value with its strides in eager mode, for operators that may depend on them."""

@@ -51,7 +51,7 @@ def written_out(
         return _promised(definition(*map_aggregate(node.args, value)), node.meta["val"])
 
     facts = [n.meta["val"] for n in given]
-    with _mode_of(facts):
+    with mode_of(facts):
         traced = make_fx(run, decomposition_table=table)(*facts)
     calls = dict(zip(traced.graph.find_nodes(op="placeholder"), given, strict=True))
     add = Adder(node, [node])
@@ -100,11 +100,12 @@ def computed(node: Node) -> Any:
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     fakes = (n.meta["val"] for n in (*node.all_input_nodes, node))
     function: Callable[..., Any] = node.target
-    with _mode_of(fakes):
+    with mode_of(fakes):
         return function(*args, **kwargs)
 
 
-def _mode_of(fakes: Iterable[Any]) -> Any:
+def mode_of(fakes: Iterable[Any]) -> Any:
+    """The mode that fake tensors were made in."""
     return next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
 
 

@@ -2,10 +2,10 @@
 
 Six things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
 operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round
-(its own cut off the low bits); Triton 3.6 gets constants of bfloat16, and all ones of unsigned
-integers; comparisons give bools (its own call them what was compared, and later make that of them);
-and an index that was loaded from memory is checked, so that a wrong one raises instead of reading
-what is not ours.
+(its own cut off the low bits), and products of matrices know that dtype; Triton 3.6 gets constants
+of bfloat16, and all ones of unsigned integers; comparisons give bools (its own call them what was
+compared, and later make that of them); and an index that was loaded from memory is checked, so that
+a wrong one raises instead of reading what is not ours.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def _scalar(argument: Any) -> Any:
 def _repaired() -> Iterator[None]:
     """While a kernel runs, the interpreter converts from and to bfloat16 as torch does."""
     own, own_binary = interpreter_builder.cast_impl, interpreter_builder.binary_op
+    own_dot = interpreter_builder.create_dot
 
     def cast_impl(source: Any, wanted: Any) -> Any:
         before, after = source.dtype.scalar, wanted.scalar
@@ -99,7 +100,12 @@ def _repaired() -> Iterator[None]:
         made = own_binary(left, right, operation)
         return TensorHandle(made.data, tl.int1) if made.data.dtype == np.bool_ else made
 
-    repairs = (cast_impl, get_bf16, get_all_ones_value, binary_op)
+    def create_dot(left: Any, right: Any, *more: Any) -> Any:
+        if left.dtype.scalar == tl.bfloat16:
+            left, right = cast_impl(left, tl.float32), cast_impl(right, tl.float32)
+        return own_dot(left, right, *more)
+
+    repairs = (cast_impl, get_bf16, get_all_ones_value, binary_op, create_dot)
     for function in repairs:
         setattr(interpreter_builder, function.__name__, function)
     try:

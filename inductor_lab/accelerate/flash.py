@@ -1,0 +1,309 @@
+"""Calls of `flex_attention` that a GPU does without a matrix of scores: which they are, and what
+runs in their place (`codegen/triton_flash.py` has the kernels).
+
+    flex_attention(q, k, v, score_mod, block_mask)    →    one Triton kernel, two for a backward
+
+A call stays two products and a softmax where sizes are symbolic, numbers have 64 bits, or gradients
+are asked for of what the user's functions read.
+
+Inductor: `kernel/flex/flex_attention.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.node import map_aggregate
+
+from inductor_lab.accelerate.flex_definitions import Functions
+from inductor_lab.codegen import triton_flash
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.triton_flash import Attention, Inner, Tile, Visit
+from inductor_lab.ir.higher_order import Written
+from inductor_lab.ir.program import Pointwise
+from inductor_lab.lower.graph import lower_graph, lowered
+from inductor_lab.options import FusionOptions, Options
+from inductor_lab.rewrite.adding import flat, mode_of
+from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.torch_api import make_fx
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+WIDEST = 256
+"""Numbers of a query or a value, of which a program has whole rows at hand."""
+DEVICES = ("cuda",)
+"""On which Triton's kernels run."""
+SHARED_MEMORY = 232_448
+REACH = 2**31
+"""Elements of a tensor whose places have 32 bits."""
+FORWARD = ("query", "key", "value", "score_mod", "block_mask", "scale", "options", "score_given",
+           "mask_given")  # fmt: skip
+BACKWARD = ("query", "key", "value", "result", "logs_rows", "grad", "grad_logs", "score_mod",
+            "joint", "block_mask", "scale", "options", "score_given", "mask_given")  # fmt: skip
+"""The arguments of the two operators."""
+LISTS = ("shown_keys_counts", "shown_keys_indices", "whole_keys_counts", "whole_keys_indices",
+         "shown_queries_counts", "shown_queries_indices", "whole_queries_counts",
+         "whole_queries_indices")  # fmt: skip
+"""The lists of a block mask; of blocks that are not shown whole, the mask says what is shown."""
+
+
+OF_FORWARD = ("out", "logs_rows", "tops_rows")
+OF_BACKWARD = ("of_query_out", "of_key_out", "of_value_out")
+TILES = {
+    "forward": ((256, Tile(64, 64, 4, 3)), (1024, Tile(64, 32, 4, 2))),
+    "of_queries": (
+        (128, Tile(64, 32, 4, 4)), (256, Tile(64, 64, 4, 2)), (1024, Tile(32, 32, 4, 1)),
+    ),
+    "of_keys": ((128, Tile(64, 64, 4, 3)), (256, Tile(32, 64, 4, 4)), (1024, Tile(32, 32, 4, 1))),
+}  # fmt: skip
+"""For each kernel, (up to so many bytes of a row, the tile): the best of eight for rows of 128 and
+256 bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
+others were not measured."""
+Facts = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
+
+
+def flash(node: Node) -> tuple[Flash, list[Node]] | None:
+    """What may run in the place of a call, and what it is given; None if the call stays."""
+    call = Call(node)
+    if not call.fits():
+        return None
+    kernels = call.kernels()
+    if kernels is None:
+        return None
+    needed = {p.name: p.name for kernel in kernels for p in kernel.parameters if p.role == "in"}
+    inputs = {name: call.items[name] for name in needed if name in call.items}
+    facts = {name: (tuple(t.shape), t.stride(), t.dtype) for name, t in call.made.items()}
+    results = tuple(name for name in facts if name != "inner_rows")
+    absent = len(node.meta["val"]) - len(results)
+    return Flash(kernels, tuple(inputs), facts, results, absent), list(inputs.values())
+
+
+def on_gpu(tensor: Tensor) -> bool:
+    return tensor.device.type in DEVICES
+
+
+@dataclass(frozen=True, eq=False)
+class Flash(Written):
+    """The kernels of a call, one after the other.
+
+    `inputs` are names of what it is given, in order; `made` has sizes, strides and dtypes of what
+    kernels make, of which `results` are returned, and then so many that are `absent`."""
+
+    kernels: tuple[Kernel, ...]
+    inputs: tuple[str, ...]
+    made: Mapping[str, Facts]
+    results: tuple[str, ...]
+    absent: int
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(kernel) for kernel in self.kernels)
+
+    @cached_property
+    def launches(self) -> tuple[Callable[..., None], ...]:
+        from inductor_lab.runtime.triton_launch import load_kernel
+
+        return tuple(map(load_kernel, self.kernels))
+
+    def __call__(self, *given: Tensor) -> tuple[Any, ...]:
+        tensors = dict(zip(self.inputs, given, strict=True))
+        for name, (size, stride, dtype) in self.made.items():
+            tensors[name] = torch.empty_strided(size, stride, dtype=dtype, device=given[0].device)
+        for kernel, launch in zip(self.kernels, self.launches, strict=True):
+            launch(*(tensors[parameter.name] for parameter in kernel.parameters))
+        return (*(tensors[name] for name in self.results), *[None] * self.absent)
+
+
+class Call:
+    """A call of one of the two operators.
+
+    items    what it is given, by name: nodes, numbers and None
+    values   the same, with fake tensors and functions in the place of nodes
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        names = FORWARD if len(node.args) == len(FORWARD) else BACKWARD
+        self.items: dict[str, Any] = dict(zip(names, node.args, strict=True))
+        self.lengths, self.sparse = self._of_mask(0, 2), self._of_mask(-3, -1)
+        self.items.update(zip(LISTS, self._of_mask(2, 10), strict=True))
+        read = (*self.items["score_given"], *self.items["mask_given"])
+        self.given = [item for item in read if isinstance(item, Node)]
+        self.items.update((f"in{n}", item) for n, item in enumerate(self.given))
+        module: Any = node.graph.owning_module
+
+        def value(item: Any) -> Any:
+            if not isinstance(item, Node):
+                return item
+            known = item.meta.get("val")
+            return operator.attrgetter(str(item.target))(module) if known is None else known
+
+        self.values: dict[str, Any] = {k: map_aggregate(v, value) for k, v in self.items.items()}
+        self.backward = "joint" in self.items
+        self.programs: dict[bool, Inner | None] = {}
+
+    def _of_mask(self, start: int, end: int) -> tuple[Any, ...]:
+        return tuple(self.items["block_mask"][start:end])
+
+    @cached_property
+    def made(self) -> dict[str, Tensor]:
+        """What kernels make."""
+        names = OF_BACKWARD if self.backward else OF_FORWARD
+        made = dict(zip(names, flat(self.node.meta["val"]), strict=False))
+        return made | ({"inner_rows": self.values["logs_rows"]} if self.backward else {})
+
+    # ---- which --------------------------------------------------------------------------------
+
+    def fits(self) -> bool:
+        """Are there kernels for such operands?"""
+        query, key, value = (self.values[name] for name in FORWARD[:3])
+        tensors = [*flat(self.values.values()), *flat(self.made.values())]
+        known = all(isinstance(n, int) for t in tensors for n in (*t.shape, *t.stride()))
+        if not known or not on_gpu(query):
+            return False
+        same = all(t.device == query.device and _reach(t) < REACH for t in tensors)
+        alike = query.dtype == key.dtype == value.dtype and query.dtype in DTYPES
+        narrow = max(query.shape[3], value.shape[3]) <= WIDEST
+        narrow = narrow and all(0 not in t.shape for t in (query, key, value))
+        numbers = all(isinstance(self.values[f"in{n}"], Tensor) for n in range(len(self.given)))
+        return same and alike and narrow and numbers and not (self.backward and self._asks_more())
+
+    def _asks_more(self) -> bool:
+        """Are gradients needed of what the user's functions read, or of keys that batches share?"""
+        others = [user for user in self.node.users if user.args[1] == 3]
+        shared = self.values["query"].shape[0] != self.values["key"].shape[0]
+        return shared or self.values["grad"] is None or any(map(len, (u.users for u in others)))
+
+    # ---- what runs ----------------------------------------------------------------------------
+
+    def kernels(self) -> tuple[Kernel, ...] | None:
+        """The kernels, or None if the user's functions are more than one pointwise nest, or lists
+        do not reach all blocks."""
+        keys = self.visits("keys", "rows")
+        queries = self.visits("queries", "columns") if self.backward else keys
+        if not keys or not queries:
+            return None
+        name, made = f"triton_{self.node.name}", self.made
+        device = str(self.values["query"].device)
+        if not self.backward:
+            results = (made["out"], made["logs_rows"], made["tops_rows"])
+            tile = self.tile("forward")
+            kernel = triton_flash.forward(name, self.attention, tile, keys, results, device)
+            return (kernel,)
+        known = [(n, self.values[n]) for n in ("grad", "logs_rows")]
+        more = [(n, self.values[n]) for n in ("result", "grad_logs") if self.values[n] is not None]
+        of_query = triton_flash.of_queries(
+            f"{name}_of_queries", self.attention, self.tile("of_queries"), keys, [*known, *more],
+            (made["of_query_out"], made["inner_rows"]), device,
+        )  # fmt: skip
+        of_keys = triton_flash.of_keys(
+            f"{name}_of_keys", self.attention, self.tile("of_keys"), queries,
+            [*known, ("inner_rows", made["inner_rows"])],
+            (made["of_key_out"], made["of_value_out"]), device,
+        )  # fmt: skip
+        return of_query, of_keys
+
+    @cached_property
+    def attention(self) -> Attention:
+        query, key, value = (self.values[name] for name in FORWARD[:3])
+        given = tuple(self.values[f"in{n}"] for n in range(len(self.given)))
+        lengths = (query.shape[2], key.shape[2])
+        all_in_one = all(map(operator.le, lengths, self.sparse))
+        exact, origins = all_in_one or self.lengths == lengths, frozenset([self.node.name])
+        return Attention(query, key, value, given, self.sparse, exact, origins)
+
+    def tile(self, kernel: str) -> Tile:
+        """The sizes of the table, no larger than the blocks of lists, which they divide."""
+        width = max(self.values["query"].shape[3], self.values["value"].shape[3])
+        nbytes = width * self.values["query"].dtype.itemsize
+        tile = next(tile for most, tile in TILES[kernel] if nbytes <= most)
+        rows, columns = (n & -n for n in self.attention.sparse)
+        tile = replace(tile, rows=min(tile.rows, rows), columns=min(tile.columns, columns))
+        matrices = 2 * nbytes * max(tile.rows, tile.columns)
+        fitting = _shared_memory(self.values["query"].device) // matrices - 1
+        return replace(tile, stages=max(min(tile.stages, fitting), 1))
+
+    def visits(self, kind: str, along: str) -> tuple[Visit, ...]:
+        """The lists of blocks of keys or queries; none if they do not reach all of the others."""
+        found = []
+        for part, masked in (("shown", True), ("whole", False)):
+            name = f"{part}_{kind}"
+            counts, indices = (self.values[f"{name}_{what}"] for what in ("counts", "indices"))
+            inner = None if counts is None else self.inner(masked)
+            if inner is not None:
+                found.append(Visit(name, counts, indices, inner))
+            elif counts is not None:
+                return ()
+        length = self.attention.length[along]
+        listed = self.attention.sparse[along == "columns"]
+        reached = all(visit.counts.shape[2] * listed >= length for visit in found)
+        return tuple(found) if reached and all(n % 16 == 0 for n in self.attention.sparse) else ()
+
+    def inner(self, masked: bool) -> Inner | None:
+        """What the user's functions make of scores, with or without the mask."""
+        if masked not in self.programs:
+            self.programs[masked] = self._inner(masked)
+        return self.programs[masked]
+
+    def _inner(self, masked: bool) -> Inner | None:
+        query, key = self.values["query"], self.values["key"]
+        rows = query.shape[:3]
+
+        def scored(products: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+            return (self.functions(given).seen(products, masked),)
+
+        def sloped(products: Tensor, of_weights: Tensor, logs: Tensor, inner: Tensor,
+                   *given: Tensor) -> tuple[Tensor, ...]:  # fmt: skip
+            return self.functions(given).slopes(products, of_weights, logs, inner, masked)[:2]
+
+        with mode_of([query]):
+            square = (*rows, key.shape[2])
+            shapes = [square, square, rows, rows] if self.backward else [square]
+            blocks = [query.new_empty(shape, dtype=torch.float32) for shape in shapes]
+            made = sloped if self.backward else scored
+            run = make_fx(made, decomposition_table=decomposition_table(lowered()))
+            traced = run(*blocks, *self.attention.given)
+        traced.graph.eliminate_dead_code()
+        program = lower_graph(traced, self.node.name, Options())
+        schedule = schedule_program(program, FusionOptions())
+        groups = schedule.groups
+        pointwise = len(groups) == len(schedule.steps) == 1 and not program.constants
+        if not pointwise or not all(isinstance(nest, Pointwise) for nest in groups[0].nests):
+            return None
+        if self.backward:
+            known = ("scores", "of_weights", "logs", "inner")
+            return Inner(schedule, known, ("weights", "slopes"))
+        return Inner(schedule, ("scores",), ("seen",))
+
+    def functions(self, given: tuple[Tensor, ...]) -> Functions:
+        """The user's functions, which read these tensors."""
+        waiting = iter(given)
+
+        def filled(items: Any) -> tuple[Any, ...]:
+            return tuple(next(waiting) if isinstance(item, Node) else item for item in items)
+
+        score_given, mask_given = (filled(self.items[n]) for n in ("score_given", "mask_given"))
+        return Functions(
+            self.values["score_mod"], self.values["block_mask"][-1], self.values["scale"],
+            score_given, mask_given, self.values.get("joint"),
+        )  # fmt: skip
+
+
+def _shared_memory(device: torch.device) -> int:
+    """Bytes of shared memory that a program may have; without a GPU those of an H100."""
+    if not torch.cuda.is_available():
+        return SHARED_MEMORY
+    about: Any = torch.cuda.get_device_properties(device)
+    return int(about.shared_memory_per_block_optin)
+
+
+def _reach(tensor: Tensor) -> int:
+    """Elements from the first one to after the last."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((size - 1) * stride for size, stride in steps)

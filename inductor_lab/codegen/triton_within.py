@@ -1,0 +1,96 @@
+"""A pointwise group as lines within a Triton kernel that is more than the group: its points are a
+block of rows and columns, some of its buffers are blocks that the kernel has at hand, and what it
+stores become variables.
+
+    seen[b, h, i, j] = scores[b, h, i, j] + table[i - j]    →    t0 = tl.load(in0 + i - j)
+                                                                 seen = scores + t0
+
+Inductor: `ModificationWrapper` in `select_algorithm.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from inductor_lab.codegen.elaborate import Elaborator
+from inductor_lab.codegen.kernel import Line
+from inductor_lab.codegen.tidy import tidy
+from inductor_lab.codegen.tree import Loop, LoopKind, Store, Tree
+from inductor_lab.codegen.triton_blocks import Blocks
+from inductor_lab.codegen.triton_ops import TRITON_OPS
+from inductor_lab.codegen.triton_statements import Printer
+from inductor_lab.codegen.triton_text import Dims, Value
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import Index
+from inductor_lab.ir.program import Buffer
+from inductor_lab.schedule.result import Group
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the kernel has at hand.
+
+    positions   of the group's four axes: batch, head, row and column
+    at_hand     buffer → a block of it
+    pointers    buffer → the kernel's argument
+    results     buffer → the variable that it becomes
+    lengths     of the block's dimensions, the first one first
+    inside      dimension → what holds where the block is not beyond the end, if it can be
+    """
+
+    positions: Sequence[Value]
+    at_hand: Mapping[str, Value]
+    pointers: Mapping[str, str]
+    results: Mapping[str, str]
+    lengths: Mapping[str, int]
+    inside: Mapping[str, Value]
+
+
+class Within(Printer):
+    """Prints the statements of such a group."""
+
+    def __init__(self, group: Group, buffers: Mapping[str, Buffer], given: Surroundings) -> None:
+        blocks = Blocks((), _tree_of(group, buffers), 1, {}, 1)
+        super().__init__("", (), blocks, TRITON_OPS, "int32")
+        self.given, self.buffer = given, dict(given.pointers)
+        for axis, position in zip(group.nests[0].axes, given.positions, strict=True):
+            self.text.positions[axis.name] = position
+
+    def printed(self, indent: int) -> tuple[Line, ...]:
+        self.indent = indent
+        self._statements(self.blocks.body)
+        return tuple(self.lines)
+
+    def _loop(self, loop: Loop) -> None:
+        self._statements(loop.body)
+
+    def _load(self, load: Load) -> Value:
+        block = self.given.at_hand.get(load.buffer)
+        return super()._load(load) if block is None else block
+
+    def _store(self, store: Store) -> None:
+        self._line(f"{self.given.results[store.buffer]} = {self.text.value(store.value).text}")
+
+    def _mask(self, dims: Dims) -> list[Value]:
+        return [*(mask for dim, mask in self.given.inside.items() if dim in dims), *self.guards]
+
+    def _shape(self, dims: Dims) -> str:
+        lengths = (length if dim in dims else 1 for dim, length in self.given.lengths.items())
+        return f"[{', '.join(map(str, lengths))}]"
+
+
+def _tree_of(group: Group, buffers: Mapping[str, Buffer]) -> Tree:
+    """The group with each of its axes as a loop."""
+    at = Elaborator(group, buffers)
+    at.open()
+    for axis in group.axes:
+        at.open(axis)
+    values = [at.value(nest.roots[0], nest.origins) for nest in group.nests]
+    for nest, value in zip(group.nests, values, strict=True):
+        place = buffers[nest.buffer].layout.element(tuple(map(Index.of, nest.axes)))
+        at.emit(Store(nest.buffer, place, value, nest.origins))
+    for axis in reversed(group.axes):
+        body = at.close()
+        at.emit(Loop(axis, LoopKind.PARALLEL, body))
+    return tidy(at.close())
