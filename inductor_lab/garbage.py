@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from weakref import finalize
 
 from inductor_lab.torch_api import around_compilations
 
@@ -37,8 +38,10 @@ def no_collection_in_captures() -> None:
 _compilation = ExitStack()
 
 
-def _begin(_: object) -> None:
+def _begin(compilation: object) -> None:
+    """A reset in another thread forgets `_end`; `compilation` dies with the compilation."""
     _compilation.enter_context(no_collection())
+    finalize(compilation, _compilation.close)
 
 
 def _end(_: object) -> None:

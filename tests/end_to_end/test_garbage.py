@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.debugging import boxed_nop
 
 import inductor_lab as lab
 from inductor_lab.errors import MissingLowering
@@ -30,7 +33,7 @@ def searches_in(run: Callable[[], object]) -> int:
     def seen(phase: str, _: object) -> None:
         frame = sys._getframe()
         while phase == "start" and frame is not None:
-            if frame.f_code.co_name == "compile_inner":
+            if frame.f_code.co_name == "_compile_inner":
                 return found.append(True)
             frame = frame.f_back
 
@@ -62,6 +65,24 @@ def test_the_search_goes_on_after_a_function_that_cannot_be_captured() -> None:
     with pytest.raises(torch._dynamo.exc.Unsupported):
         lab.compile(lambda: torch._dynamo.graph_break(), fullgraph=True)()
     assert gc.isenabled()
+
+
+@pytest.mark.usefixtures("often")
+def test_the_search_goes_on_after_a_reset_in_another_thread() -> None:
+    """A backward that is compiled when it is first run has no lock that a reset would wait for."""
+    asked = []
+
+    def with_a_reset(module: torch.fx.GraphModule, _: object) -> Callable[..., object]:
+        with ThreadPoolExecutor(1) as threads:
+            error = threads.submit(torch.compiler.reset).exception()
+        asked.append((gc.isenabled(), str(error)))
+        return boxed_nop(module, _)
+
+    x = torch.ones(4, 4, requires_grad=True)
+    lab.compile(layers)(x)  # from now on captures do not search
+    backend = aot_autograd(fw_compiler=boxed_nop, bw_compiler=with_a_reset)
+    torch.compile(layers, backend=backend)(x).sum().backward()
+    assert asked == [(False, "Cannot clear callbacks while 1 are pending")] and gc.isenabled()
 
 
 class CollectorAsked(lab.Observer):
