@@ -16,7 +16,7 @@
         }
 
 Parts with the same text are one function, so a hundred parameters of a few sizes take a few
-functions.
+functions.  Their names begin with the combo's, which no other function of the source has.
 
 Inductor: `CppScheduling` has none; `codegen/triton_combo_kernel.py` for GPUs.
 """
@@ -47,7 +47,7 @@ def combo_kernel(group: Group, buffers: Mapping[str, Buffer], name: str, making:
     names: dict[tuple[str, ...], str] = {}
     lines: list[Line] = []
     for part in parts:
-        names.setdefault(part.text, f"part{len(names)}_{name.rpartition('_')[2]}")
+        names.setdefault(part.text, f"{name}_part{len(names)}")
     for text, function in names.items():
         alike = [part for part in parts if part.text == text]
         head, body = f"static int {function}({alike[0].arguments})", merged(p.lines for p in alike)

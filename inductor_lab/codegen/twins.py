@@ -34,8 +34,6 @@ class Twins:
 
     def kernel(self, group: Group, printed: Callable[[Group], Kernel]) -> Kernel:
         """The kernel of an equal group, renamed; if there is none, what `printed` makes."""
-        if group.combined:
-            return printed(group)
         spelling = Spelling(self.buffers)
         key = spelling.key(group, self.results)
         if key not in self.made:
@@ -56,12 +54,16 @@ class Spelling:
 
     def key(self, group: Group, results: Set[str]) -> Hashable:
         """All that a kernel depends on, with numbers for names."""
-        own = tuple(map(self._nest, group.nests))
-        inlined = tuple(map(self._nest, group.inlined.values()))
-        described = tuple(
-            (self._described(name), name in group.stored, name in results) for name in self.buffers
-        )
-        return group.axes, own, inlined, described, self._those(group.origins)
+        nests = tuple(map(self._nest, (*group.nests, *group.inlined.values())))
+        parts = tuple(map(self._part, group.parts))
+        described = tuple((self._described(name), name in results) for name in self.buffers)
+        return nests, parts, described
+
+    def _part(self, part: Group) -> Hashable:
+        """Which of the nests are in it, and how."""
+        own = tuple(self._buffer(nest.buffer) for nest in part.nests)
+        inlined, stored = map(self._buffer, part.inlined), frozenset(map(self._buffer, part.stored))
+        return part.axes, own, tuple(inlined), stored, self._those(part.origins)
 
     def _nest(self, nest: Nest) -> Hashable:
         named = ("buffer", "body", "origins")  # the base of a scatter, which is its alone, is not

@@ -47,6 +47,25 @@ def test_the_result_is_right(layers: lab.Compilation) -> None:
     torch.testing.assert_close(layers.result, three_layers(x, w))
 
 
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_equal_combos_are_compiled_once(language: str) -> None:
+    """Wherever in the program they are; one of other sizes is another kernel."""
+
+    def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        for width in (32, 32, 32, 16):
+            product = x @ w
+            x = torch.exp(product[:, :width]) @ torch.tanh(product[:width])
+        return x
+
+    compiled = lab.inspect(layers, *torch.randn(2, 64, 64), options={"language": language})
+    part = compiled.graphs[0].forward
+    assert [len(kernel.group.combined) for kernel in part.kernels] == [2] * 4
+    first, second, third, other = (kernel.name for kernel in part.kernels)
+    assert first == second == third != other
+    if language == "cpp":
+        assert str(translation_unit(part.kernels)).count("static int") == 4
+
+
 def test_constants_sizes_and_dtypes_tell_kernels_apart() -> None:
     def f(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         return [x.sort().values + 1, x.sort().values + 2, y.sort().values + 1]

@@ -89,6 +89,15 @@ def nearly_equal(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
     return [x, *kept]
 
 
+def two_sizes(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Layers whose two pointwise kernels are combined."""
+    for _ in range(4):
+        product = x @ w
+        wide, narrow = torch.tanh(product), torch.exp(product[:, :16])
+        x = narrow.t() @ wide @ w
+    return x
+
+
 PROGRAMS: dict[str, Callable[[], Iterator[CompiledPart]]] = {
     "transformer": lambda: transformer(torch.float32),
     "bfloat16": lambda: transformer(torch.bfloat16),
@@ -103,6 +112,7 @@ PROGRAMS: dict[str, Callable[[], Iterator[CompiledPart]]] = {
     "scattered": lambda: repeated(lambda x: x.index_add(0, torch.arange(4) % 3, x[:4])),
     "side by side": lambda: parts_of(lambda *xs: [x + 1 for x in xs], X, W, X[:, :5], W),
     "nearly equal": lambda: parts_of(nearly_equal, X, W),
+    "combos": lambda: parts_of(two_sizes, X, W),
 }
 
 
@@ -176,6 +186,10 @@ def with_body(group: Group, number: int, change: Callable[[Expr], Expr]) -> Grou
     return with_nest(group, number, body=value(group.nests[number].body))
 
 
+def with_each_nest(group: Group) -> Iterator[Group]:
+    return (replace(group, nests=(nest,), stored=frozenset({nest.buffer})) for nest in group.nests)
+
+
 def where(kind: type, **new: Any) -> Callable[[Expr], Expr]:
     return lambda node: replace(node, **new) if isinstance(node, kind) else node
 
@@ -195,6 +209,7 @@ CHANGES: dict[str, Callable[[Group], Group]] = {
     "axes of a nest": lambda g: with_nest(g, 0, reduce_axes=(Axis("i1", 15),)),
     "axes of the group": lambda g: replace(g, axes=()),
     "what is stored": lambda g: replace(g, stored=frozenset("z")),
+    "what is combined": lambda g: replace(g, combined=tuple(with_each_nest(g))),
     "what is inlined": lambda g: replace(g, nests=g.nests[:1], inlined={"z": g.nests[1]}),
 }
 

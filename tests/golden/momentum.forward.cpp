@@ -1,4 +1,4 @@
-static int part0_0(const float* in0, const float* in1, const float* in2, float* out0, float* out1) {
+static int cpp_fused_add_addcmul_full_like_sub_0_part0(const float* in0, const float* in1, const float* in2, float* out0, float* out1) {
     #pragma omp for simd nowait
     for (int64_t i0 = 0; i0 < 60000; i0++) {
         float t0 = in0[i0];
@@ -12,7 +12,7 @@ static int part0_0(const float* in0, const float* in1, const float* in2, float* 
     return 0;
 }
 
-static int part1_0(const float* in0, const float* in1, const float* in2, float* out0, float* out1) {
+static int cpp_fused_add_addcmul_full_like_sub_0_part1(const float* in0, const float* in1, const float* in2, float* out0, float* out1) {
     #pragma omp simd
     for (int64_t i0 = 0; i0 < 64; i0++) {
         float t0 = in0[i0];
@@ -26,7 +26,7 @@ static int part1_0(const float* in0, const float* in1, const float* in2, float* 
     return 0;
 }
 
-static int part2_0(const float* in0, const float* in1, const float* in2, float* out0, float* out1) {
+static int cpp_fused_add_addcmul_full_like_sub_0_part2(const float* in0, const float* in1, const float* in2, float* out0, float* out1) {
     #pragma omp simd
     for (int64_t i0 = 0; i0 < 21; i0++) {
         float t0 = in0[i0];
@@ -44,12 +44,12 @@ static int part2_0(const float* in0, const float* in1, const float* in2, float* 
 extern "C" lab_only_calls LAB_EXPORT int cpp_fused_add_addcmul_full_like_sub_0(const float* in0, const float* in1, const float* in2, const float* in3, const float* in4, const float* in5, const float* in6, const float* in7, const float* in8, const float* in9, const float* in10, const float* in11, float* out0, float* out1, float* out2, float* out3, float* out4, float* out5, float* out6, float* out7) {
     #pragma omp parallel
     {
-        part0_0(in0, in1, in2, out0, out1);
+        cpp_fused_add_addcmul_full_like_sub_0_part0(in0, in1, in2, out0, out1);
         #pragma omp single nowait
         {
-            part1_0(in3, in4, in5, out2, out3);
-            part2_0(in6, in7, in8, out4, out5);
-            part1_0(in9, in10, in11, out6, out7);
+            cpp_fused_add_addcmul_full_like_sub_0_part1(in3, in4, in5, out2, out3);
+            cpp_fused_add_addcmul_full_like_sub_0_part2(in6, in7, in8, out4, out5);
+            cpp_fused_add_addcmul_full_like_sub_0_part1(in9, in10, in11, out6, out7);
         }
     }
     return 0;
