@@ -24,8 +24,7 @@ from inductor_lab.autograd.recompute import (
     is_size,
     recompute_price,
 )
-from inductor_lab.autograd.sides import Sides
-from inductor_lab.capture.text import node_value
+from inductor_lab.autograd.sides import Sides, is_several
 
 LONGEST_CHAIN = 64
 _SCALE = 1024
@@ -126,7 +125,7 @@ class Chooser:
         )
 
     def _width(self, node: torch.fx.Node, count_traffic: bool) -> int | None:
-        if isinstance(node_value(node), list | tuple | dict):
+        if is_several(node):
             return None
         nbytes = self.sides.nbytes[node]
         if node.op == "placeholder" or nbytes == 0 or is_size(node):

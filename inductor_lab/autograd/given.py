@@ -17,7 +17,8 @@ import torch
 
 from inductor_lab.autograd.budget import Chooser
 from inductor_lab.autograd.recompute import Price, estimated_flops
-from inductor_lab.capture.text import node_value, target_text
+from inductor_lab.autograd.sides import is_several
+from inductor_lab.capture.text import target_text
 from inductor_lab.errors import Refused
 
 
@@ -54,8 +55,7 @@ def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
     saved = set(partitioner(tuple(values.values())))
     if unknown := saved - values.keys():
         raise Refused(f"{sorted(unknown)} are no values of the forward")
-    made = [(node.name, node_value(node)) for node in chooser.sides.values]
-    tuples = {name for name, value in made if isinstance(value, list | tuple | dict)}
+    tuples = {node.name for node in chooser.sides.values if is_several(node)}
     if tuples & saved:
         raise Refused(f"{sorted(tuples & saved)[0]} is a tuple: save what is taken out of it")
     waiting, seen = [v.name for v in values.values() if v.needed], set[str]()

@@ -57,6 +57,11 @@ def sort_sides(graph: torch.fx.Graph, num_fwd_outputs: int) -> Sides:
     )
 
 
+def is_several(node: torch.fx.Node) -> bool:
+    """Does a node give several values, which others take out of it?"""
+    return isinstance(node_value(node), list | tuple | dict)
+
+
 def _nodes(results: Iterable[object]) -> list[torch.fx.Node]:
     return [node for node in results if isinstance(node, torch.fx.Node)]
 
