@@ -5,8 +5,9 @@ take to fill it.  So the blocks that big CPU tensors lie in are kept, and reused
 nobody holds them: the pool has one tensor for each block, and torch counts who else refers to its
 storage (a tensor, a view, a NumPy array, a DLPack capsule, what autograd saved).
 
-Sizes are rounded up to one of sixteen classes between two powers of two: calls of ever new lengths
-find blocks too, and there are few classes to keep.
+Sizes that may change from call to call are rounded up to one of sixteen classes between two powers
+of two: ever new lengths find blocks too, and there are few classes to keep.  Other sizes are exact,
+so that a result is saved with no surplus, and `as_strided` cannot go past its end.
 
 DESIGN, section 7.  Inductor has no counterpart for CPU; its CUDA graph trees ask the same count.
 """
@@ -60,8 +61,8 @@ class Block:
 
 
 class Pool:
-    """Blocks by dtype and size class, the class that was used longest ago first; each queue starts
-    with the block handed out longest ago.
+    """Blocks by dtype and size, the size that was used longest ago first; each queue starts with
+    the block handed out longest ago.
 
     At most `limit` bytes are kept, counting blocks that somebody holds, or as many as the largest
     block has.  Safe across threads, and in a finalizer or signal handler that runs in the midst of
@@ -82,11 +83,8 @@ class Pool:
     def empty(
         self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, nbytes: int
     ) -> torch.Tensor:
-        """A new CPU tensor, uninitialized, of `nbytes`; its storage has up to 1/16 more."""
-        if nbytes < POOLED_FROM:
-            return empty_strided_cpu(size, stride, dtype)
-        step = 1 << (nbytes.bit_length() - 5)
-        key = dtype, nbytes + step - 1 & -step
+        """A new CPU tensor, uninitialized; its storage has `nbytes`."""
+        key = dtype, nbytes
         with self._lock:
             if self._busy:
                 return empty_strided_cpu(size, stride, dtype)
@@ -95,6 +93,15 @@ class Pool:
                 return reinterpret(self._block(key).tensor, size, stride)
             finally:
                 self._busy = False
+
+    def empty_rounded(
+        self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, nbytes: int
+    ) -> torch.Tensor:
+        """The same for sizes of any call; the storage of a large one has up to 1/16 more."""
+        if nbytes < POOLED_FROM:
+            return empty_strided_cpu(size, stride, dtype)
+        step = 1 << (nbytes.bit_length() - 5)
+        return self.empty(size, stride, dtype, nbytes + step - 1 & -step)
 
     def _block(self, key: tuple[torch.dtype, int]) -> Block:
         """A free block, now the last of its queue."""
@@ -139,7 +146,7 @@ class Pool:
         return None
 
     def _new_block(self, dtype: torch.dtype, nbytes: int) -> Block:
-        """One more block, for which the oldest ones of the classes used longest ago are forgotten:
+        """One more block, for which the oldest ones of the sizes used longest ago are forgotten:
         whoever holds one of those keeps it, and the memory goes back to the system afterwards."""
         self.allow(nbytes)
         for key in list(self._queues):

@@ -198,7 +198,8 @@ class _Writer:
             nbytes = mul_sizes(layout.storage_size, buffer.dtype.itemsize)
             if not isinstance(nbytes, int) or nbytes >= POOLED_FROM:
                 pool, length = self.helper("POOL"), self.size(nbytes)
-                return f"{pool}.empty({geometry}, {buffer.dtype}, {length})"
+                empty = "empty" if isinstance(nbytes, int) else "empty_rounded"
+                return f"{pool}.{empty}({geometry}, {buffer.dtype}, {length})"
         quick = QUICK.get(buffer.device.split(":")[0])
         if quick is not None:
             return f"{self.helper(quick)}({geometry}, {buffer.dtype})"

@@ -130,7 +130,7 @@ def test_symbols_come_as_arguments_or_from_sizes() -> None:
         "    s0, x = args\n"
         "    args.clear()\n"
         "    s1 = x.size(1)\n"
-        "    buf0 = POOL.empty((s0, s1), (s1, 1), torch.float32, 4*s0*s1)\n"
+        "    buf0 = POOL.empty_rounded((s0, s1), (s1, 1), torch.float32, 4*s0*s1)\n"
         "    k(x.data_ptr(), buf0.data_ptr(), s0, s1)\n"
         "    return (buf0, s0*s1)\n"
     )

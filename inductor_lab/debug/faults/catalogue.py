@@ -240,7 +240,8 @@ def _edited_host(edit: Callable[[list[str]], list[str]]) -> AbstractContextManag
 @seeds("host program", examples.mixed_twice)
 def reused_too_early() -> Iterator[None]:
     """A buffer takes the memory of one that is needed later."""
-    made = re.compile(r"^(\s*)(buf\d+) = (?:POOL\.empty|empty_strided_cpu)\((\(.*?\), \(.*?\)), ")
+    new = r"(?:POOL\.empty(?:_rounded)?|empty_strided_cpu)"
+    made = re.compile(rf"^(\s*)(buf\d+) = {new}\((\(.*?\), \(.*?\)), ")
 
     def edit(texts: list[str]) -> list[str]:
         known: dict[str, str] = {}
