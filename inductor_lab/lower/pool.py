@@ -2,6 +2,11 @@
 
     max_pool2d(x[n, c, 8, 8], 2)  →  max over r0<2, r1<2 of x[i0, i1, 2*i2 + r0, 2*i3 + r1]
 
+A large window is taken one dimension after the other: 26 reads in place of 169 for
+
+    max_pool2d(x[n, c, 20, 20], 13, 1, 6)  →  rows = max over r0<13 of x[i0, i1, i2 + r0 - 6, i3]
+                                              max over r1<13 of rows[i0, i1, i2, i3 + r1 - 6]
+
 What lies outside of the input is masked.  float16 and bfloat16 are added in float32.
 
 Inductor: `lowering.py`, `max_pool2d_with_indices`, `avg_pool2d`, `_adaptive_avg_pool2d`.
@@ -18,14 +23,14 @@ import torch
 
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, Size, product
+from inductor_lab.ir.index import Index, Size, is_int, product
 from inductor_lab.ir.ops import neutral
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.places import all_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, flatten, identity
-from inductor_lab.lower.window import Adaptive, Sliding, Window, fold
+from inductor_lab.lower.window import UNROLLED, Adaptive, Sliding, Window, fold
 
 aten = torch.ops.aten
 
@@ -60,20 +65,35 @@ def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window]:
     return [Adaptive(*one) for one in zip(sizes, results, strict=True)]
 
 
+def in_turn(windows: Sequence[Window]) -> list[Sequence[Window]]:
+    """The windows of each pass: all at once, or those of one dimension after the other.
+
+    Rows that give one result each are read in one piece.
+    """
+    large = math.prod(w.kernel for w in windows) > UNROLLED
+    if not large or is_int(windows[-1].results, 1) or sum(w.kernel > 1 for w in windows) == 1:
+        return [windows]
+    before = [Sliding(w.size, w.size, 1, 1, 0) for w in windows]
+    after = [Sliding(w.results, w.results, 1, 1, 0) for w in windows]
+    return [[*after[:d], w, *before[d + 1 :]] for d, w in enumerate(windows)]
+
+
 class Pool:
     """`windows` over the last dimensions of x; `element(r)` is what a result reads at r."""
 
-    def __init__(
-        self, build: Builder, x: TensorValue, windows: Sequence[Window], shape: tuple[Size, ...]
-    ) -> None:
+    def __init__(self, build: Builder, x: TensorValue, windows: Sequence[Window]) -> None:
         self.build, self.x, self.windows = build, x, windows
         self.wide = accumulator(x.dtype)
-        own = identity(shape)
+        self.shape = (*x.shape[: -len(windows)], *(w.results for w in windows))
+        own = identity(self.shape)
         self.front, self.o = own[: -len(windows)], own[-len(windows) :]
         self.kernel = [w.kernel for w in windows]
 
     def places(self, r: Sequence[Index]) -> list[Index]:
         return [w.place(o, n) for w, o, n in zip(self.windows, self.o, r, strict=True)]
+
+    def at(self, r: Sequence[Index]) -> tuple[Index, ...]:
+        return (*self.front, *self.places(r))
 
     def tests(self, r: Sequence[Index]) -> list[Expr]:
         """What has to hold for a place to be one of the input."""
@@ -82,8 +102,7 @@ class Pool:
 
     def element(self, r: Sequence[Index], outside: Any) -> Expr:
         """The element of the input, or `outside` where there is none."""
-        at = (*self.front, *self.places(r))
-        body = self.build.convert(self.build.load(self.x, at), self.wide)
+        body = self.build.convert(self.build.load(self.x, self.at(r)), self.wide)
         other = self.build.const(outside, self.wide)
         return masked(self.build, self.tests(r), body, other)
 
@@ -96,29 +115,41 @@ def max_pool(
     Of equal ones the first counts, of several NaN the last, as in eager.  So the place is what is
     least of these: the place of a maximum, minus the place of a NaN, and for others more than any.
     """
-    values, places = build.tensors
-    pool = Pool(build, x, windows, values.shape)
-    outside = neutral("max", pool.wide)
-    largest = fold(build, "max", pool.kernel, partial(pool.element, outside=outside), values)
-    at = identity(values.shape)
-    sizes = [w.size for w in windows]
+    sizes, keys = [w.size for w in windows], None
+    for passed in in_turn(windows):
+        x, keys = _max_pass(Pool(build, x, passed), keys, sizes)
+    places = build.tensors[1]
+    assert keys is not None, "there is a pass"
+    return x, build.pointwise(build.op("abs", build.load(keys, identity(places.shape))), places)
+
+
+def _max_pass(
+    pool: Pool, keys: TensorValue | None, sizes: Sequence[Size]
+) -> tuple[TensorValue, TensorValue]:
+    """The largest of each window, and what is least there; `keys` are those of the pass before."""
+    build, (values, places) = pool.build, (meta.of_shape(pool.shape) for meta in pool.build.tensors)
+    element = partial(pool.element, outside=neutral("max", pool.wide))
+    largest = fold(build, "max", pool.kernel, element, values)
     count = product(sizes)
     short = isinstance(count, int) and count < 2**31
     whole = torch.int32 if short else torch.int64
+    nowhere = build.const(count, whole)
 
     def key(r: Sequence[Index]) -> Expr:
-        value = pool.element(r, outside)
-        place = build.position(flatten(pool.places(r), sizes), whole)
-        best = build.convert(build.load(largest, at), value.dtype)
-        found = all_hold(build, [build.op("eq", value, best), *pool.tests(r)])
-        nowhere = build.const(count, whole)
-        chosen = build.op("where", found, place, nowhere)
+        value, tests = element(r), pool.tests(r)
+        best = build.convert(build.load(largest, identity(pool.shape)), value.dtype)
+        if keys is None:
+            first = build.position(flatten(pool.places(r), sizes), whole)
+            last = build.op("neg", first)
+        else:
+            first = last = masked(build, tests, build.load(keys, pool.at(r)), nowhere)
+        found = all_hold(build, [build.op("eq", value, best), *tests])
+        chosen = build.op("where", found, first, nowhere)
         if not value.dtype.is_floating_point:
             return chosen
-        return build.op("where", build.op("isnan", value), build.op("neg", place), chosen)
+        return build.op("where", build.op("isnan", value), last, chosen)
 
-    least = fold(build, "min", pool.kernel, key, places.having(whole))
-    return largest, build.pointwise(build.op("abs", build.load(least, at)), places)
+    return largest, fold(build, "min", pool.kernel, key, places.having(whole))
 
 
 def _max_pool(
@@ -174,12 +205,14 @@ def mean_pool(
 ) -> TensorValue:
     """The sum of each window over the number of its elements that count."""
     meta = build.result
-    pool = Pool(build, x, windows, meta.shape)
-    element = partial(pool.element, outside=0)
-    total = fold(build, "sum", pool.kernel, element, meta.having(pool.wide))
-    value = build.load(total, identity(meta.shape))
-    count = divisor(build, windows, pool.o, pool.wide, **counting)
-    name = "truediv" if pool.wide.is_floating_point else "truncdiv"
+    wide, own = accumulator(x.dtype), identity(meta.shape)
+    for passed in in_turn(windows):
+        pool = Pool(build, x, passed)
+        element = partial(pool.element, outside=0)
+        x = fold(build, "sum", pool.kernel, element, meta.of_shape(pool.shape).having(wide))
+    value = build.load(x, own)
+    count = divisor(build, windows, own[-len(windows) :], wide, **counting)
+    name = "truediv" if wide.is_floating_point else "truncdiv"
     return build.pointwise(build.op(name, value, count))
 
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from inductor_lab.ir.expr import Load
 from inductor_lab.lower.window import Adaptive
-from tests.lower.lowering import Lowered, assert_same
+from tests.lower.lowering import Lowered, assert_same, program_of
 
 SHORT = (torch.float16, torch.bfloat16)
 Pool = Callable[[torch.Tensor], Any]
@@ -34,9 +35,14 @@ MAXIMA: dict[str, tuple[int, Pool]] = {
     "2d ceil": (2, maximum(2, (3, 2), (2, 3), (1, 0), ceil_mode=True)),
     "2d dilated": (2, maximum(2, 2, 2, 1, (3, 2))),
     "2d large": (2, maximum(2, (7, 5), 1, (3, 2))),
+    "2d larger": (2, maximum(2, 12, 1, 6)),
+    "2d large ceil": (2, maximum(2, (7, 6), (3, 2), (3, 2), ceil_mode=True)),
+    "2d large dilated": (2, maximum(2, 6, 1, 3, 2)),
+    "2d large, one row": (2, maximum(2, (7, 6), (1, 5), (0, 2))),
     "3d": (3, maximum(3, 2, 1, 1)),
     "3d dilated": (3, maximum(3, (2, 2, 1), 2, 0, (1, 2, 1), ceil_mode=True)),
     "3d large": (3, maximum(3, (3, 4, 5), 2, (1, 2, 2))),
+    "3d large, flat": (3, maximum(3, (1, 7, 6), (2, 1, 1), (0, 3, 2))),
     "adaptive 1d": (1, lambda x: F.adaptive_max_pool1d(x, 4, return_indices=True)),
     "adaptive 2d": (2, lambda x: F.adaptive_max_pool2d(x, (3, 5), return_indices=True)),
     "adaptive 2d, more": (2, lambda x: F.adaptive_max_pool2d(x, (13, 4), return_indices=True)),
@@ -51,6 +57,9 @@ MEANS: dict[str, tuple[int, Pool]] = {
     "2d without padding": (2, mean(2, 3, 2, 1, ceil_mode=True, count_include_pad=False)),
     "2d divided": (2, mean(2, 3, 2, 1, divisor_override=7)),
     "2d large": (2, mean(2, 6, 2, 3)),
+    "2d large without padding": (2, mean(2, 6, (2, 1), 3, ceil_mode=True, count_include_pad=False)),
+    "2d large divided": (2, mean(2, (7, 6), 1, 2, divisor_override=7)),
+    "3d large": (3, mean(3, (3, 4, 5), 1, (1, 2, 2))),
     "3d": (3, mean(3, 2, 1, 1)),
     "3d without padding": (3, mean(3, (3, 2, 2), (2, 1, 3), 1, count_include_pad=False)),
     "adaptive 1d": (1, lambda x: F.adaptive_avg_pool1d(x, 4)),
@@ -75,6 +84,7 @@ def with_ties(x: torch.Tensor) -> torch.Tensor:
 def with_dtypes(table: dict[str, tuple[int, Pool]]) -> list[Any]:
     """All cases in float32, and some in dtypes that are computed in float32."""
     some = [("2d", dtype) for dtype in SHORT] + [("adaptive 2d", dtype) for dtype in SHORT]
+    some += [("2d large", dtype) for dtype in SHORT]
     cases = [*((name, torch.float32) for name in table), ("2d", torch.float64), *some]
     return [pytest.param(*case, id=f"{case[0]}-{str(case[1])[6:]}") for case in cases]
 
@@ -127,17 +137,30 @@ def check_gradient(function: Pool, x: torch.Tensor) -> None:
 
 def test_whole_numbers() -> None:
     x = torch.randint(-9, 9, (1, 2, 7, 6))
-    function = maximum(2, 3, 2, 1)
-    assert_same(Lowered().aot(function)(x), function(x))
-    total = mean(2, 2, 1, 1)
-    assert_same(Lowered().aot(total)(x), total(x))
+    for function in (maximum(2, 3, 2, 1), maximum(2, 6, 1, 3), mean(2, 2, 1, 1), mean(2, 6, 1, 3)):
+        assert_same(Lowered().aot(function)(x), function(x))
 
 
 def test_channels_last_and_no_batch() -> None:
     x = image(2)
     for given in (x.to(memory_format=torch.channels_last), x[0], x[:, :, 1:, ::2]):
-        for function in (maximum(2, 3, 2, 1), mean(2, 3, 2, 1)):
-            assert_same(Lowered().aot(function)(given), function(given))
+        for size, step, padding in ((3, 2, 1), (6, 1, 3)):
+            for function in (maximum(2, size, step, padding), mean(2, size, step, padding)):
+                assert_same(Lowered().aot(function)(given), function(given))
+
+
+def test_large_windows_of_several_lengths() -> None:
+    x = with_ties(torch.randn(2, 20, 19))
+    for function in (lambda x: F.adaptive_max_pool2d(x, (2, 3), return_indices=True),
+                     lambda x: F.adaptive_avg_pool2d(x, (2, 3))):  # fmt: skip
+        assert_same(Lowered().aot(function)(x), function(x))
+
+
+@pytest.mark.parametrize("function", [F.max_pool2d, F.avg_pool2d])
+def test_large_windows_take_one_dimension_after_the_other(function: Pool) -> None:
+    program = program_of(lambda x: function(x, 13, 1, 6), torch.randn(2, 20, 20))
+    reads = [sum(isinstance(node, Load) for node in step.body.walk()) for step in program.steps]
+    assert reads[:2] == [13, 13] and sum(reads) <= 27
 
 
 @pytest.mark.parametrize("name", ["2d", "2d ceil", "2d large", "3d"])
