@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+
+import inductor_lab as lab
 
 sys.path.insert(0, str(Path(__file__).parent))
 Compiled = importlib.import_module("cpp_backend").Compiled
@@ -46,6 +49,37 @@ def test_pieces(name: str) -> None:
         assert "if" not in text and "?" not in text, text
     if "repeated" in name:
         assert " / " not in text and " % " not in text, text
+
+
+def thirds(a: torch.Tensor) -> torch.Tensor:
+    n = a.shape[1] // 3
+    return torch.cat([a[:, :n], a.sin(), a[:, n:]], 1)
+
+
+SYMBOLIC: dict[str, tuple[Callable[..., Any], int]] = {
+    "cat": (lambda a, b: torch.cat([a.relu(), b * 2], 1), 2),
+    "pad": (lambda a, b: F.pad(a, (3, 5), value=1.5) + 1, 3),
+    "cat and pad": (lambda a, b: F.pad(torch.cat([a, b * 2], 1), (0, 2)), 3),
+    "thirds": (lambda a, b: thirds(a), 3),
+    "slice of the second, or of both": (lambda a, b: torch.cat([a, b], 1)[:, 5:].exp(), 1),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_pieces_of_symbolic_sizes(name: str) -> None:
+    """Cut where the order of the cuts is the same for all sizes, and right for each."""
+    function, pieces = SYMBOLIC[name]
+    given = [torch.randn(40, 300), torch.randn(40, 700)]
+    for tensor in given:
+        torch._dynamo.mark_dynamic(tensor, 1)
+    (kernel,) = lab.inspect(function, *given).graphs[0].forward.kernels
+    assert str(kernel).count("simd") == pieces
+    assert pieces == 1 or not re.search(r"\?|^ *if", str(kernel), re.MULTILINE)
+    torch.compiler.reset()
+    compiled = lab.compile(function, dynamic=True)
+    for left, right in ((300, 700), (2, 9), (7, 3), (4, 4), (64, 5), (1000, 31)):
+        args = torch.randn(40, left), torch.randn(40, right)
+        torch.testing.assert_close(compiled(*args), function(*args))
 
 
 def test_rows_are_cut_where_masks_would_keep_loops_from_vectorizing() -> None:

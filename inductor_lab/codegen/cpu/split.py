@@ -20,10 +20,11 @@ Inductor has no counterpart: it leaves the masks to the C++ compiler.
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from math import gcd, lcm
 
 import torch
@@ -32,8 +33,20 @@ from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, Tree, When
 from inductor_lab.codegen.visit import loads_in, needed, temps_read, walk
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp, map_expr
-from inductor_lab.ir.index import Atom, Axis, Index, Quotient, Remainder
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, SizeValue, Temp, map_expr
+from inductor_lab.ir.index import (
+    Atom,
+    Axis,
+    Index,
+    Quotient,
+    Remainder,
+    Size,
+    add_sizes,
+    at_most,
+    exact_quotient,
+    hint,
+    sub_sizes,
+)
 from inductor_lab.ir.ops import neutral
 
 MOST_PIECES = 6
@@ -46,7 +59,13 @@ SHORTEST_LOOP = 16
 MOST_STEPS = 4
 """Largest unroll factor: the loads of more are too far apart for one vector."""
 
-COMPARISONS = {name: getattr(operator, name) for name in "lt ge le gt eq ne".split()}
+COMPARISONS = {
+    "lt": (True, slice(0, 1)), "ge": (False, slice(0, 1)),
+    "le": (True, slice(1, 2)), "gt": (False, slice(1, 2)),
+    "ne": (True, slice(0, 2)), "eq": (False, slice(0, 2)),
+}  # fmt: skip
+"""What a comparison of a rising number with a value is at first, and whether that changes when the
+value is reached, when it is passed, or both."""
 
 
 def split(tree: Tree, facts: Facts) -> Tree:
@@ -58,7 +77,7 @@ def split(tree: Tree, facts: Facts) -> Tree:
 
 
 def split_loops(body: Tree, threads: int = 0) -> Tree:
-    """The tree with every VECTOR loop cut at the constant bounds of its masks.
+    """The tree with every VECTOR loop cut at the bounds of its masks.
 
     The enclosing loop is cut too where masks would keep a compiler from vectorizing; not one of the
     outermost `threads` loops, which run as one.
@@ -93,24 +112,36 @@ def _needs_no_masks(loop: Loop) -> bool:
 
 def _pieces(loop: Loop, step: int) -> list[Loop]:
     size = loop.axis.size
-    if not isinstance(size, int) or size < SHORTEST_LOOP:
+    if isinstance(size, int) and size < SHORTEST_LOOP:
         return [loop]
-    cuts = sorted({cut for cut in _changes(loop) if 0 < cut < size})
-    if len(cuts) >= MOST_PIECES or (not cuts and step == 1):
+    bounds = _in_order(_changes(loop), size)
+    if len(bounds) >= MOST_PIECES + 2 or (len(bounds) == 2 and step == 1):
         return [loop]
     pieces = []
-    for begin, end in zip([0, *cuts], [*cuts, size], strict=True):
-        whole = end - (end - begin) % step
-        if begin < whole:
-            pieces.append(_piece(loop, begin, whole, step))
-        if whole < end:
-            pieces.append(_piece(loop, whole, end, 1))
+    for begin, end in pairwise(bounds):
+        length = sub_sizes(end, begin)
+        rest = length % step if isinstance(length, int) else 0
+        if length != rest:
+            pieces.append(_piece(loop, begin, sub_sizes(end, rest), step))
+        if rest:
+            pieces.append(_piece(loop, sub_sizes(end, rest), end, 1))
     return pieces
 
 
-def _changes(loop: Loop) -> set[int]:
+def _in_order(cuts: set[Size], size: Size) -> list[Size]:
+    """0, the cuts in between, and the size; without cuts whose place among them symbols leave
+    open."""
+    found: list[Size] = [0, size]
+    for cut in sorted(cuts, key=lambda cut: (hint(cut), str(cut))):
+        place = next((n for n, other in enumerate(found) if at_most(cut, other)), 0)
+        if place and not at_most(found[place], cut) and at_most(found[place - 1], cut):
+            found.insert(place, cut)
+    return found
+
+
+def _changes(loop: Loop) -> set[Size]:
     """Positions at which the result of a comparison changes."""
-    found: set[int] = set()
+    found: set[Size] = set()
     places: dict[str, Expr] = {}
     for stmt in walk(loop.body):
         if isinstance(stmt, Let) and isinstance(stmt.value, IndexValue):
@@ -118,19 +149,35 @@ def _changes(loop: Loop) -> set[int]:
         if isinstance(stmt, Let) and isinstance(stmt.value, Op):
             known = _compared(stmt.value, loop.axis, places)
             if known:
-                found |= _switches(stmt.value.name, *known, loop.axis)
+                found.update(known[1])
     return found
 
 
-def _compared(op: Op, axis: Axis, places: Mapping[str, Expr]) -> tuple[Index, int] | None:
-    """The two sides, if the operation compares what rises with `axis` alone to a constant.
+def _compared(
+    op: Op, axis: Axis, places: Mapping[str, Expr]
+) -> tuple[bool, tuple[Size, ...]] | None:
+    """If the operation compares what rises with `axis` alone to a size: its result at first, and
+    the positions at which it changes.
 
     `places` are the temps that stand for a position.
     """
     match [places.get(a.name, a) if isinstance(a, Temp) else a for a in op.args]:
-        case [IndexValue(index), Const(int() as value)] if op.name in COMPARISONS:
-            if index.terms and _rises(index, axis) and isinstance(index.constant, int):
-                return index, value
+        case [IndexValue(index), Const(int() as value) | SizeValue(value)]:
+            if op.name in COMPARISONS and (switches := _switches(index, value, axis)):
+                first, which = COMPARISONS[op.name]
+                return first, switches[which]
+    return None
+
+
+def _switches(index: Index, value: Size, axis: Axis) -> tuple[Size, ...] | None:
+    """The positions from which on an index is at least the value, and more."""
+    if index - index.constant == Index.of(axis):
+        reached = sub_sizes(value, index.constant)
+        return reached, add_sizes(reached, 1)
+    known = isinstance(axis.size, int) and isinstance(index.constant, int)
+    if known and isinstance(value, int) and index.terms and _rises(index, axis):
+        positions, key = range(axis.size), partial(_at, index, axis)
+        return bisect_left(positions, value, key=key), bisect_right(positions, value, key=key)
     return None
 
 
@@ -146,16 +193,6 @@ def _rises(index: Index, axis: Axis) -> bool:
         if not (alone and isinstance(factor, int) and factor > 0):
             return False
     return True
-
-
-def _switches(name: str, index: Index, value: int, axis: Axis) -> set[int]:
-    """Where `index <name> value` changes."""
-    positions = range(int(axis.size))
-    reached = bisect_left(positions, value, key=lambda p: _at(index, axis, p))
-    passed = bisect_right(positions, value, key=lambda p: _at(index, axis, p))
-    return {"lt": {reached}, "ge": {reached}, "le": {passed}, "gt": {passed}}.get(
-        name, {reached, passed}
-    )
 
 
 def _at(index: Index, axis: Axis, position: int) -> int:
@@ -189,17 +226,18 @@ def _divisions(body: Tree) -> list[Quotient | Remainder]:
     return [atom for atom in atoms if isinstance(atom, Quotient | Remainder)]
 
 
-def _piece(loop: Loop, begin: int, end: int, step: int) -> Loop:
+def _piece(loop: Loop, begin: Size, end: Size, step: int) -> Loop:
     """The loop from `begin` to `end`, counted from 0, with what is constant there folded.
 
     It is unrolled by `step`, and common subexpressions of the copies are computed once.
     """
-    axis = Axis(loop.axis.name, (end - begin) // step)
+    axis = Axis(loop.axis.name, exact_quotient(sub_sizes(end, begin), step))
     made: dict[Expr, Temp] = {}
     body: list[Stmt] = []
-    for first in range(begin, begin + step):
+    for copy in range(step):
+        first = add_sizes(begin, copy)
         shift = {loop.axis: Index.of(axis) * step + first}
-        body += _Piece(loop.axis, first, shift, made).body(loop.body)
+        body += _Piece(loop.axis, f"{first}", (begin, end), shift, made).body(loop.body)
     return Loop(axis, loop.kind, needed(tuple(body)))
 
 
@@ -228,9 +266,15 @@ class _Piece:
     """
 
     def __init__(
-        self, axis: Axis, begin: int, shift: dict[Axis, Index], made: dict[Expr, Temp]
+        self,
+        axis: Axis,
+        name: str,
+        bounds: tuple[Size, Size],
+        shift: dict[Axis, Index],
+        made: dict[Expr, Temp],
     ) -> None:
-        self.axis, self.begin, self.shift, self.made = axis, begin, shift, made
+        self.axis, self.name, self.shift, self.made = axis, name, shift, made
+        self.begin, self.end = bounds
         self.values: dict[str, Expr] = {}
         self.places: dict[str, Expr] = {}
         self.masked = False
@@ -283,7 +327,7 @@ class _Piece:
 
     def renamed(self, temp: Temp) -> Temp:
         """Each piece has temps of its own, so that uses can be counted by name."""
-        new = Temp(f"{temp.name} from {self.begin}", temp.dtype)
+        new = Temp(f"{temp.name} from {self.name}", temp.dtype)
         self.values[temp.name] = new
         return new
 
@@ -291,8 +335,9 @@ class _Piece:
         if isinstance(value, Temp):
             return self.values.get(value.name, value)
         if isinstance(value, Op) and (known := _compared(value, self.axis, self.places)):
-            here = _at(known[0], self.axis, self.begin)
-            return Const(COMPARISONS[value.name](here, known[1]), torch.bool)
+            changed = [at_most(at, self.begin) for at in known[1]]
+            if all(was or at_most(self.end, at) for was, at in zip(changed, known[1], strict=True)):
+                return Const(known[0] ^ (sum(changed) % 2 == 1), torch.bool)
         return _folded(map_expr(value, self.expr, self.index))
 
     def index(self, index: Index) -> Index:
