@@ -11,9 +11,10 @@ changes, and unrolled by what its position is divided by.
         out[i1] = a[i1 // 2]               →         out[2*i1] = a[i1]
                                                      out[2*i1 + 1] = a[i1]
 
-So `cat` along the last dimension, `pad`, slices that are written to and windows with padding run at
-the speed of copies, and vector lanes find what they load side by side.  Masks of outer axes stay:
-they are the same for a whole inner loop.
+Sizes may be symbolic, as long as their order is known: `n//3 <= n <= n + m`.  So `cat` along the
+last dimension, `pad`, slices that are written to and windows with padding run at the speed of
+copies, and vector lanes find what they load side by side.  Masks of outer axes stay: they are the
+same for a whole inner loop.
 
 Inductor has no counterpart: it leaves the masks to the C++ compiler.
 """
