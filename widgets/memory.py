@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from inductor_lab.display import bytes_text
 from inductor_lab.notebook.language import say
+from inductor_lab.schedule.memory import live_bytes, storages
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, Schedule
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import Tree, about, element
+from inductor_lab.widgets.picture import shorten
 from inductor_lab.widgets.shapes import TreeView
-from inductor_lab.widgets.svg import drawing
+from inductor_lab.widgets.svg import SUB, drawing, width_of
 from inductor_lab.widgets.views import empty_view, note_tree, tree_view
 
-LANE, LEFT, CURVE = 22, 90, 64
+LANE, NEAREST, CURVE = 22, 90, 64
+"""Height of a lane, least pixels before the first step, height of the curve."""
 NARROWEST, WIDEST, LONGEST = 4, 46, 1400
 """Pixels of a step, and of all steps where there are many."""
 COLOURS = ("bar", "other")
@@ -29,16 +33,13 @@ def memory_views(
     if not plan.lifetimes:
         return [empty_view("after planning", "No intermediate buffers: nothing to plan.")]
     steps = [step.name if isinstance(step, Group) else step.op for step in schedule.steps]
-    storages: dict[str, list[Lifetime]] = defaultdict(list)
-    for life in plan.lifetimes:
-        storages[storage_of(life.buffer, plan.reuse)].append(life)
-    alone = {life.buffer: [life] for life in plan.lifetimes}
     peak = say("; ").join(filter(None, (_peak_text(plan), assumed)))
     saved = say("{peak}; buffers: {n}, storages: {m}",
-                peak=peak, n=f"{len(alone):,}", m=f"{len(storages):,}")  # fmt: skip
+                peak=peak, n=f"{len(plan.lifetimes):,}",
+                m=f"{len(storages(plan.lifetimes, plan.reuse)):,}")  # fmt: skip
     return [
-        _lanes("after planning", storages, steps, plan, scope, links, saved),
-        _lanes("without a plan", alone, steps, plan, scope, links, peak),
+        _lanes("after planning", steps, plan, scope, links, saved),
+        _lanes("without a plan", steps, replace(plan, reuse={}), scope, links, peak),
     ]
 
 
@@ -51,97 +52,111 @@ def _peak_text(plan: MemoryPlan) -> str:
     return peak + say(" ({alone} if no storage were used again)", alone=alone)
 
 
-def storage_of(buffer: str, reuse: Mapping[str, str]) -> str:
-    """The first buffer that had the storage in which this one lies."""
-    while buffer in reuse:
-        buffer = reuse[buffer]
-    return buffer
-
-
-def live_bytes(lanes: Iterable[list[Lifetime]], steps: int) -> list[int]:
-    """Bytes alive at each step; buffers of one lane share their storage."""
-    live = [0] * steps
-    for lives in lanes:
-        held = max(life.nbytes for life in lives)
-        for step in range(lives[0].first, min(max(life.last for life in lives), steps - 1) + 1):
-            live[step] += held
-    return live
-
-
 def _lanes(
-    name: str,
-    lanes: Mapping[str, list[Lifetime]],
-    steps: list[str],
-    plan: MemoryPlan,
-    scope: str,
-    links: Links,
-    note: str,
+    name: str, steps: list[str], plan: MemoryPlan, scope: str, links: Links, note: str
 ) -> TreeView:
     """A lane for each storage, steps from left to right, and above them the bytes alive."""
-    step = max(NARROWEST, min(WIDEST, LONGEST // len(steps)))
-    body = [*_live_curve(live_bytes(lanes.values(), len(steps)), step)]
-    for number in range(0, len(steps), -(-24 // step)):
-        place = {"class": "sub", "x": LEFT + (number + 0.5) * step, "y": CURVE + 16,
-                 "text-anchor": "middle"}  # fmt: skip
-        body.append(element("text", place, str(number), element("title", {}, steps[number])))
+    lanes = storages(plan.lifetimes, plan.reuse)
+    heads = {first: links.label("buffer", scope, first) for first in lanes}
+    left = max(NEAREST, *(width_of(shorten(head)) + 14 for head in heads.values()))
+    along = Along(left, max(NARROWEST, min(WIDEST, LONGEST // len(steps))), len(steps))
+    live = live_bytes(plan.lifetimes, len(steps), plan.reuse)
+    body = [*_live_curve(live, along), *_step_numbers(steps, along)]
+    right = along.at(len(steps) + 2)
     for position, (first, lives) in enumerate(lanes.items()):
         y = CURVE + 26 + position * LANE
-        body.append(element("text", {"x": 4, "y": y + 13}, first))
-        things = [links.find("buffer", scope, [life.buffer]) for life in lives]
-        told = [_storage_note(life.buffer, plan) if len(lives) > 1 else "" for life in lives]
-        body += _lane(lives, things, told, y, step, len(steps))
-    width = LEFT + (len(steps) + 1) * step + 240
-    height = CURVE + 26 + len(lanes) * LANE + 8
+        body.append(_label(4, y + 13, heads[first], ""))
+        body += _lane(lives, plan, scope, links, y, along)
+        place = along.end(lives) + 6
+        told = _size_text(first, lives)
+        body.append(_label(place, y + 13, told, "sub"))
+        right = max(right, place + SUB * width_of(shorten(told)))
+    size = {"width": f"{right + 8:g}", "height": CURVE + 26 + len(lanes) * LANE + 8}
     title = say(name)
-    size = {"width": width, "height": height}
     shown = element("svg", {**drawing(f"{title}: {note}"), **size}, *body)
     whole = {"class": "lab-lanes", "role": "group", "aria-label": title}
     return tree_view(name, element("div", whole, note_tree(note), shown))
 
 
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Where steps stand in the drawing: the first at `left`, each `step` pixels wide."""
+
+    left: float
+    step: int
+    steps: int
+
+    def at(self, step: float) -> float:
+        return self.left + step * self.step
+
+    def width(self, life: Lifetime) -> float:
+        return max((min(life.last, self.steps) - life.first + 1) * self.step - 2, 3)
+
+    def end(self, lives: Sequence[Lifetime]) -> float:
+        return max(self.at(life.first) + self.width(life) for life in lives)
+
+
+def _label(x: float, y: float, text: str, style: str) -> Tree:
+    """Cut in the middle where it is long; the whole as a tooltip."""
+    place = {"class": style, "x": f"{x:g}", "y": y}
+    whole = [element("title", {}, text)] if shorten(text) != text else []
+    return element("text", place, shorten(text), *whole)
+
+
+def _step_numbers(steps: Sequence[str], along: Along) -> Iterator[Tree]:
+    """Those for which there is room; tooltips have the names."""
+    room = SUB * width_of(str(len(steps))) + 8
+    for number in range(0, len(steps), max(1, math.ceil(room / along.step))):
+        place = {"class": "sub", "x": f"{along.at(number + 0.5):g}", "y": CURVE + 16,
+                 "text-anchor": "middle"}  # fmt: skip
+        yield element("text", place, str(number), element("title", {}, steps[number]))
+
+
 def _lane(
-    lives: list[Lifetime], things: list[list[int]], told: list[str], y: int, step: int, steps: int
+    lives: Sequence[Lifetime], plan: MemoryPlan, scope: str, links: Links, y: int, along: Along
 ) -> Iterator[Tree]:
-    """Those that take one storage, one after the other, and its size behind them."""
-    size = bytes_text(max(life.nbytes for life in lives))
-    right = 0
-    for number, (life, about_it, note) in enumerate(zip(lives, things, told, strict=True)):
-        x = LEFT + life.first * step
-        length = max((min(life.last, steps) - life.first + 1) * step - 2, 3)
-        right = max(right, x + length)
+    """Those that take one storage, one after the other."""
+    for number, life in enumerate(lives):
         there = say("steps {first} to {last}", first=life.first, last=life.last)
-        said = f"{life.buffer}: {size}, {there}"
-        said += f"\n{note}" if note else ""
-        place = {"x": x, "y": y, "width": length, "height": LANE - 5, "rx": 3}
+        note = _storage_note(life.buffer, plan, scope, links)
+        said = f"{life.buffer}: {bytes_text(life.nbytes)}, {there}" + (f"\n{note}" if note else "")
+        place = {"x": f"{along.at(life.first):g}", "y": y, "width": f"{along.width(life):g}",
+                 "height": LANE - 5, "rx": 3}  # fmt: skip
+        about_it = about(links.find("buffer", scope, [life.buffer]))
         yield element(
-            "g", {**about(about_it), "class": "lab-lane", "data-buffer": life.buffer,
+            "g", {**about_it, "class": "lab-lane", "data-buffer": life.buffer,
                   "role": "button", "aria-label": said},
             element("title", {}, said),
             element("rect", {**place, "class": COLOURS[number % 2]}),
         )  # fmt: skip
-    later = ", ".join(life.buffer for life in lives[1:])
-    after = size + (say(", then {later}", later=later) if later else "")
-    yield element("text", {"class": "sub", "x": right + 6, "y": y + 13}, after)
 
 
-def _live_curve(live: list[int], step: int) -> Iterator[Tree]:
+def _size_text(first: str, lives: Sequence[Lifetime]) -> str:
+    """Behind a lane: its size, whether it counts, and who comes after the one that it is called."""
+    later = [life.buffer for life in lives if life.buffer != first]
+    size = bytes_text(lives[0].nbytes)
+    if len(later) == len(lives):
+        size = say("{size} of an input, not counted", size=size)
+    return size + (say(", then {later}", later=", ".join(later)) if later else "")
+
+
+def _live_curve(live: Sequence[int], along: Along) -> Iterator[Tree]:
     """Up and down with the bytes alive; the peak has its number."""
     most = max([*live, 1])
-    path = f"M{LEFT} {CURVE}"
+    path = f"M{along.left:g} {CURVE}"
     for number, count in enumerate(live):
         y = CURVE - count / most * (CURVE - 16)
-        path += f"L{LEFT + number * step} {y:.1f}L{LEFT + (number + 1) * step} {y:.1f}"
-    yield element("path", {"class": "area", "d": f"{path}L{LEFT + len(live) * step} {CURVE}Z"})
+        path += f"L{along.at(number):g} {y:.1f}L{along.at(number + 1):g} {y:.1f}"
+    yield element("path", {"class": "area", "d": f"{path}L{along.at(len(live)):g} {CURVE}Z"})
     yield element("text", {"class": "sub", "x": 4, "y": CURVE - 4}, say("bytes alive"))
-    if most in live:
-        peak = live.index(most)
-        place = {"class": "sub", "x": LEFT + (peak + 0.5) * step, "y": 12,
-                 "text-anchor": "middle" if peak else "start"}  # fmt: skip
-        yield element("text", place, say("peak {bytes}", bytes=bytes_text(most)))
+    peak = live.index(max(live))
+    place = {"class": "sub", "x": f"{along.at(peak + 0.5):g}", "y": 12,
+             "text-anchor": "middle" if peak else "start"}  # fmt: skip
+    yield element("text", place, say("peak {bytes}", bytes=bytes_text(live[peak])))
 
 
-def _storage_note(buffer: str, plan: MemoryPlan) -> str:
+def _storage_note(buffer: str, plan: MemoryPlan, scope: str, links: Links) -> str:
     if buffer not in plan.reuse:
         return ""
     how = "in place of {other}" if buffer in plan.in_place else "takes the storage of {other}"
-    return say(how, other=plan.reuse[buffer])
+    return say(how, other=links.label("buffer", scope, plan.reuse[buffer]))

@@ -13,7 +13,7 @@ Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from inductor_lab.ir.expr import Masked
@@ -46,7 +46,8 @@ def plan_memory(
     Peaks count intermediates and outputs, each from the step that makes it to its last reader;
     `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer
     whose storage is taken over later is not in `freed`: it ends with the one that took it.
-    `unfused` are the steps of one kernel per op, for their peak.
+    `unfused` are the steps of one kernel per op, for their peak; there too, a scatter continues its
+    base's storage.
     """
     last = last_uses(program, steps)
     lifetimes = buffer_lifetimes(program, steps, last)
@@ -59,30 +60,39 @@ def plan_memory(
     for life in lifetimes:
         if life.last < len(steps) and life.buffer not in taken:
             freed.setdefault(life.last, []).append(life.buffer)
+    alone = buffer_lifetimes(program, unfused, last_uses(program, unfused))
+    continued = {step.buffer: step.base for step in unfused if isinstance(step, Scatter)}
     return MemoryPlan(
         lifetimes=lifetimes,
         reuse=plan.reuse,
         in_place=frozenset(plan.in_place),
         freed={position: tuple(names) for position, names in sorted(freed.items())},
         peak_before=plan.peak,
-        peak_after=max(plan.live, default=0),
-        peak_unfused=max(_live_unfused(program, unfused), default=0),
+        peak_after=max(live_bytes(lifetimes, len(steps), plan.reuse), default=0),
+        peak_unfused=max(live_bytes(alone, len(unfused), continued), default=0),
     )
 
 
-def _live_unfused(program: LoopProgram, steps: Sequence[Step]) -> Iterator[int]:
-    """Bytes alive at each step of one kernel per op; a scatter continues its base's storage."""
-    last = last_uses(program, steps)
-    scatters = [step for step in steps if isinstance(step, Scatter)]
-    for scatter in reversed(scatters):
-        last[scatter.base] = max(last[scatter.base], last[scatter.buffer])
-    continued = {scatter.buffer for scatter in scatters}
+def live_bytes(lives: Sequence[Lifetime], steps: int, reuse: Mapping[str, str]) -> list[int]:
+    """Bytes alive at each step.  Buffers that share a storage hold it from the first that is made
+    to the last that is read; the storage of an input is alive anyway, and counts for nothing."""
     change: Counter[int] = Counter()
-    for life in buffer_lifetimes(program, steps, last):
-        if life.buffer not in continued:
-            change[life.first] += life.nbytes
-            change[life.last + 1] -= life.nbytes
-    return accumulate(change[position] for position in range(len(steps)))
+    for first, held in storages(lives, reuse).items():
+        if first == held[0].buffer:
+            change[held[0].first] += held[0].nbytes
+            change[max(life.last for life in held) + 1] -= held[0].nbytes
+    return [*accumulate(change[position] for position in range(steps))]
+
+
+def storages(lives: Sequence[Lifetime], reuse: Mapping[str, str]) -> dict[str, list[Lifetime]]:
+    """Those that take one storage after the other, by the buffer or input that had it first."""
+    first: dict[str, str] = {}
+    found: dict[str, list[Lifetime]] = {}
+    for life in lives:
+        old = reuse.get(life.buffer, life.buffer)
+        first[life.buffer] = first.get(old, old)
+        found.setdefault(first[life.buffer], []).append(life)
+    return found
 
 
 def buffer_lifetimes(
@@ -184,10 +194,7 @@ class _Plan:
         self.buffers = program.buffers
         self.count = len(steps)
         self.lives = {life.buffer: life for life in lifetimes}
-        self.live = [0] * len(steps)
-        for life in lifetimes:
-            for position in range(life.first, min(life.last + 1, len(steps))):
-                self.live[position] += life.nbytes
+        self.live = live_bytes(lifetimes, len(steps), {})
         self.peak = max(self.live, default=0)
         self.inputs = new_values(program)
         self.last = last
@@ -214,8 +221,7 @@ class _Plan:
             candidates = self.available.get(_kind_of_storage(self.buffers[name]), [])
             fitting = [old for old in candidates if self.lives[old].first < position]
             here = [old for old in fitting if self.lives[old].last == position]
-            buffers = self.buffers
-            safe = (old for old in here if runs_in_place(group, old, name, buffers, readers))
+            safe = (old for old in here if runs_in_place(group, old, name, self.buffers, readers))
             old = next(safe, None)
             if old is not None:
                 self.in_place.add(name)

@@ -5,10 +5,13 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.display import bytes_text
+from inductor_lab.schedule.memory import live_bytes
+from inductor_lab.schedule.result import Lifetime
 from inductor_lab.widgets.budget import budget_svg, budget_view
 from inductor_lab.widgets.markup import at_step, inside, text_of
-from inductor_lab.widgets.memory import live_bytes, memory_views
+from inductor_lab.widgets.memory import memory_views
 from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.svg import SUB, width_of
 from tests.widgets.reading import parts, rows
 
 
@@ -87,10 +90,64 @@ def test_lanes_after_planning_share_storage_and_lower_the_peak(trained):
         assert sorted(bars) == sorted(life.buffer for life in schedule.memory.lifetimes)
 
 
-def test_live_bytes_count_shared_storage_once():
-    from inductor_lab.schedule.result import Lifetime
+def test_live_bytes_count_shared_storage_once_and_an_inputs_not_at_all():
+    a, b, c = Lifetime("a", 8, 0, 1), Lifetime("b", 8, 3, 3), Lifetime("c", 4, 1, 4)
+    assert live_bytes([a, c, b], 4, {"b": "a"}) == [8, 12, 12, 12]
+    assert live_bytes([a, c, b], 4, {}) == [8, 12, 4, 12]
+    assert live_bytes([a, c, b], 4, {"c": "x"}) == [8, 8, 0, 8]
 
-    a, b, c = Lifetime("a", 8, 0, 1), Lifetime("b", 8, 2, 3), Lifetime("c", 4, 1, 4)
-    assert live_bytes([[a, b], [c]], 4) == [8, 12, 12, 12]
-    assert live_bytes([[a], [b], [c]], 4) == [8, 12, 12, 12]
-    assert live_bytes([[a], [c]], 4) == [8, 12, 4, 4]
+
+def writes_its_inputs(x, y):
+    x.mul_(2).sin_()
+    y.add_(x.sum())
+    return x.exp() @ x.t()
+
+
+WRITING = {
+    "one input": (lambda x: x.add_(1), (torch.ones(100),)),
+    "two inputs": (writes_its_inputs, (torch.ones(20, 30), torch.ones(20, 30))),
+    "none": (lambda x: (x @ x).relu() @ x, (torch.ones(16, 16),)),
+}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_the_curve_has_the_peak_that_the_text_has(name):
+    """Where a buffer is made in an input's storage, it is alive anyway and counts for nothing."""
+    c = lab.inspect(*[WRITING[name][0], *WRITING[name][1]])
+    schedule = c.graphs[0].forward.schedule
+    plan = schedule.memory
+    views = memory_views(schedule, "g0.forward", linked_document(c)[1])
+    for view, peak in zip(views, (plan.peak_after, plan.peak_before), strict=True):
+        (area,) = (path for path in inside(view["tree"], "path"))
+        said = [text_of(text) for text in inside(view["tree"], "text")]
+        assert f"peak {bytes_text(peak)}" in said
+        assert ("16.0L" in area[1]["d"]) == (peak > 0), "the highest point is drawn highest"
+    assert f"-> {bytes_text(plan.peak_after)} fused" in text_of(views[0]["tree"])
+    inputs = set(plan.reuse.values()) - {life.buffer for life in plan.lifetimes}
+    assert text_of(views[0]["tree"]).count("of an input, not counted") == len(inputs)
+    assert "not counted" not in text_of(views[1]["tree"])
+    assert bool(inputs) == (name != "none")
+
+
+def test_labels_have_room(trained):
+    """Of many buffers that take one storage, and of inputs with long names."""
+
+    def long(the_first_input_of_all_with_a_name_that_goes_on_and_on, w):
+        x = the_first_input_of_all_with_a_name_that_goes_on_and_on
+        x.add_(1)
+        for _ in range(12):
+            w = (w @ w).relu()
+        return w
+
+    c = lab.inspect(long, torch.ones(4), torch.ones(8, 8))
+    (view, _) = memory_views(c.graphs[0].forward.schedule, "g0.forward", linked_document(c)[1])
+    (svg,) = inside(view["tree"], "svg")
+    labels = [child for child in svg[2:] if child[0] == "text"]
+    for label in labels:
+        x, text = float(label[1]["x"]), text_of(label[2])
+        if label[1].get("text-anchor") != "middle":
+            assert x + SUB * width_of(text) <= float(svg[1]["width"]), text
+    (name,) = (label for label in labels if text_of(label[2]).startswith("the_first"))
+    assert "…" in name[2] and text_of(name[3]).endswith("_name_that_goes_on_and_on")
+    bars = [float(bar[3][1]["x"]) for bar in parts(view, "lab-lane")]
+    assert 4 + width_of(name[2]) < min(bars)
