@@ -9,13 +9,14 @@ the lines add up to what the schedule says.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.bench.roofline import duration
+from inductor_lab.bench.roofline import Spent, duration
 from inductor_lab.display import bytes_text
 from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import Buffer, read_by
@@ -43,6 +44,9 @@ white-space:pre;overflow-wrap:normal}
 """
 STRONGEST = 0.38
 """Opacity of the heaviest line; with more, text would lose its contrast."""
+NO_LINE = "in no line of yours"
+NO_TIME = 1e-12
+"""Seconds that are the rounding of a sum."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,15 @@ class AnnotatedLine:
 
 
 class Annotated:
-    """A compilation's source with bytes; `blocks` has (file, lines) for each stretch of source."""
+    """A compilation's source with bytes; `blocks` has (file, lines) for each stretch of source.
+
+    `elsewhere` are the bytes and seconds that no line of these answers for.
+    """
 
     def __init__(self, compilation: Compilation) -> None:
         self.name = compilation.name
         moved = f"{bytes_text(compilation.after.bytes)} moved"
-        seconds = sum(step.seconds for part in compilation.parts for step in part.times)
+        seconds = Spent.of(took for part in compilation.parts for took in part.times).seconds
         self.measured = seconds > 0
         self.total = f"{moved} in {duration(seconds)}" if self.measured else moved
         links = Links()
@@ -78,39 +85,48 @@ class Annotated:
             (block["title"], list(_annotated(block, amounts, became)))
             for block in (shown["blocks"] if shown["kind"] == "text" else ())
         ]
+        lines = [line for _, found in self.blocks for line in found]
+        self.elsewhere = (
+            compilation.after.bytes - math.fsum(line.nbytes for line in lines),
+            seconds - math.fsum(line.seconds for line in lines),
+        )
 
     def __repr__(self) -> str:
         return f"Annotated({self.name}: {self.total})"
 
     def __str__(self) -> str:
-        lines = []
+        lines = [f"{self.name}: {self.total} in all"]
         for file, found in self.blocks:
-            lines.append(f"{file}   ({self.total} in all)")
+            lines.append(file)
             for line in found:
-                lines.append(f"{self._amount(line):>9}  {line.number:4d}  {line.text}")
-        return "\n".join(lines)
+                amount = self._amount(line.nbytes, line.seconds)
+                lines.append(f"{amount:>9}  {line.number:4d}  {line.text}")
+        rest = self._amount(*self.elsewhere)
+        return "\n".join([*lines, *([f"{rest:>9}  {NO_LINE}"] if rest else [])])
 
     def _repr_html_(self) -> str:
-        most = max((self._weight(line) for _, found in self.blocks for line in found), default=0)
+        lines = [line for _, found in self.blocks for line in found]
+        most = max((self._weight(line.nbytes, line.seconds) for line in lines), default=0) or 1
         parts = [f"<style>{STYLE}{SHADES}</style>"]
         total = f"{self.name}: {self.total} in all; open a line to see its code"
         parts.append(f"<p>{escape(total)}</p>")
         for file, found in self.blocks:
             parts.append(f"<div><code>{escape(file)}</code></div>")
-            parts += [
-                _line_html(line, self._amount(line), self._weight(line) / (most or 1))
-                for line in found
-            ]
+            for line in found:
+                moved = line.nbytes, line.seconds
+                parts.append(_line_html(line, self._amount(*moved), self._weight(*moved) / most))
+        if rest := self._amount(*self.elsewhere):
+            parts.append(f'<div class="lab-flat"><b>{rest}</b>{NO_LINE}</div>')
         return f'<div class="lab-plain lab-ann">{"".join(parts)}</div>'
 
-    def _weight(self, line: AnnotatedLine) -> float:
-        return line.seconds if self.measured else line.nbytes
+    def _weight(self, nbytes: float, seconds: float) -> float:
+        return seconds if self.measured else nbytes
 
-    def _amount(self, line: AnnotatedLine) -> str:
-        """What stands beside a line."""
-        if not self._weight(line):
-            return ""
-        return duration(line.seconds) if self.measured else bytes_text(round(line.nbytes))
+    def _amount(self, nbytes: float, seconds: float) -> str:
+        """What stands beside a line; nothing where roundings are all that is left."""
+        if self.measured:
+            return duration(seconds) if seconds > NO_TIME else ""
+        return bytes_text(round(nbytes)) if round(nbytes) else ""
 
 
 def _line_html(line: AnnotatedLine, amount: str, share: float) -> str:
@@ -146,11 +162,18 @@ def _amounts(part: CompiledPart) -> Iterator[tuple[float, float, Iterable[str]]]
     for position, step in enumerate(part.schedule.steps):
         took = part.times[position].seconds if part.times else 0.0
         if isinstance(step, Group):
-            shares = list(_group_amounts(step, buffers))
-            whole = sum(nbytes for nbytes, _ in shares) or 1.0
-            yield from ((nbytes, took * nbytes / whole, nodes) for nbytes, nodes in shares)
+            yield from _timed(list(_group_amounts(step, buffers)), took)
         else:
             yield extern_cost(step, buffers).bytes, took, step.origins
+
+
+def _timed(
+    shares: Sequence[tuple[float, Iterable[str]]], took: float
+) -> Iterator[tuple[float, float, Iterable[str]]]:
+    """A kernel's shares with its seconds, split as its bytes are; in equal parts if it has none."""
+    whole = math.fsum(nbytes for nbytes, _ in shares)
+    for nbytes, nodes in shares:
+        yield nbytes, took * (nbytes / whole if whole else 1 / len(shares)), nodes
 
 
 def _group_amounts(

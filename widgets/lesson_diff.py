@@ -24,7 +24,7 @@ from inductor_lab.widgets.views import diff_lines
 if TYPE_CHECKING:
     from inductor_lab.course.lesson import Cell, Lesson, Pair
 
-TIMED = ("compile", "in kernels")
+TIMED = ("compile", "in kernels", "in library calls")
 """Facts that differ from run to run."""
 _KINDS = {"+": "added", "-": "removed", "@": "gap"}
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from inductor_lab.bench.roofline import Spent, duration
 from inductor_lab.capture.graph import Span
 from inductor_lab.capture.source import SourceFile
 from inductor_lab.display import bytes_text
@@ -28,7 +29,7 @@ from inductor_lab.widgets.parts import assumed_text, part_panes
 from inductor_lab.widgets.shapes import Document, Fact, Pane, PaneGroup, Switches, View
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
-from inductor_lab.widgets.time import seconds_text, time_pane
+from inductor_lab.widgets.time import time_pane
 from inductor_lab.widgets.user_side import source_view, user_panes
 from inductor_lab.widgets.views import block, empty_view, fx_lines, pane, text_view
 from inductor_lab.widgets.words import words
@@ -195,14 +196,18 @@ def facts(compilation: Record) -> list[Fact]:
     graphs, breaks = len(compilation.graphs), len(compilation.capture.breaks)
     coverage = compilation.coverage
     where = "g0.forward.schedule" if compilation.graphs else "source"
-    seconds = sum(step.seconds for part in compilation.parts for step in part.times)
+    spent = Spent.of(took for part in compilation.parts for took in part.times)
     fewer = say("one kernel per op {n} → {m} fused", n=f"{before.passes:,}", m=f"{after.passes:,}")
     assumed = assumed_text(compilation.parts)
     dynamic = [_fact("dynamic sizes", assumed, "symbols")] if assumed else []
     generated = say("no generated")
     if coverage.generated + coverage.calls:
         generated = say("{share} generated", share=f"{100 * coverage.share:.0f} %")
-    measured = [_fact("in kernels", seconds_text(seconds), "time")] if seconds else []
+    measured = []
+    if spent.kernels:
+        measured.append(_fact("in kernels", duration(spent.kernels), "time"))
+    if spent.libraries:
+        measured.append(_fact("in library calls", duration(spent.libraries), "time"))
     return [
         _fact(_noun("graph", graphs), str(graphs), "g0.captured" if graphs else "source"),
         _fact(_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),

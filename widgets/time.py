@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from inductor_lab.bench.roofline import StepTime
+from inductor_lab.bench.roofline import Spent, StepTime, duration
 from inductor_lab.notebook.language import say
 from inductor_lab.observer import Phase
 from inductor_lab.saved.trace import chrome_trace
@@ -36,29 +36,36 @@ class Kind:
 def time_pane(compilation: Record) -> Pane:
     """Compile time by phase, ours and Dynamo's own."""
     ours = {k: v for k, v in compilation.seconds.items() if k != "total"}
-    if not ours:
-        return pane("time", [empty_view("timeline", "This compilation was not timed.")])
     total = seconds_text(compilation.total_seconds)
     views = [timeline_view(compilation.name, compilation.phases)] if compilation.phases else []
-    note = say("{total} in all. A phase that holds others counts their time too.", total=total)
-    views.append(bars_view("phases", ours, note))
+    if ours:
+        note = say("{total} in all. A phase that holds others counts their time too.", total=total)
+        views.append(bars_view("phases", ours, note))
     if compilation.capture.seconds:
         note = say("As TorchDynamo tells it.")
         views.append(bars_view("dynamo", compilation.capture.seconds, note))
     steps = [step for part in compilation.parts for step in part.times]
     if steps:
-        whole = seconds_text(sum(step.seconds for step in steps))
-        note = say("{total} in all, each measured inside of the running program.", total=whole)
-        views.append(bars_view("kernels", _named_apart(steps), note))
+        spent = Spent.of(steps)
+        note = say(
+            "{total} in all: {kernels} in kernels, {libraries} in library calls. Each is measured "
+            "inside of the running program.", total=duration(spent.seconds),
+            kernels=duration(spent.kernels), libraries=duration(spent.libraries),
+        )  # fmt: skip
+        views.append(bars_view("kernels", _named_apart(steps), note, duration))
+    if not views:
+        return pane("time", [empty_view("timeline", "This compilation was not timed.")])
     return pane("time", views, seconds=compilation.total_seconds)
 
 
 def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
-    """Seconds by name; a library that is called several times has its calls added up."""
-    seconds: dict[str, float] = {}
+    """Seconds by name; those of one name (calls of a library, kernels of two graphs that do the
+    same) are added up, and say how many they are."""
+    found: dict[str, list[float]] = {}
     for step in steps:
-        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
-    return seconds
+        found.setdefault(step.name, []).append(step.seconds)
+    return {f"{name} ×{len(took)}" if len(took) > 1 else name: sum(took)
+            for name, took in found.items()}  # fmt: skip
 
 
 def timeline_view(
@@ -178,8 +185,11 @@ def rows_of(phases: Iterable[Phase]) -> list[int]:
     return rows
 
 
-def bars_view(name: str, seconds: Mapping[str, float], note: str) -> TreeView:
-    """One bar for each phase, in the order they ran, drawn to scale."""
+def bars_view(
+    name: str, seconds: Mapping[str, float], note: str, told: Callable[[float], str] | None = None
+) -> TreeView:
+    """One bar for each phase, in the order they ran, drawn to scale; `told` writes its seconds."""
+    told = told or seconds_text
     most = max([*seconds.values(), 1e-12])
     bars = (
         element(
@@ -187,7 +197,7 @@ def bars_view(name: str, seconds: Mapping[str, float], note: str) -> TreeView:
             element("span", {}, phase),
             element("span", {"class": "lab-bar-track"},
                     element("span", {"style": f"width:{100 * took / most:.2f}%"})),
-            element("span", {"class": "number"}, seconds_text(took)),
+            element("span", {"class": "number"}, told(took)),
         )
         for phase, took in seconds.items()
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -53,6 +54,28 @@ class StepTime:
             f"{duration(self.seconds)}, {self.bandwidth / 1e9:.3g} GB/s, "
             f"{self.flop_rate / 1e9:.3g} GFLOP/s{of_roof}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds of steps that were timed: of generated kernels, and of calls into libraries."""
+
+    kernels: float = 0.0
+    libraries: float = 0.0
+
+    @staticmethod
+    def of(times: Iterable[StepTime]) -> Spent:
+        """The sums over some steps, of one part or of all."""
+        times = list(times)
+        kernels, libraries = (
+            sum(took.seconds for took in times if took.generated == generated)
+            for generated in (True, False)
+        )
+        return Spent(kernels, libraries)
+
+    @property
+    def seconds(self) -> float:
+        return self.kernels + self.libraries
 
 
 def duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ from tests.widgets.reading import columns, rows
 
 PLAIN = {
     "time", "text", "text after", "graph after", "diff", "all", "breaks", "compile", "in kernels",
+    "in library calls",
     "phases", "timeline", "try", "dynamo", "rewritten", "original", "about", "asked for at",
     "as compiled, because", "became", "because", "choice", "condition", "for", "here", "node", "op",
     "reason", "reasons", "size", "value",
