@@ -11,8 +11,9 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import source_of_call
+from inductor_lab.capture.source import code_of, source_of_call
 from inductor_lab.compilation import Compilation
+from inductor_lab.debug.arguments import expect
 from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.debug.what_if import refuse_unknown
@@ -60,13 +61,10 @@ def compile(
     """
     if fn is None:
         return functools.partial(
-            compile,
-            fullgraph=fullgraph,
-            dynamic=dynamic,
-            mode=mode,
-            options=options,
+            compile, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options,
             disable=disable,
-        )
+        )  # fmt: skip
+    expect("compile", "fn", fn, Callable[..., Any])
     chosen = Options.make(options, mode=mode, dynamic=dynamic, fullgraph=fullgraph or None)
     return torch.compile(
         fn, backend=backend_with(chosen), disable=disable,
@@ -109,6 +107,7 @@ def inspect(
 
     An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
     """
+    expect("inspect", "fn", fn, Callable[..., Any])
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
     if compiler != "inductor_lab":
         return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)
@@ -127,7 +126,8 @@ def inspect(
         fn, backend=backend, fullgraph=chosen.fullgraph, dynamic=chosen.dynamic
     )
     call = Call(fn, args, kwargs, chosen, torch.is_grad_enabled(), inspect)
-    with recording() as record, torch_api.fresh_compile(call.sizes), _our_own_errors():
+    fresh = torch_api.fresh_compile(call.sizes, code_of(fn))
+    with recording() as record, fresh, _our_own_errors():
         try:
             with watch.phase("total"):
                 result = compiled(*args, **kwargs)
@@ -144,11 +144,8 @@ def inspect(
         graphs=graphs,
         seconds=dict(watch.seconds),
         phases=in_order((*watch.phases, *record.phases)),
-        target=chosen.target,
-        result=result,
-        compiled=compiled,
-        call=call,
-    )
+        target=chosen.target, result=result, compiled=compiled, call=call,
+    )  # fmt: skip
 
 
 def _inspect_stock(

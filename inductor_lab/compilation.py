@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.debug.again import Again, call_again
+from inductor_lab.debug.arguments import Count, Gpu, Seconds, checked
 from inductor_lab.debug.dump import dump
 from inductor_lab.debug.profile import Profile, profile
 from inductor_lab.debug.what_if import Comparison, recompile
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from inductor_lab.debug.steps import Steps
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Compilation(Record):
     """One call of one function, compiled and looked into; `Record` says what it holds."""
@@ -53,15 +55,9 @@ class Compilation(Record):
         for a compilation that was loaded from a file.  `compare` shows what has changed.
         """
         return recompile(
-            self,
-            forbid=forbid,
-            force=force,
-            fusion_off=fusion_off,
-            rewrites_off=rewrites_off,
-            memory_budget=memory_budget,
-            fusion=fusion,
-            passes_off=passes_off,
-        )
+            self, forbid=forbid, force=force, fusion_off=fusion_off, rewrites_off=rewrites_off,
+            memory_budget=memory_budget, fusion=fusion, passes_off=passes_off,
+        )  # fmt: skip
 
     def again(self, *args: Any, **kwargs: Any) -> Again:
         """Call the compiled function with these arguments: was its code used again, if not, why?
@@ -70,7 +66,7 @@ class Compilation(Record):
         """
         return call_again(self, *args, **kwargs)
 
-    def blame(self, *args: Any, limit: float = 60.0, **kwargs: Any) -> Blame:
+    def blame(self, *args: Any, limit: Seconds = 60.0, **kwargs: Any) -> Blame:
         """Who is wrong in the inspected call, or in a call with these arguments?
 
         Says which stage, value, line of code and line of the user's is the first that is wrong; or
@@ -92,7 +88,7 @@ class Compilation(Record):
 
         return steps_of(self)
 
-    def measure(self, seconds: float = 1.0) -> Compilation:
+    def measure(self, seconds: Seconds = 1.0) -> Compilation:
         """This compilation with the time of each of its kernels and library calls.
 
         Makes the inspected call again for about so many seconds, with its gradient if it has one,
@@ -103,7 +99,7 @@ class Compilation(Record):
 
         return measure(self, seconds)
 
-    def profile(self, steps: int = 20) -> Profile:
+    def profile(self, steps: Count = 20) -> Profile:
         """Where the time of a call goes: a table of kernels and libraries, and a timeline.
 
         Makes the inspected call up to `steps` times with a clock around each step, and as often
@@ -112,7 +108,7 @@ class Compilation(Record):
         """
         return profile(self, steps)
 
-    def ablation(self, seconds: float = 2.0) -> Ablation:
+    def ablation(self, seconds: Seconds = 2.0) -> Ablation:
         """What gives how much: the call with each pass over its loop trees taken out in turn.
 
         Compiles the call once for each pass that changed a C++ kernel (`part.trees` has them), and
@@ -156,7 +152,7 @@ class Compilation(Record):
         return write_trace(Path(path), self.name, self.phases)
 
     def report(
-        self, path: str | Path, *, ladder: str | None = None, assembly: bool = False
+        self, path: str | Path, *, ladder: Gpu | None = None, assembly: bool = False
     ) -> Path:
         """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite.
 
@@ -166,6 +162,7 @@ class Compilation(Record):
         return write_report(self, Path(path), ladder, assembly)
 
 
+@checked
 def load(path: str | Path) -> Any:
     """Read what `save` of a `Compilation`, or of one by stock `torch.compile`, wrote.
 

@@ -20,6 +20,7 @@ from inductor_lab.autograd import partition
 from inductor_lab.codegen import generate, host
 from inductor_lab.codegen.cpp_ops import CPP_OPS
 from inductor_lab.codegen.triton_ops import TRITON_OPS
+from inductor_lab.debug.arguments import checked, expect
 from inductor_lab.errors import BadArguments
 from inductor_lab.fingerprint import THEIRS, Opaque, content
 from inductor_lab.ir.ops import OPS
@@ -63,6 +64,7 @@ should hold for a fusion."""
 PHASES = ("ir", "autograd", "rewrite", "lower", "schedule", "codegen")
 
 
+@checked
 @contextmanager
 def override(**changes: Mapping[Any, Any] | Callable[..., Any]) -> Iterator[None]:
     """Change tables of the compiler while a block runs: `cpp={"neg": "2 * {0}"}`.
@@ -123,6 +125,7 @@ def lowers(*operators: Any) -> Callable[[Lowering], Lowering]:
     An operator without an overload stands for all that write to no argument.  Raises ValueError
     for one that has a lowering: `lab.override(lowering={...})` replaces it for a while.
     """
+    expect("lowers", "operators", operators, tuple[OperatorBase | OpOverloadPacket, ...])
     overloads = []
     for operator in operators:
         packet = isinstance(operator, OpOverloadPacket)

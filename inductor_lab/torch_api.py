@@ -16,6 +16,7 @@ import copy
 import inspect
 import math
 import operator
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -190,9 +191,17 @@ def suppresses_errors() -> bool:
 _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)
 
 
+_set_strategy: Any = optional("torch._C._dynamo.eval_frame.set_code_exec_strategy")
+_strategy: Any = optional("torch._dynamo.types.FrameExecStrategy")
+_action: Any = optional("torch._dynamo.types.FrameAction")
+
+
 @contextlib.contextmanager
-def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
+def fresh_compile(sizes: dict[Any, Any], code: types.CodeType | None = None) -> Iterator[None]:
     """Make the next call of a compiled function go the whole way, and at once.
+
+    TorchDynamo gives a function up for good when a call of it raises, or has no operator; if `code`
+    is that of the function, it is looked at again, with the arguments of this call.
 
     torch's own caches do not answer in our backend's place, the backward graph is compiled together
     with the forward one, and a function may be compiled any number of times.  Of sizes seen in
@@ -215,6 +224,8 @@ def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
         stack.enter_context(_SIZES.set())
         remembered = _code_state()
         remembered.update(sizes)
+        if code is not None and not missing("another look"):
+            _set_strategy(code, _strategy(_action.DEFAULT, _action.DEFAULT))
         try:
             yield
         finally:

@@ -9,6 +9,7 @@ from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.result import Capture
 from inductor_lab.compilation import Compilation
+from inductor_lab.debug.arguments import checked
 from inductor_lab.debug.profile import Profile
 from inductor_lab.debug.recompiles import Recompiles
 from inductor_lab.display import Svg
@@ -46,6 +47,7 @@ def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
     ]
 
 
+@checked
 def plot(value: Any, view: str = "graph") -> Svg:
     """One view of a station; raises UnknownName if it has no such picture."""
     if isinstance(value, CompiledPart):

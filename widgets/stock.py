@@ -82,7 +82,7 @@ def facts(c: StockCompilation) -> list[tuple[str, str, str, str]]:
         (_noun("graph", len(c.graphs)), str(len(c.graphs)), first, ""),
         (_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
         (_noun("kernel", own), str(own), code, ""),
-        ("library functions", str(extern), code, ""),
+        (_noun("library function", extern), str(extern), code, ""),
         ("statements linked", share, code, ""),
         ("compile", f"{c.total_seconds:.2f} s", "time", ""),
     ]

@@ -10,6 +10,7 @@ from inductor_lab.bench.progress import Progress, usual_progress
 from inductor_lab.bench.result import BenchResult, Experiments
 from inductor_lab.bench.run import bench
 from inductor_lab.bench.series import in_series
+from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.demo.programs import PROGRAMS, Program
 from inductor_lab.errors import BadArguments
 
@@ -17,6 +18,7 @@ NAMES = ("trig", "resnet18", "bert", "numpy")
 MODES = ("default", "reduce-overhead", "max-autotune")
 
 
+@checked
 def modes(
     fn: Callable[..., Any],
     /,
@@ -32,12 +34,13 @@ def modes(
     return bench(fn, *args, modes=modes, against=against, **{"kernels": False, **more})
 
 
+@checked
 def four_experiments(
     names: Iterable[str] = NAMES,
     *,
     modes: Sequence[str] = MODES,
     against: Sequence[str] = ("eager",),
-    seconds: float = 3.0,
+    seconds: Seconds = 3.0,
     progress: Progress | None = None,
 ) -> Experiments:
     """The sin function with its gradient, ResNet-18, BERT-base and the NumPy function.

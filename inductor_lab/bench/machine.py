@@ -23,6 +23,7 @@ from pathlib import Path
 import torch
 
 from inductor_lab.bench.timing import clock_of
+from inductor_lab.debug.arguments import checked
 from inductor_lab.display import Shown
 from inductor_lab.doctor import cpu_name
 from inductor_lab.errors import CacheRefused, CannotWrite, UnreadableFile
@@ -142,6 +143,7 @@ def machine(device: str = "cpu") -> Machine:
     return Machine(torch.cuda.get_device_name(device), 0, str(torch.__version__))
 
 
+@checked
 def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
     """This machine's limits: from disk if they still hold, else (or if `fresh`) measured.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
+from inductor_lab.debug.arguments import checked
 from inductor_lab.display import Shown, Svg, benchmark_svg, bytes_text, counted, write_benchmark
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.records import Record
@@ -318,6 +319,7 @@ class Experiments(Measured):
         return f"Experiments({', '.join(result.title for result in self.results)})"
 
 
+@checked
 def load(path: str | Path) -> Measured:
     """Read what `.save` wrote; raises UnreadableFile."""
     return saving.load(Path(path), Measured)

@@ -26,6 +26,7 @@ from inductor_lab.bench.progress import Progress, usual_progress
 from inductor_lab.bench.result import STOCK, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.compilation import Compilation
+from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.errors import BadArguments
 from inductor_lab.options import Options
 from inductor_lab.torch_api import DTYPE_NAMES
@@ -40,6 +41,7 @@ WARM_SHARE = 0.2
 """Of the time of a cold compile, for the progress bar."""
 
 
+@checked
 def bench(
     fn: Callable[..., Any],
     /,
@@ -48,7 +50,7 @@ def bench(
     modes: Sequence[str] = ("default",),
     backward: bool = False,
     options: Options | Mapping[str, Any] | None = None,
-    seconds: float = 2.0,
+    seconds: Seconds = 2.0,
     cold: bool = True,
     kernels: bool = True,
     title: str = "",

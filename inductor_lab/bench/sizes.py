@@ -10,15 +10,17 @@ from inductor_lab.bench.progress import Progress, usual_progress
 from inductor_lab.bench.result import BenchResult, SweepResult
 from inductor_lab.bench.run import bench
 from inductor_lab.bench.series import in_series
+from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.errors import BadArguments
 
 
+@checked
 def sweep(
     fn: Callable[..., Any],
     make: Callable[[int], Any],
     sizes: Iterable[int],
     *,
-    seconds: float = 1.0,
+    seconds: Seconds = 1.0,
     progress: Progress | None = None,
     **options: Any,
 ) -> SweepResult:

@@ -24,6 +24,7 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.backend import backend_with
 from inductor_lab.debug.apart import Ended, Tell, all_apart
+from inductor_lab.debug.arguments import Count, Seconds, checked
 from inductor_lab.debug.judging import first_wrong
 from inductor_lab.debug.shaken import Move, judged_by_shaking, reference
 from inductor_lab.debug.values import Outcome, copied_call, gradients, named_results, widened
@@ -98,13 +99,14 @@ class Backends(Shown):
         return "\n".join([f"{self.name}: {self.summary}", *rows])
 
 
+@checked
 def backends(
     fn: Callable[..., Any],
     /,
     *args: Any,
     only: Sequence[str] = (),
-    limit: float = LIMIT,
-    jobs: int = 1,
+    limit: Seconds = LIMIT,
+    jobs: Count = 1,
     **kwargs: Any,
 ) -> Backends:
     """Call `fn` through each backend and compare with eager: results, what is written to arguments,

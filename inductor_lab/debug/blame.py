@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.debug.analysis import Analysis
+from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.graphs import is_random
 from inductor_lab.debug.guards import stale_guard
 from inductor_lab.debug.judging import first_wrong, judge_all
@@ -38,12 +39,13 @@ LIMIT = 60.0
 """Seconds that compiled code may take."""
 
 
+@checked
 def blame(
     fn: Callable[..., Any],
     /,
     *args: Any,
     options: Options | dict[str, Any] | None = None,
-    limit: float = LIMIT,
+    limit: Seconds = LIMIT,
     **kwargs: Any,
 ) -> Blame:
     """Compile and run one call, and say which stage, value, kernel line and line of the user's is

@@ -27,6 +27,7 @@ from inductor_lab.bench.timing import Timings
 from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import Code, Kernel, Line
 from inductor_lab.debug.apart import Tell, apart
+from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.graphs import is_random
 from inductor_lab.debug.precision import Judged, judge
 from inductor_lab.debug.stages import run_graph
@@ -89,14 +90,15 @@ class EditedKernel:
         return "\n".join(lines)
 
 
+@checked
 def try_kernel(
     compilation: Record,
     kernel: str,
     text: str,
     *,
     part: str = "g0.forward",
-    seconds: float = 0.5,
-    limit: float = 60.0,
+    seconds: Seconds = 0.5,
+    limit: Seconds = 60.0,
 ) -> EditedKernel:
     """Run the inspected call with another text of one kernel: is it right, and how fast is it?
 

@@ -33,6 +33,7 @@ from inductor_lab import torch_api, torch_logs
 from inductor_lab.bench.roofline import duration
 from inductor_lab.capture import events
 from inductor_lab.capture.result import Recompile
+from inductor_lab.debug.arguments import checked
 from inductor_lab.debug.served import Call, Served, stretches
 from inductor_lab.display import Shown, draw
 
@@ -176,6 +177,7 @@ class _Listener(logging.Handler):
         super().close()
 
 
+@checked
 @contextmanager
 def recompiles(live: bool = False) -> Iterator[Recompiles]:
     """Watch what TorchDynamo compiles in the block, of all threads and for all backends, and which

@@ -20,6 +20,7 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
+from inductor_lab.capture.source import code_of
 from inductor_lab.debug.graphs import Keeping
 from inductor_lab.debug.values import Outcome, call, copied_call, copies, named_results
 from inductor_lab.ir.program import Write
@@ -143,7 +144,8 @@ def watch(
     compiled = torch.compile(
         fn, backend=backend, fullgraph=options.fullgraph, dynamic=options.dynamic
     )
-    with recording() as record, torch_api.fresh_compile({}), torch.random.fork_rng(devices=[]):
+    fresh = torch_api.fresh_compile({}, code_of(fn))
+    with recording() as record, fresh, torch.random.fork_rng(devices=[]):
         captured = _called(compiled, args, kwargs)
     called = tuple(site for site in sites if site.calls)
     return Watching(called, record.capture(tuple(s.captured for s in called)), eager, captured)

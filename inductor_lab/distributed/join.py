@@ -17,6 +17,7 @@ from typing import Any
 
 from inductor_lab.bench.roofline import duration
 from inductor_lab.compilation import Compilation, load
+from inductor_lab.debug.arguments import checked
 from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.distributed.timeline import Timeline, timeline
 from inductor_lab.errors import BadArguments
@@ -94,6 +95,7 @@ class Ranks(Shown):
         return "\n".join(lines)
 
 
+@checked
 def join(ranks: Sequence[Compilation | str | Path]) -> Ranks:
     """Compilations of the ranks of one group, in order, or the files that they were saved in.
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from inductor_lab.bench.roofline import duration
+from inductor_lab.debug.arguments import Count, checked
 from inductor_lab.debug.profile import Profile
 from inductor_lab.display import Shown, bytes_text
-from inductor_lab.errors import BadArguments
 from inductor_lab.ir.collective import RATES, Rates
 from inductor_lab.observer import Phase
 from inductor_lab.records import CompiledPart, Record
@@ -140,8 +140,9 @@ class Timeline(Shown):
         return "\n".join([*lines, paper])
 
 
+@checked
 def timeline(
-    compilation: Record, ranks: int, profile: Profile | None = None, rates: Rates | None = None
+    compilation: Record, ranks: Count, profile: Profile | None = None, rates: Rates | None = None
 ) -> Timeline:
     """When each step of a call runs, and each collective is on the wire, on each of `ranks` ranks.
 
@@ -151,8 +152,6 @@ def timeline(
 
     Raises BadArguments for a group of fewer than one rank.
     """
-    if ranks < 1:
-        raise BadArguments(f"a group of {ranks} ranks", todo="give the number of processes")
     chosen = rates or _rates(compilation.parts, ranks)
     rows = profile.rows if profile else ()
     took = {(row.part, row.name): row.seconds / row.calls for row in rows}

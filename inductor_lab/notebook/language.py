@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from inductor_lab.debug.arguments import checked
 from inductor_lab.errors import BadArguments
 
 Language = Literal["en", "zh"]
@@ -27,6 +28,7 @@ TABLE = Path(__file__).with_name("texts.toml")
 _NOW: list[Language] = ["zh" if os.environ.get(VARIABLE) == "zh" else "en"]
 
 
+@checked
 def language(wanted: str = "") -> Language:
     """The language that is spoken now; with an argument, another one from now on.
 

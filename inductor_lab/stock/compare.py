@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.codegen.kernel import Code
+from inductor_lab.debug.arguments import checked
 from inductor_lab.display import Shown, bytes_text, counted
-from inductor_lab.errors import BadArguments, UnknownName
+from inductor_lab.errors import UnknownName
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.records import CompiledPart, Record
 from inductor_lab.stock.result import StockCompilation, StockPart
@@ -90,13 +91,9 @@ class SideBySide(Shown):
         return "\n".join(lines)
 
 
+@checked
 def compare(ours: Record, stock: StockCompilation) -> SideBySide:
     """Our compilation and stock's of the same call, side by side; raises BadArguments."""
-    if not isinstance(ours, Record) or not isinstance(stock, StockCompilation):
-        raise BadArguments(
-            "lab.compare takes a compilation of ours and one of stock's",
-            todo='lab.compare(lab.inspect(f, x), lab.inspect(f, x, compiler="stock"))',
-        )
     texts: dict[Place, str] = {}
     mine = tuple(w for n, g in enumerate(ours.graphs) for p in g.parts
                  for w in _our_work(p, f"g{n}.{p.name}", texts))  # fmt: skip

@@ -23,6 +23,7 @@ from inductor_lab.capture.graph import Span
 from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, Recompile
 from inductor_lab.capture.source import SourceFile
 from inductor_lab.capture.span import outside_torch, shown_file
+from inductor_lab.debug.arguments import checked
 from inductor_lab.display import Shown, counted, write_trace_report
 from inductor_lab.errors import UnknownName, UnreadableFile
 from inductor_lab.observer import in_order
@@ -148,6 +149,7 @@ class TraceLog(Shown):
         return write_trace_report(self, Path(path), progress)
 
 
+@checked
 def read_trace(source: str | Path, progress: Progress | None = None) -> TraceLog:
     """The log in a file, or in all `*.log` files of a folder; raises UnreadableFile.
 

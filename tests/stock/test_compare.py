@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -82,5 +84,17 @@ def test_each_call_of_a_kernel_counts():
 
 
 def test_two_of_one_kind_are_refused(attended):
-    with pytest.raises(BadArguments, match="one of stock's"):
+    with pytest.raises(BadArguments, match="a compilation of ours"):
         lab.compare(attended, attended)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_one_library_function_is_singular(attended, count):
+    from inductor_lab.widgets.stock import facts
+
+    (graph,) = attended.graphs
+    kernel = replace(attended.kernels[0], language="extern")
+    forward = replace(graph.forward, kernels=(kernel,) * count)
+    given = replace(attended, graphs=(replace(graph, forward=forward, backward=None),))
+    told = {label: value for label, value, *_ in facts(given)}
+    assert told["library function" if count == 1 else "library functions"] == str(count)

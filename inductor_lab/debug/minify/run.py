@@ -13,6 +13,7 @@ from torch.fx import GraphModule
 
 from inductor_lab import torch_api
 from inductor_lab.debug.apart import Ended, Tell, Work, all_apart, apart
+from inductor_lab.debug.arguments import Count, Seconds, checked
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES, Check, Fails, symptom, work_of
 from inductor_lab.debug.minify.result import Minified, Tried
@@ -25,6 +26,7 @@ from inductor_lab.torch_api import pytree
 LIMIT = 120.0
 
 
+@checked
 def minify(
     fn: Callable[..., Any],
     /,
@@ -32,8 +34,8 @@ def minify(
     check: Check | None = None,
     backend: Any = "inductor_lab",
     folder: str | Path | None = None,
-    limit: float = LIMIT,
-    jobs: int = 2,
+    limit: Seconds = LIMIT,
+    jobs: Count = 2,
     tell: Callable[[str], None] | None = print,
     **kwargs: Any,
 ) -> Minified:

@@ -1,0 +1,165 @@
+"""Arguments of public calls that they cannot use: BadArguments, which says what they can."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.compilation import Compilation
+from inductor_lab.debug.arguments import Count, Gpu, Seconds, checked, fits, in_words
+from inductor_lab.errors import BadArguments, LabError
+
+
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).sin()
+
+
+X = torch.ones(8)
+NO_PATH = (3, None, b"file", ["file"])
+NO_TIME = (-1, None, "1", [1], math.nan, math.inf, True)
+NO_COUNT = (0, -1, None, "1", 1.5, True)
+NO_FUNCTION = (3, None, "wave", [wave])
+NO_COMPILATION = (3, None, "c", wave)
+NO_LIST = (3, None)
+
+OF_A_COMPILATION: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
+    "report path": (lambda c, v: c.report(v), NO_PATH),
+    "report ladder": (lambda c, v: c.report("r.html", ladder=v),
+                      (90, "cuda", "cuda:", "cuda:x", "gpu:90", "", True, ["cuda:90"])),
+    "report assembly": (lambda c, v: c.report("r.html", assembly=v), (3, "yes", None)),
+    "save": (lambda c, v: c.save(v), NO_PATH),
+    "dump": (lambda c, v: c.dump(v), NO_PATH),
+    "trace": (lambda c, v: c.trace(v), NO_PATH),
+    "compare": (lambda c, v: c.compare(v), NO_COMPILATION),
+    "measure": (lambda c, v: c.measure(v), NO_TIME),
+    "profile": (lambda c, v: c.profile(v), NO_COUNT),
+    "ablation": (lambda c, v: c.ablation(v), NO_TIME),
+    "blame": (lambda c, v: c.blame(limit=v), NO_TIME),
+    "plot": (lambda c, v: c.plot(v), (3, None, ["graph"])),
+    "forbid": (lambda c, v: c.what_if(forbid=v), (*NO_LIST, [3], [None], ["buf0"], [("a", 3)])),
+    "force": (lambda c, v: c.what_if(force=v), (*NO_LIST, [3], [None], ["buf0"])),
+    "fusion_off": (lambda c, v: c.what_if(fusion_off=v), (*NO_LIST, [3], [("near",)])),
+    "rewrites_off": (lambda c, v: c.what_if(rewrites_off=v), (*NO_LIST, [None])),
+    "passes_off": (lambda c, v: c.what_if(passes_off=v), (*NO_LIST, [3])),
+    "memory_budget": (lambda c, v: c.what_if(memory_budget=v), ("half", [], True, math.nan)),
+    "fusion": (lambda c, v: c.what_if(fusion=v), ("off", 3, [])),
+}
+OF_THE_LAB: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
+    "inspect": (lambda v: lab.inspect(v, X), NO_FUNCTION),
+    "compile": (lambda v: lab.compile(v), (3, "wave", [wave])),
+    "bench": (lambda v: lab.bench(v, X), NO_FUNCTION),
+    "bench seconds": (lambda v: lab.bench(wave, X, seconds=v), NO_TIME),
+    "bench against": (lambda v: lab.bench(wave, X, against=v), (3, None, [3])),
+    "bench options": (lambda v: lab.bench(wave, X, options=v), (3, "fast", ["fast"])),
+    "bench modes": (lambda v: lab.bench(wave, X, modes=v), (3, None, [3])),
+    "sweep": (lambda v: lab.bench.sweep(wave, torch.ones, v), (3, None, ["a"], [1.5])),
+    "ceilings": (lambda v: lab.bench.ceilings(v), (3, None)),
+    "bench load": (lambda v: lab.bench.load(v), NO_PATH),
+    "blame": (lambda v: lab.blame(v, X), NO_FUNCTION),
+    "blame limit": (lambda v: lab.blame(wave, X, limit=v), NO_TIME),
+    "backends": (lambda v: lab.backends(v, X), NO_FUNCTION),
+    "backends jobs": (lambda v: lab.backends(wave, X, jobs=v), NO_COUNT),
+    "backends only": (lambda v: lab.backends(wave, X, only=v), (*NO_LIST, [3])),
+    "minify": (lambda v: lab.minify(v, X), NO_FUNCTION),
+    "minify folder": (lambda v: lab.minify(wave, X, folder=v), (3, b"here", [])),
+    "join": (lambda v: lab.join(v), (*NO_LIST, [3], [None])),
+    "timeline": (lambda v: lab.distributed.timeline(v, 2), NO_COMPILATION),
+    "language": (lambda v: lab.language(v), (3, None, ["zh"])),
+    "load": (lambda v: lab.load(v), NO_PATH),
+    "read_trace": (lambda v: lab.read_trace(v), NO_PATH),
+    "recompiles": (lambda v: lab.recompiles(v), (3, "yes", None)),
+    "compare": (lambda v: lab.compare(v, v), NO_COMPILATION),
+    "try_kernel": (lambda v: lab.try_kernel(v, "kernel", "text"), NO_COMPILATION),
+    "override": (lambda v: lab.override(cpp=v), (3, None, "neg")),
+    "lowers": (lambda v: lab.lowers(v), (3, None, "aten.sin", torch.sin)),
+}
+
+
+@pytest.fixture(scope="module")
+def compilation() -> Compilation:
+    return lab.inspect(wave, X)
+
+
+@pytest.mark.parametrize("name", OF_A_COMPILATION)
+def test_a_compilation_says_what_it_takes(
+    name: str, compilation: Compilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, wrong = OF_A_COMPILATION[name]
+    for value in wrong:
+        refused(lambda value=value: call(compilation, value))
+    assert not list(tmp_path.iterdir()), "nothing was begun"
+
+
+@pytest.mark.parametrize("name", OF_THE_LAB)
+def test_the_lab_says_what_it_takes(name: str) -> None:
+    call, wrong = OF_THE_LAB[name]
+    for value in wrong:
+        refused(lambda value=value: call(value))
+
+
+def refused(call: Callable[[], Any]) -> None:
+    with pytest.raises(BadArguments) as told:
+        call()
+    assert " is not possible" in told.value.what and told.value.todo.startswith("expected: ")
+    assert len(told.value.what) < 150
+
+
+def test_each_public_call_of_a_compilation_is_checked() -> None:
+    """What takes arguments of its own is in the table above."""
+    names = {name.split()[0] for name in OF_A_COMPILATION}
+    for name, method in vars(Compilation).items():
+        if inspect.isfunction(method) and not name.startswith("_") and name != "what_if":
+            own = [p for p in inspect.signature(method).parameters.values()
+                   if p.name != "self" and p.annotation != "Any"]  # fmt: skip
+            assert not own or name in names, name
+
+
+def test_what_is_right_goes_through(compilation: Compilation, tmp_path: Path) -> None:
+    assert compilation.report(tmp_path / "r.html", assembly=False).exists()
+    assert compilation.save(str(tmp_path / "c.lab.json")).exists()
+    assert compilation.compare(compilation).rows and compilation.measure(0).parts[0].times
+    assert lab.compile(wave)(X).equal(lab.compile()(wave)(X))
+    assert lab.compile(torch.nn.ReLU())(X).equal(X)
+    assert compilation.what_if(passes_off=(name for name in ("lanes",))).graphs
+
+
+def test_python_says_what_is_missing_or_too_much(compilation: Compilation) -> None:
+    with pytest.raises(TypeError, match=r"report\(\) missing 1 required positional argument"):
+        compilation.report()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lader'"):
+        compilation.report("r.html", lader="cuda:90")  # type: ignore[call-arg]
+
+
+def test_what_is_expected_is_told(compilation: Compilation) -> None:
+    with pytest.raises(LabError) as told:
+        compilation.report("r.html", ladder=90)
+    assert str(told.value) == (
+        "report(ladder=90) is not possible\n"
+        '  expected: a GPU such as "cuda:90" or "hip:gfx942" or None'
+    )
+    assert in_words(Seconds) == "a number of seconds, 0 or more"
+    assert in_words(Iterable[str] | None) == 'a list of names, such as ["a", "b"] or None'
+    assert in_words(Callable[..., Any]) == "a function or a module"
+
+
+def test_types_of_every_kind() -> None:
+    assert fits(3, Count) and not fits(3.5, Count) and fits(0.5, Seconds)
+    assert fits("hip:gfx942", Gpu | None) and fits(None, Gpu | None) and not fits("hip", Gpu | None)
+    assert fits([["a", "b"]], Iterable[tuple[str, ...]])
+    assert fits({"a": 1}, dict[str, Any]) and not fits({"a": 1}, dict[str, str])
+    assert fits(object(), Any)
+
+
+def test_names_for_type_checkers_alone_are_not_asked() -> None:
+    def taken(x: "NotHere") -> Any:  # noqa: F821, UP037
+        return x
+
+    assert checked(taken)(3) == 3 and checked(taken).__name__ == "taken"
