@@ -175,7 +175,7 @@ def subtitle(compilation: Record | StockCompilation) -> str:
         return say("nothing was captured")
     nodes = compilation.graphs[0].captured.nodes
     inputs = [n for n in nodes if n.op == "placeholder" and n.tensor is not None]
-    given = [n for n in inputs if not re.search("_(parameters|buffers)_", n.name)] or inputs
+    given = [n for n in inputs if not re.search("_(parameters|buffers|modules)_", n.name)] or inputs
     named = [(n.given or readable_name(n.name), n.tensor) for n in given[:SHOWN_INPUTS]]
     shown = ", ".join(f"{name}: {tensor}" for name, tensor in named)
     hidden = len(given) - SHOWN_INPUTS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,21 @@ def test_paths_are_relative_to_where_people_are(tmp_path: Path, monkeypatch) -> 
     installed = "/home/me/.venv/lib/python3.12/site-packages"
     assert shown_file(f"{installed}/transformers/activations.py") == "transformers/activations.py"
     assert not outside_torch(shown_file(f"{installed}/torch/nn/functional.py"))
+
+
+class Shifted(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.LayerNorm(3)
+        self.inner.shift = 1e-6
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) + self.inner.shift
+
+
+def test_numbers_of_modules_are_no_arguments_in_the_header() -> None:
+    """With dynamic sizes TorchDynamo hands a module's floats in as tensors."""
+    module = Shifted()
+    for function in (module, lambda x: module(x)):
+        c = lab.inspect(function, torch.ones(4, 3), options={"dynamic": True})
+        assert re.fullmatch(r"\(x: f32\[\w+, 3\]\)  cpu", document(c)["subtitle"])
