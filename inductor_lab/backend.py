@@ -19,6 +19,7 @@ from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.debug.what_if import refuse_unknown
 from inductor_lab.errors import BadOption, LabError
 from inductor_lab.garbage import no_collection_in_captures
+from inductor_lab.notebook.variables import compiled_functions_go_first
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
@@ -111,6 +112,7 @@ def inspect(
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
     if compiler != "inductor_lab":
         return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)
+    compiled_functions_go_first()
     watch = Stopwatch(also=observer)
     compilers: list[GraphCompiler] = []
 

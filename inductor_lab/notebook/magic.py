@@ -6,7 +6,6 @@ The cell keeps its meaning: values are computed by the compiled functions and go
 from __future__ import annotations
 
 import argparse
-import atexit
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -57,13 +56,8 @@ Magic = TypeVar("Magic", bound=Callable[..., Any])
 
 
 def register(shell: Any) -> None:
-    """Add the magics to an IPython shell.
-
-    At exit IPython clears the notebook's variables, TorchDynamo's among them, which the functions
-    that it compiled would miss when they go: so these go first.
-    """
+    """Add the magics to an IPython shell."""
     shell.register_magics(LabMagics)
-    atexit.register(torch.compiler.reset)
 
 
 def decorated(*decorators: Callable[[Any], Any]) -> Callable[[Magic], Magic]:
