@@ -53,7 +53,7 @@ def _blame(found: Blame) -> Iterator[Tree]:
     )
     if found.results:
         yield element("h2", {}, "results")
-        rows = ((name, j.kind, _number(j.ulp), _number(j.eager_ulp), translate(str(j)))
+        rows = ((name, j.kind, _number(j.in_ulp), _number(j.eager_ulp), translate(str(j)))
                 for name, j in found.results.items())  # fmt: skip
         yield _table(("", "verdict", ">ULP, ours", ">ULP, eager", "says"), rows)
     for born in found.births:

@@ -25,7 +25,6 @@ from inductor_lab.debug.analysis import Analysis
 from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.graphs import is_random
 from inductor_lab.debug.guards import stale_guard
-from inductor_lab.debug.judging import first_wrong, judge_all
 from inductor_lab.debug.result import Blame, Fault, StageRow
 from inductor_lab.debug.watch import Watching, watch
 from inductor_lab.debug.what_if import call_of
@@ -53,9 +52,10 @@ def blame(
 
     limit   seconds that the compiled code of a graph may take
 
-    The function runs a few times, on copies of its arguments.  Gradients are checked where an
-    argument requires them, and so is what is written to arguments.  An exception of `fn` itself
-    comes through.
+    The function runs a few times, on copies of its arguments.  State that it keeps (buffers,
+    parameters, closures, counters, random generators) is put back before each run and in the end.
+    Gradients are checked where an argument requires them, and so is what is written to arguments
+    and state.  An exception of `fn` itself comes through.
     """
     chosen = options if isinstance(options, Options) else Options.make(options)
     if chosen.target is not None:
@@ -72,6 +72,7 @@ def verdict_of(name: str, seen: Watching, limit: float) -> Blame:
     """Each graph in turn; the first that is wrong has the fault."""
     first, found = captured_differs(seen)
     rows = [first]
+    unsure = [first.says] if first.verdict == "unknown" else []
     analyses = []
     for site in seen.sites:
         analysis = Analysis(site, limit)
@@ -94,7 +95,7 @@ def verdict_of(name: str, seen: Watching, limit: float) -> Blame:
         tuple(row for a in analyses for row in a.values),
         tuple(born for a in analyses for born in a.births),
         results,
-        tuple(dict.fromkeys(note for a in analyses for note in a.notes)),
+        tuple(dict.fromkeys([*unsure, *(note for a in analyses for note in a.notes)])),
     )
 
 
@@ -103,10 +104,13 @@ def captured_differs(seen: Watching) -> tuple[StageRow, Fault | None]:
     if any(is_random(node) for site in seen.sites for node in site.module.graph.nodes):
         says = "random numbers are drawn"
         return StageRow("all", "captured", "unknown", says), None
-    wrong = first_wrong(judge_all(seen.captured, seen.eager, None, {}))
-    if wrong is None:
+    if seen.differs is None:
         return StageRow("all", "captured", "right", "the captured graphs do what eager does"), None
-    name, judged = wrong
+    name, judged = seen.differs
+    if seen.varies is not None:
+        says = (f"two calls in eager mode differ ({seen.varies[0]}): the function keeps state that "
+                "cannot be put back, so only its graphs are judged")  # fmt: skip
+        return StageRow("all", "captured", "unknown", says), None
     says = f"{name}: {judged}"
     fault = Fault("wrong", "all", "captured", says, name, judged=judged)
     return StageRow("all", "captured", "wrong", says), fault

@@ -29,6 +29,19 @@ def judge_all(
     return found
 
 
+def roundings(outcome: Outcome) -> dict[str, torch.Tensor]:
+    """How far a rounding of the largest element of each floating-point tensor reaches."""
+    tensors = {
+        name: value for name, value in outcome.items()
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel()
+    }  # fmt: skip
+    return {
+        name: (value.abs().nan_to_num(0.0, 0.0, 0.0).max() * torch.finfo(value.dtype).eps)
+        .double().expand(value.shape)
+        for name, value in tensors.items()
+    }  # fmt: skip
+
+
 def first_wrong(judged: Mapping[str, Judged]) -> tuple[str, Judged] | None:
     """By name: the first that is no rounding."""
     return next(((name, j) for name, j in judged.items() if not j.right), None)
@@ -36,7 +49,8 @@ def first_wrong(judged: Mapping[str, Judged]) -> tuple[str, Judged] | None:
 
 def worst_ulp(judged: Mapping[str, Judged]) -> float | None:
     """The largest distance from float64; None where nothing was compared."""
-    return max((j.ulp for j in judged.values()), default=None)
+    found = (j.in_ulp for j in judged.values())
+    return max((ulp for ulp in found if ulp is not None), default=None)
 
 
 def as_numbers(value: Any) -> Any:

@@ -267,7 +267,7 @@ class PartCheck:
         stage = f"kernel {verdict.kernel}"
         if verdict.right:
             same = all(j.kind == "equal" for j in verdict.judged.values())
-            self._row(stage, "right" if same else "rounding", str(judged), judged.ulp)
+            self._row(stage, "right" if same else "rounding", str(judged), judged.in_ulp)
             return None
         kind: Verdict = "wrong"
         if verdict.position not in self.interpreted and not verdict.varies:
@@ -284,7 +284,7 @@ class PartCheck:
             says = f"{name} is right with one thread, and differs from call to call: {judged}"
         else:
             says = f"{name}: {judged}"
-        self._row(stage, kind, says, judged.ulp)
+        self._row(stage, kind, says, judged.in_ulp)
         value = verdict.nest or name
         return self._fault(kind, "kernel", says, value, self._node(value), verdict.position, judged)
 
@@ -393,7 +393,7 @@ class PartCheck:
             for stage, value in columns.items():
                 kinds[stage], ulps[stage] = _cell(value, exact, self.rewritten.spread.get(node))
             if name in judged:
-                kinds["kernel"], ulps["kernel"] = judged[name].kind, judged[name].ulp
+                kinds["kernel"], ulps["kernel"] = judged[name].kind, judged[name].in_ulp
             span = span_of(node, self.graphs)
             self.found.values.append(ValueRow(self.where, node, name, span, ulps, kinds))
 
@@ -406,7 +406,7 @@ def _cell(value: Any, exact: Any, spread: Any) -> tuple[str, float | None]:
     if not usable or value.shape != exact.shape or not value.is_floating_point():
         return "", None
     judged = judge(value, exact.to(value.dtype), exact, spread)
-    return judged.kind, judged.ulp
+    return judged.kind, judged.in_ulp
 
 
 def _outputs(graph: FxGraph) -> list[str | None]:

@@ -21,13 +21,18 @@ FACTOR = 8.0
 """Ours may be so many times farther from float64 than eager is, ..."""
 LEAST_UNITS = 4.0
 """... where eager counts as at least so far off."""
+CANCELLED = 1000.0
+"""Digits have cancelled where roundings on the way reach so many ULP of what is left: an element
+that float64 has as 0 has no ULP of its own, and is told as a number."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """One tensor judged.
 
-    ulp, eager_ulp   worst distance from float64 in ULP (of elements that are finite in all)
+    ulp, eager_ulp   worst distance from float64 in ULP (of elements that are finite in all, and of
+                     which digits are left)
+    off, eager_off   worst distance of elements whose digits have cancelled, as a number
     units            ours in units that count how far roundings reach
     place            index of the worst element; `got`, `expected` are there
     """
@@ -41,6 +46,22 @@ class Judged:
     expected: str = ""
     wrong: int = 0
     total: int = 0
+    off: float = 0.0
+    eager_off: float = 0.0
+
+    @property
+    def distance(self) -> str:
+        """`2 ULP from float64, eager 3`; elements whose digits have cancelled apart."""
+        whole = f"{self.ulp:.3g} ULP from float64, eager {self.eager_ulp:.3g}"
+        if not (self.off or self.eager_off):
+            return whole
+        apart = f"{self.off:.2g} from float64 where digits cancel, eager {self.eager_off:.2g}"
+        return f"{whole}; {apart}" if self.ulp or self.eager_ulp else apart
+
+    @property
+    def in_ulp(self) -> float | None:
+        """`ulp`; None where all that differs are elements whose digits have cancelled."""
+        return None if self.off and not self.ulp else self.ulp
 
     @property
     def right(self) -> bool:
@@ -50,7 +71,7 @@ class Judged:
         if self.kind == "equal":
             return "equal"
         if self.kind == "rounding":
-            return f"rounding: {self.ulp:.3g} ULP from float64, eager {self.eager_ulp:.3g}"
+            return f"rounding: {self.distance}"
         if self.kind in ("shape", "dtype"):
             return f"{self.kind}: {self.got} in place of {self.expected}"
         at = f"[{', '.join(map(str, self.place))}]"
@@ -135,7 +156,8 @@ def _floats(
     eager_off = torch.where(finite, (peer.double() - exact).abs(), zero)
     reach = size if spread is None else size + _plain(spread).double().nan_to_num(posinf=0.0)
     units, eager_units = _worst(off / reach), _worst(eager_off / reach)
-    ulp, eager_ulp = _worst(off / size), _worst(eager_off / size)
+    cancelled = reach > CANCELLED * size
+    ulp, eager_ulp = (_worst((x / size).masked_fill(cancelled, 0.0)) for x in (off, eager_off))
     limit = FACTOR * max(eager_units, LEAST_UNITS)
     if units > limit:
         bad = off / reach > limit
@@ -143,7 +165,10 @@ def _floats(
     if bool(signed.any()):
         return _at("sign of zero", signed, got, peer)
     kind: Kind = "equal" if _same_bits(got, peer) else "rounding"
-    return Judged(kind, ulp, eager_ulp, units, total=got.numel())
+    return Judged(
+        kind, ulp, eager_ulp, units, total=got.numel(),
+        off=_worst(off.where(cancelled, zero)), eager_off=_worst(eager_off.where(cancelled, zero)),
+    )  # fmt: skip
 
 
 def ulp_of(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

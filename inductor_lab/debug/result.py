@@ -129,13 +129,12 @@ class Blame(Shown):
         """One sentence."""
         if self.fault is not None:
             return str(self.fault).split("\n")[0]
+        if not self.results:
+            return "right: no stage differs from the one before it; there is no result to compare"
         if self.verdict == "right":
             return "right: every result has the bits that eager computes"
         worst = max(self.results.values(), key=lambda judged: judged.units)
-        return (
-            f"rounding: at most {worst.ulp:.3g} ULP from float64 where eager is "
-            f"{worst.eager_ulp:.3g} ULP off"
-        )
+        return f"rounding: at most {worst.distance}"
 
     def __repr__(self) -> str:
         return f"Blame({self.name}: {self.summary})"

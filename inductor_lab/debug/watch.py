@@ -20,8 +20,10 @@ from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
-from inductor_lab.capture.source import code_of
 from inductor_lab.debug.graphs import Keeping
+from inductor_lab.debug.judging import first_wrong, judge_all, roundings
+from inductor_lab.debug.precision import Judged
+from inductor_lab.debug.state import Kept
 from inductor_lab.debug.values import Outcome, call, copied_call, copies, named_results
 from inductor_lab.ir.program import Write
 from inductor_lab.options import Options
@@ -113,12 +115,16 @@ class Site:
 
 @dataclass(frozen=True)
 class Watching:
-    """A call that was captured: its graphs, what eager gave, and what the captured graphs gave."""
+    """A call that was captured: its graphs, and what differs from eager where they are run.
+
+    differs   the first thing that the captured graphs have left otherwise than eager; with its name
+    varies    ... and that eager itself leaves otherwise in a second call
+    """
 
     sites: tuple[Site, ...]
     capture: Capture
-    eager: Outcome
-    captured: Outcome
+    differs: tuple[str, Judged] | None
+    varies: tuple[str, Judged] | None
 
 
 def watch(
@@ -139,20 +145,33 @@ def watch(
             site.error = error
         return site.first_call
 
-    with torch.random.fork_rng(devices=[]):
-        eager = _called(fn, args, kwargs)
+    kept = Kept.of(fn, args, kwargs)
     compiled = torch.compile(
         fn, backend=backend, fullgraph=options.fullgraph, dynamic=options.dynamic
     )
-    fresh = torch_api.fresh_compile({}, code_of(fn))
-    with recording() as record, fresh, torch.random.fork_rng(devices=[]):
-        captured = _called(compiled, args, kwargs)
+    try:
+        eager = _called(fn, args, kwargs, kept)
+        with recording() as record, torch_api.fresh_compile({}):
+            captured = _called(compiled, args, kwargs, kept)
+        differs, varies = _first_difference(captured, eager), None
+        if differs is not None:
+            varies = _first_difference(_called(fn, args, kwargs, kept), eager)
+    finally:
+        kept.put_back()
     called = tuple(site for site in sites if site.calls)
-    return Watching(called, record.capture(tuple(s.captured for s in called)), eager, captured)
+    return Watching(called, record.capture(tuple(s.captured for s in called)), differs, varies)
 
 
-def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Outcome:
-    """Results, and what is written to arguments; gradients are looked at graph by graph."""
+def _first_difference(got: Outcome, eager: Outcome) -> tuple[str, Judged] | None:
+    return first_wrong(judge_all(got, eager, None, roundings(eager)))
+
+
+def _called(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], kept: Kept
+) -> Outcome:
+    """Results, and what is written to arguments and state, which is put back before; gradients are
+    looked at graph by graph."""
+    kept.put_back()
     given, named = copied_call(args, kwargs)
     leaves = [v for v in pytree.tree_leaves((given, named))]
     before = [v._version if isinstance(v, torch.Tensor) else 0 for v in leaves]
@@ -160,6 +179,7 @@ def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, 
     for number, (value, then) in enumerate(zip(leaves, before, strict=True)):
         if isinstance(value, torch.Tensor) and value._version > then:
             found[f"argument {number} after the call"] = value
+    found |= {f"{name} after the call": value for name, value in kept.written().items()}
     return {
         name: value.detach().clone() if isinstance(value, torch.Tensor) else value
         for name, value in found.items()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.debug.precision import judge
 
 F = torch.nn.functional
 Program = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -49,6 +50,29 @@ def test_gradients_round_too() -> None:
     found = lab.blame(loss, x, w)
     assert found.fault is None and found.verdict == "rounding"
     assert set(found.results) == {"result 0", "gradient of x", "gradient of w"}
+
+
+def test_a_gradient_that_is_zero_has_no_ulp() -> None:
+    """That of a sum of softmax: roundings are all that is there."""
+    x = torch.randn(64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    found = lab.blame(lambda x: torch.softmax(x, 0).sum() + x.relu().sum() * 0, x)
+    gradient = found.results["gradient of x"]
+    assert found.fault is None and gradient.right
+    assert gradient.ulp < 1e4 and gradient.eager_ulp < 1e4
+    assert all(row.ulp is None or row.ulp < 1e4 for row in found.stages)
+
+
+def test_what_is_left_of_cancelled_digits_is_told_as_a_number() -> None:
+    truth, spread = torch.tensor([0.0, 1.0]).double(), torch.tensor([2e-9, 1e-8]).double()
+    ours, eager = torch.tensor([1e-9, 1.0]), torch.tensor([0.0, 1.0])
+    found = judge(ours, eager, truth, spread)
+    assert str(found) == "rounding: 1e-09 from float64 where digits cancel, eager 0"
+    assert found.in_ulp is None
+    both = judge(torch.tensor([1e-9, 1.0 + 2**-22]), eager, truth, spread)
+    assert str(both) == ("rounding: 2 ULP from float64, eager 0; "
+                         "1e-09 from float64 where digits cancel, eager 0")  # fmt: skip
+    assert both.in_ulp == 2.0
+    assert not judge(torch.tensor([1e-6, 1.0]), eager, truth, spread).right
 
 
 def test_writes_are_looked_at() -> None:

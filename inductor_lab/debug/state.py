@@ -1,0 +1,264 @@
+"""What a call may change beside its arguments, to be put back: so each run of a function that keeps
+state starts where the first one did.
+
+    class Scale:                                kept = Kept.of(scale, (x,), {})
+        def __call__(self, x):                  scale(x)            x * 1, and n is 1
+            self.n += 1                         kept.put_back()     n is 0
+            return x * self.n                   scale(x)            x * 1 once more
+
+It is what the function can reach: modules with their parameters, buffers and gradients, closures,
+globals that it names, attributes of objects, lists, dictionaries, sets, arrays, random generators.
+It is not: iterators, files, attributes of classes and of Python modules.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import torch
+
+from inductor_lab.capture.span import outside_torch
+from inductor_lab.torch_api import pytree
+
+MOST_OBJECTS = 100_000
+"""After so many, what else a function can reach stays as it is."""
+ATOMS = (int, float, complex, str, bytes, type(None))
+MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
+CHANGING = (list, deque, set, *MAPPINGS)
+CLOSED = {*sys.stdlib_module_names, "IPython", "ipykernel", "traitlets", "inductor_lab"}
+"""Packages whose objects are not looked into."""
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_REGISTERED = ("_parameters", "_buffers", "_modules")
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True)
+class _Globals:
+    """The names of a Python module that a function uses."""
+
+    names: dict[str, Any]
+    used: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """Something that may change, and what was in it."""
+
+    name: str
+    thing: Any
+    content: Any
+
+
+class Kept:
+    """The state that something can reach, as it is now."""
+
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self._saved = [_Saved(name, thing, _content(thing)) for name, thing in _reached(roots)]
+        self._generators = _generators()
+
+    @staticmethod
+    def of(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Kept:
+        """Of a call that is given copies of the tensors among its arguments."""
+        given = pytree.tree_leaves((tuple(args), dict(kwargs)))
+        return Kept([fn, *(leaf for leaf in given if not isinstance(leaf, torch.Tensor))])
+
+    def put_back(self) -> None:
+        """All is what it was; what did not change is not touched."""
+        for saved in self._saved:
+            _put_back(saved.thing, saved.content)
+        for put, state in self._generators:
+            put(state)
+
+    def written(self) -> Mapping[str, torch.Tensor]:
+        """By name, the tensors that are not what they were."""
+        return {
+            saved.name.strip("."): saved.thing
+            for saved in self._saved
+            if isinstance(saved.thing, torch.Tensor)
+            and not _same_numbers(saved.thing, saved.content[0])
+        }
+
+
+# ---- what can be reached ------------------------------------------------------------------------
+
+
+def _reached(roots: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Everything that may change, each thing once, by the name under which it was found first."""
+    waiting = [("", root) for root in reversed(roots)]
+    seen: dict[int, Any] = {}  # holds the things, so that none gets another one's id
+    while waiting and len(seen) < MOST_OBJECTS:
+        name, thing = waiting.pop()
+        if isinstance(thing, ATOMS) or id(thing) in seen:
+            continue
+        seen[id(thing)] = thing
+        kinds = (torch.Generator, np.ndarray, CellType, _Globals)
+        if _has_numbers(thing) or isinstance(thing, kinds) or type(thing) in CHANGING:
+            yield name, thing
+        waiting += reversed([(f"{name}{step}", inner) for step, inner in _inside(thing)])
+
+
+def _has_numbers(thing: Any) -> bool:
+    is_tensor = isinstance(thing, torch.Tensor)
+    return is_tensor and thing.layout is torch.strided and not thing.is_meta
+
+
+def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
+    """What it holds, with the step that leads there."""
+    if isinstance(thing, torch.Tensor):
+        if thing.is_leaf:
+            yield ".grad", thing.grad
+    elif type(thing) in MAPPINGS:
+        yield from ((f"[{key!r}]", value) for key, value in list(thing.items()))
+    elif type(thing) in CHANGING or type(thing) in (tuple, frozenset):
+        yield from ((f"[{place}]", value) for place, value in enumerate(list(thing)))
+    elif isinstance(thing, CellType | _Globals):
+        content = _content(thing)
+        steps = content.items() if isinstance(thing, _Globals) else [("", content)]
+        yield from ((f".{name}" * bool(name), value) for name, value in steps)
+    elif isinstance(thing, FunctionType):
+        yield from _in_function(thing)
+    elif isinstance(thing, MethodType):
+        yield from (("", thing.__self__), ("", thing.__func__))
+    elif isinstance(thing, functools.partial):
+        yield from (("", thing.func), ("", thing.args), ("", thing.keywords))
+    elif _is_open(thing):
+        yield from _in_object(thing)
+
+
+def _in_function(fn: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Its variables; in a function that torch.compile has made, the user's function."""
+    yield "", getattr(fn, "_torchdynamo_orig_callable", None)
+    if not outside_torch(fn.__code__.co_filename):
+        return
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        yield f".{name}", cell
+    yield from (("", fn.__defaults__), ("", fn.__kwdefaults__), ("", vars(fn)))
+    if not _INSTALLED.search(fn.__code__.co_filename) and not _is_closed(fn.__module__):
+        yield "", _Globals(fn.__globals__, frozenset(_names(fn.__code__)))
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """What code, and code inside of it, may name."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _is_open(thing: Any) -> bool:
+    """Is it an object that may hold a model's state?"""
+    if isinstance(thing, torch.nn.Module):
+        return True
+    has_attributes = hasattr(thing, "__dict__") and not isinstance(thing, type)
+    return has_attributes and not _is_closed(type(thing).__module__)
+
+
+def _is_closed(module: str | None) -> bool:
+    name = module or ""
+    return name.startswith("torch._") or name.partition(".")[0] in CLOSED
+
+
+def _in_object(thing: Any) -> Iterator[tuple[str, Any]]:
+    attributes = vars(thing)
+    if isinstance(thing, torch.nn.Module):
+        for registered in _REGISTERED:
+            yield from ((f".{name}", inner) for name, inner in attributes[registered].items())
+    yield from ((f".{name}", inner) for name, inner in list(attributes.items()))
+    yield "", attributes
+    for kind in type(thing).__mro__:
+        if not (kind.__module__.startswith("torch.") or _is_closed(kind.__module__)):
+            yield from ((f".{name}", inner) for name, inner in vars(kind).items())
+
+
+# ---- keeping it and putting it back -------------------------------------------------------------
+
+
+def _content(thing: Any) -> Any:
+    """What is in it, in memory of its own."""
+    if isinstance(thing, torch.Tensor):
+        return thing.detach().clone(), thing.grad if thing.is_leaf else None
+    if isinstance(thing, torch.Generator):
+        return thing.get_state()
+    if isinstance(thing, CellType):
+        try:
+            return thing.cell_contents
+        except ValueError:  # nothing yet
+            return _MISSING
+    if isinstance(thing, _Globals):
+        return {name: thing.names[name] for name in thing.used if name in thing.names}
+    return thing.copy()
+
+
+def _put_back(thing: Any, content: Any) -> None:
+    if isinstance(thing, torch.Tensor):
+        _put_back_tensor(thing, *content)
+    elif isinstance(thing, torch.Generator):
+        thing.set_state(content)
+    elif isinstance(thing, np.ndarray):
+        if thing.flags.writeable:
+            thing[...] = content
+    elif isinstance(thing, CellType):
+        if content is not _content(thing):
+            thing.cell_contents = content
+            if content is _MISSING:
+                del thing.cell_contents
+    elif isinstance(thing, _Globals):
+        now = _content(thing)
+        for name in now.keys() - content.keys():
+            del thing.names[name]
+        thing.names.update((n, v) for n, v in content.items() if v is not now.get(n, _MISSING))
+    elif not _same_things(thing, content):
+        thing.clear()
+        (thing.extend if isinstance(thing, list | deque) else thing.update)(content)
+
+
+def _put_back_tensor(
+    tensor: torch.Tensor, values: torch.Tensor, gradient: torch.Tensor | None
+) -> None:
+    """Versions do not tell whether to: a batch norm changes its statistics without a new one."""
+    if not _same_numbers(tensor, values):
+        with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+            if tensor.shape == values.shape:
+                tensor.copy_(values)
+            else:
+                tensor.data = values.clone()
+    if tensor.is_leaf and tensor.grad is not gradient:
+        tensor.grad = gradient
+
+
+def _same_numbers(first: torch.Tensor, second: torch.Tensor) -> bool:
+    if first.shape != second.shape:
+        return False
+    return bool(((first == second) | (first.isnan() & second.isnan())).all())
+
+
+def _same_things(first: Any, second: Any) -> bool:
+    """Do two collections hold the same objects in the same places?"""
+    if len(first) != len(second):
+        return False
+    if isinstance(first, set):
+        return not first ^ second
+    if isinstance(first, Mapping):
+        first, second = ([x for pair in m.items() for x in pair] for m in (first, second))
+    return all(one is other for one, other in zip(first, second, strict=True))
+
+
+def _generators() -> list[tuple[Callable[[Any], Any], Any]]:
+    """Everybody's random generators: how to set each, and its state."""
+    found: list[tuple[Callable[[Any], Any], Any]] = [
+        (random.setstate, random.getstate()),
+        (np.random.set_state, np.random.get_state()),
+        (torch.set_rng_state, torch.get_rng_state()),
+    ]
+    if torch.cuda.is_initialized():
+        found.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+    return found
