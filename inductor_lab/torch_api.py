@@ -188,6 +188,21 @@ def suppresses_errors() -> bool:
     return bool(dynamo_config.suppress_errors)
 
 
+_asked = optional("torch._dynamo.convert_frame.input_codes")
+_set_strategy = optional("torch._C._dynamo.eval_frame.set_code_exec_strategy")
+_Strategy = optional("torch._dynamo.types.FrameExecStrategy")
+_Action = optional("torch._dynamo.types.FrameAction")
+
+
+def _try_skipped_again() -> None:
+    """Let TorchDynamo try code that it gave up, as it does where a call has raised."""
+    if not missing("functions that raised"):
+        default = _Strategy(_Action.DEFAULT, _Action.DEFAULT)
+        for code in filter(None, [seen() for seen in _asked.seen]):
+            if not code.co_filename.startswith(torch.__path__[0]):
+                _set_strategy(code, default)
+
+
 _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)
 
 
@@ -206,8 +221,9 @@ def fresh_compile(sizes: dict[Any, Any], code: types.CodeType | None = None) -> 
     torch's own caches do not answer in our backend's place, the backward graph is compiled together
     with the forward one, and a function may be compiled any number of times.  Of sizes seen in
     earlier calls (they make dimensions dynamic) only those in `sizes` are known; those of this call
-    are added.
+    are added.  What TorchDynamo gave up in earlier calls, it tries again.
     """
+    _try_skipped_again()
     settings: tuple[tuple[Any, str, Any], ...] = (
         (functorch_config, "enable_autograd_cache", False),
         (functorch_config, "enable_remote_autograd_cache", False),

@@ -1,8 +1,8 @@
 """A notebook's variables go: at `%reset`, and when IPython ends.
 
-TorchDynamo keeps variables of its own among them, such as `__builtins_dict___1`, and takes them away
-when the code goes that it compiled; if they are gone by then, each prints a KeyError.  So compiled
-functions go first.
+TorchDynamo keeps variables of its own among them, such as `__builtins_dict___1`, and takes them
+away when the code goes that it compiled; if they are gone by then, each prints a KeyError.  So
+compiled functions go first.
 """
 
 from __future__ import annotations
