@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from inductor_lab.bench.kernels import has_gradient
 from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import BenchResult
 from inductor_lab.bench.run import bench
@@ -35,11 +34,10 @@ def benched(compilation: Compilation) -> BenchResult:
     """
     call = call_of(compilation)
     run = partial(bench, call.fn, *call.args, **call.kwargs)
-    trains = has_gradient(compilation)
 
     def work(_: Tell) -> BenchResult:
         with in_one_process(), torch.set_grad_enabled(call.with_grad):
-            return run(backward=trains, options=call.options, seconds=SECONDS, cold=False,
+            return run(backward=None, options=call.options, seconds=SECONDS, cold=False,
                        title=compilation.name, progress=Progress())  # fmt: skip
 
     ended = apart(work, PATIENCE)

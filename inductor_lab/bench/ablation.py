@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.bench.jobs import job
-from inductor_lab.bench.kernels import has_gradient
+from inductor_lab.bench.jobs import Job
+from inductor_lab.bench.kernels import ready
 from inductor_lab.bench.roofline import duration
 from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.codegen.cpu.passes import OPTIONAL, PASSES
@@ -73,6 +73,8 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
     call = call_of(compilation)
     if compilation.target is not None:
         raise NotRunnable("it was compiled for another machine", todo="inspect it without a target")
+    with ready(compilation) as (compilation, _, run):
+        backward = run.backward
     used = {name for part in compilation.parts for trees in part.trees for name in trees.passes}
     names = [step.name for step in PASSES if step.name in (used | {"cut"}) & OPTIONAL]
     made = {"nothing": compilation}
@@ -81,11 +83,10 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
     same = [name for name in names if _code(made[name]) == _code(compilation)]
     for name in same:
         del made[name]
-    differs = has_gradient(compilation)
     jobs = {}
     for name, c in made.items():
         assert c.compiled is not None, "it was compiled here"
-        jobs[name] = job(c.compiled, call.args, call.kwargs, differs)
+        jobs[name] = Job(c.compiled, call.args, call.kwargs, backward)
     times: Timings = compare(jobs, seconds=seconds)
     return Ablation(
         tuple(

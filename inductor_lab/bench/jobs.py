@@ -17,38 +17,73 @@ TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-9}
 USUAL_TOLERANCE = 1e-4
 
 
-def job(
-    fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], backward: bool = False
-) -> Callable[[], Any]:
+class Job:
     """What is timed: the call alone, or results and the gradients of all leaves if `backward`.
 
     The gradient is that of the sum of all results.  Leaves are found at the ends of the autograd
     graph, arguments and parameters alike, in the first run; later ones do not look again.
+
+    backward  None: whether there is a gradient to take, the first run tells.  There is none where
+              the call has taken it itself, as a training step does.
     """
-    call = partial(fn, *args, **kwargs)
-    if not backward:
-        return call
-    ends: list[list[torch.Tensor]] = []
 
-    def run() -> list[Any]:
-        results = list(values_in(call()))
-        tensors = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
-        if not ends:
-            leaves = in_order(leaves_of(tensors), (args, kwargs))
-            if not leaves:
-                what = "no gradient to measure: no argument and no parameter requires one"
-                raise BadArguments(what, todo="for example torch.randn(1000, requires_grad=True)")
-            ends.extend((leaves, [torch.ones_like(tensor) for tensor in tensors]))
-        try:
-            gradients = torch.autograd.grad(tensors, ends[0], ends[1])
-        except RuntimeError as error:
-            if "backward through the graph a second time" not in str(error):
-                raise
-            what = "no gradient to measure: the function calls backward itself"
-            raise BadArguments(what, todo="leave out backward=True: its call has it all") from error
-        return [*(r.detach() if isinstance(r, torch.Tensor) else r for r in results), *gradients]
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        backward: bool | None = False,
+    ) -> None:
+        self.backward = backward
+        self._call, self._given = partial(fn, *args, **kwargs), (args, kwargs)
+        self._leaves: list[torch.Tensor] = []
+        self._ones: list[torch.Tensor] = []
 
-    return run
+    def __call__(self) -> Any:
+        results = self._call()
+        if self.backward is False:
+            return results
+        values = list(values_in(results))
+        tensors = [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+        if not self._leaves:
+            self._look(tensors)
+            if not self.backward:
+                return results
+        gradients = torch.autograd.grad(tensors, self._leaves, self._ones)
+        return [*(v.detach() if isinstance(v, torch.Tensor) else v for v in values), *gradients]
+
+    def _look(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Find the leaves; raises BadArguments where there is no gradient that was asked for."""
+        gone = is_gone(tensors)
+        if self.backward is None:
+            self.backward = bool(tensors) and not gone
+        elif gone:
+            what = "the function calls backward itself, or writes to what its gradient needs"
+            raise BadArguments(f"no gradient to measure: {what}",
+                               todo="leave out backward=True: its call has it all")  # fmt: skip
+        elif not tensors:
+            what = "no gradient to measure: no argument and no parameter requires one"
+            raise BadArguments(what, todo="for example torch.randn(1000, requires_grad=True)")
+        self._leaves = in_order(leaves_of(tensors), self._given)
+        self._ones = [torch.ones_like(tensor) for tensor in tensors]
+
+
+def is_gone(results: Sequence[torch.Tensor]) -> bool:
+    """Has autograd no longer what a gradient of these results needs?
+
+    A backward lets go of it; asked for it afterwards, a node raises.
+    """
+    return any(map(_has_lost, nodes_of(results)))
+
+
+def _has_lost(node: Any) -> bool:
+    try:
+        for name in dir(node):
+            if name == "saved_tensors" or name.startswith("_saved_"):
+                getattr(node, name)
+    except RuntimeError:
+        return True
+    return False
 
 
 def values_in(value: Any) -> Iterator[Any]:
@@ -62,19 +97,22 @@ def values_in(value: Any) -> Iterator[Any]:
         yield value
 
 
-def leaves_of(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors whose gradients a backward from `results` would accumulate."""
-    found = [result for result in results if result.grad_fn is None]
+def nodes_of(results: Sequence[torch.Tensor]) -> Iterator[Any]:
+    """The nodes of the autograd graph that a backward from `results` would visit."""
     waiting = [result.grad_fn for result in results if result.grad_fn is not None]
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
-        if hasattr(node, "variable"):
-            found.append(node.variable)
+        yield node
         below = [n for n, _ in node.next_functions if n is not None and n not in seen]
         seen.update(below)
         waiting += below
-    return found
+
+
+def leaves_of(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors whose gradients a backward from `results` would accumulate."""
+    ends = [node.variable for node in nodes_of(results) if hasattr(node, "variable")]
+    return [*(result for result in results if result.grad_fn is None), *ends]
 
 
 def in_order(leaves: Sequence[torch.Tensor], given: Any) -> list[torch.Tensor]:

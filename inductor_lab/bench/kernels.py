@@ -13,15 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 import torch
 
-from inductor_lab.bench.jobs import job, values_in
+from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.machine import Ceilings, ceilings, keep
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, clock_of
 from inductor_lab.codegen.host import QUICKLY
+from inductor_lab.debug.what_if import made_anew
 from inductor_lab.errors import NotRunnable
 from inductor_lab.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.ir.program import ExternCall
@@ -39,24 +40,32 @@ AGAIN = "call lab.inspect(f, x) again, and measure that compilation"
 
 def measure(compilation: AnyRecord, seconds: float = 1.0) -> AnyRecord:
     """`Compilation.measure`, which says what it does."""
-    return timed(compilation, seconds)[0]
+    return timed(compilation, seconds).compilation
 
 
-def timed(
-    compilation: AnyRecord, seconds: float, *, backward: bool = True
-) -> tuple[AnyRecord, Mapping[str, Ceilings]]:
-    """The compilation with its times, and the limits of each device that it uses.
+class Timed(NamedTuple, Generic[AnyRecord]):
+    """A compilation with its times, the limits of each device that it uses, and whether the
+    gradient of its results was taken too: a call may have none, or be through with it by itself."""
+
+    compilation: AnyRecord
+    limits: Mapping[str, Ceilings]
+    backward: bool
+
+
+def timed(compilation: AnyRecord, seconds: float, *, backward: bool = True) -> Timed[AnyRecord]:
+    """Time every step of a compilation.
 
     `backward` takes the gradient of the results too, where there is one.
     """
-    with ONE_AT_A_TIME, ready(compilation, backward) as (parts, run):
+    with ONE_AT_A_TIME, ready(compilation, backward) as (running_one, parts, run):
         clocks = {id(part): Clock.of(part) for part in parts}
         end = time.perf_counter() + seconds
         took: list[float] = []
         with running(parts, clocks):
             while len(took) < FEWEST_ROUNDS or time.perf_counter() < end:
                 took.append(seconds_of(run))
-    return with_times(compilation, clocks, statistics.median(took))
+    measured, limits = with_times(running_one, clocks, statistics.median(took))
+    return Timed(measured, limits, bool(run.backward))
 
 
 def seconds_of(run: Callable[[], Any]) -> float:
@@ -68,54 +77,48 @@ def seconds_of(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-@contextmanager
-def ready(
-    compilation: AnyRecord, backward: bool = True
-) -> Iterator[tuple[Sequence[CompiledPart], Callable[[], Any]]]:
-    """The parts that a call runs, and the inspected call itself, made once before the block.
+class Ready(NamedTuple, Generic[AnyRecord]):
+    """A compilation whose code serves the inspected call, the parts that run in it, the call."""
 
-    Raises NotRunnable for a compilation that was loaded, or made for another machine.
+    compilation: AnyRecord
+    parts: Sequence[CompiledPart]
+    run: Job
+
+
+@contextmanager
+def ready(compilation: AnyRecord, backward: bool = True) -> Iterator[Ready[AnyRecord]]:
+    """The inspected call, made once before the block; `backward` as in `timed`.
+
+    Where other code serves it by now (that of a later call with other sizes, or none, after a
+    reset), it is inspected anew.  Raises NotRunnable for a compilation that was loaded, or made for
+    another machine.
     """
-    call, compiled = compilation.call, compilation.compiled
-    if call is None or compiled is None:
+    call = compilation.call
+    if call is None or compilation.compiled is None:
         raise NotRunnable(f"{compilation.name} was loaded from a file: it has no code", todo=AGAIN)
     if compilation.target is not None:
         raise NotRunnable(
             f"{compilation.name} was compiled for {compilation.target}, not for this machine",
             todo="leave `target` out to measure what runs here",
         )
-    ran, trains = parts_of_a_call(compilation) if _has_backward(compilation) else (set(), False)
-    trains = trains and backward
-    parts = [p for g in compilation.graphs for p in g.parts
-             if trains or p is not g.backward or id(p) in ran]  # fmt: skip
     with torch.set_grad_enabled(call.with_grad):
-        run = job(compiled, call.args, call.kwargs, backward=trains)
-        run()
-        yield parts, run
+        found = _first_run(compilation, backward)
+        if any(g.forward.schedule.steps and g.forward not in found.parts
+               for g in compilation.graphs):  # fmt: skip
+            found = _first_run(made_anew(compilation), backward)
+        yield found
 
 
-def has_gradient(compilation: AnyRecord) -> bool:
-    """Is there a gradient of the results to take?  A call may be through with it by itself."""
-    return _has_backward(compilation) and parts_of_a_call(compilation)[1]
-
-
-def _has_backward(compilation: AnyRecord) -> bool:
-    return any(graph.backward is not None for graph in compilation.graphs)
-
-
-def parts_of_a_call(compilation: AnyRecord) -> tuple[set[int], bool]:
-    """Make the inspected call: the backwards (by `id`) that it runs by itself, as a training step
-    does (`loss.backward()`), and whether there is a gradient of its results to take after it."""
+def _first_run(compilation: AnyRecord, backward: bool) -> Ready[AnyRecord]:
     call, compiled = compilation.call, compilation.compiled
     assert call is not None and compiled is not None, "what is called was compiled here"
-    backwards = [g.backward for g in compilation.graphs
-                 if g.backward is not None and g.backward.executable is not None]  # fmt: skip
-    clocks = {id(part): Clock.of(part) for part in backwards}
-    with torch.set_grad_enabled(call.with_grad), running(backwards, clocks):
-        results = list(values_in(compiled(*call.args, **call.kwargs)))
-    ran = {name for name, clock in clocks.items() if clock.ticks}
-    differs = any(isinstance(r, torch.Tensor) and r.requires_grad for r in results)
-    return ran, differs and not ran
+    has_one = any(graph.backward is not None for graph in compilation.graphs)
+    run = Job(compiled, call.args, call.kwargs, None if backward and has_one else False)
+    clocks = {id(part): Clock.of(part) for part in compilation.parts}
+    with running(compilation.parts, clocks):
+        run()
+    ran = [part for part in compilation.parts if clocks[id(part)].ticks]
+    return Ready(compilation, ran, run)
 
 
 @contextmanager
@@ -288,7 +291,7 @@ def _steps(part: CompiledPart, clock: Clock) -> Sequence[Measured]:
         return ()
     if not ticks or len(ticks) % len(steps):
         raise NotRunnable(
-            f"the {part.name} of this compilation no longer runs: it was compiled again, or reset",
+            f"the {part.name} of this compilation no longer runs: it was compiled again meanwhile",
             todo=AGAIN,
         )
     names = {group.name: kernel.name

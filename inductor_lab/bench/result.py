@@ -142,7 +142,7 @@ class BenchResult(Measured):
     complete    False if a user stopped it
     steps       each kernel and library call of ours, timed in the running program, under the roofs
                 of `limits` (`lab.bench.ceilings`)
-    unsure      why there are no steps, or no roofs
+    unsure      why the times of steps, or the roofs, are in doubt
     """
 
     title: str
@@ -158,20 +158,32 @@ class BenchResult(Measured):
     def with_steps(self, measured: Record, limits: Mapping[str, Ceilings]) -> BenchResult:
         """The same with the kernels of a compilation, measured under these limits by device.
 
-        Without them if a call took another time then than in turns with the others: the two tables
-        would contradict each other.
+        Where a call took another time then than in turns with the others, that is said: the two
+        tables may contradict each other.
         """
-        calls = [s for name, s in self.timings.seconds.items() if name.startswith(OURS)]
-        usual = [statistics.median(seconds) for seconds in calls]
-        if usual and not any(1 / APART < measured.call_seconds / call < APART for call in usual):
-            took, call = duration(measured.call_seconds), duration(usual[0])
-            return replace(self, unsure=(
-                f"Kernels are left out: the call took {took} while they were timed and {call} "
-                "in turns with the others, so this machine has other work."))  # fmt: skip
         steps = tuple(step for part in measured.parts for step in part.times)
         shown = limits[max(limits)] if limits else None  # cuda's, if any
         doubt = translate(f"No shares of the roof: {shown.doubt}.") if shown and shown.doubt else ""
-        return replace(self, steps=steps, limits=shown, unsure=doubt)
+        apart = ""
+        if not self.same_moment(measured):
+            apart = say(
+                "Kernels were timed at another moment: the call took {took} then and {call} in "
+                "turns with the others, so this machine has other work.",
+                took=duration(measured.call_seconds), call=duration(self._usual[0]),
+            )  # fmt: skip
+        unsure = " ".join(filter(None, (apart, doubt)))
+        return replace(self, steps=steps, limits=shown, unsure=unsure)
+
+    def same_moment(self, measured: Record) -> bool:
+        """Did a call take as long while its kernels were timed as in turns with the others?"""
+        ratios = [measured.call_seconds / call for call in self._usual]
+        return not ratios or any(1 / APART < ratio < APART for ratio in ratios)
+
+    @property
+    def _usual(self) -> list[float]:
+        """Seconds of a call by ours, in each mode."""
+        ours = [s for name, s in self.timings.seconds.items() if name.startswith(OURS)]
+        return [statistics.median(seconds) for seconds in ours if seconds]
 
     @property
     def base(self) -> str:

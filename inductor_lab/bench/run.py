@@ -19,7 +19,7 @@ import torch
 
 from inductor_lab.backend import inspect
 from inductor_lab.bench.contenders import Way, caches_in, empty_folder, plus_one, ways
-from inductor_lab.bench.jobs import difference, job, tolerance, values_in
+from inductor_lab.bench.jobs import Job, difference, tolerance, values_in
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.machine import Ceilings, machine
 from inductor_lab.bench.progress import Progress, usual_progress
@@ -27,6 +27,7 @@ from inductor_lab.bench.result import STOCK, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.arguments import Seconds, checked
+from inductor_lab.debug.state import Kept
 from inductor_lab.errors import BadArguments
 from inductor_lab.options import Options
 from inductor_lab.torch_api import DTYPE_NAMES
@@ -48,7 +49,7 @@ def bench(
     *args: Any,
     against: str | Callable[..., Any] | Iterable[str | Callable[..., Any]] = ("eager", "inductor"),
     modes: Sequence[str] = ("default",),
-    backward: bool = False,
+    backward: bool | None = False,
     options: Options | Mapping[str, Any] | None = None,
     seconds: Seconds = 2.0,
     cold: bool = True,
@@ -62,15 +63,17 @@ def bench(
     against   `"eager"`, `"inductor"` (stock torch.compile), another backend's name, or a function
               that takes the same arguments; or several: all are compared with the first
     modes     for our compiler and for stock: default, reduce-overhead, max-autotune, ...
-    backward  time the gradient of the summed results too
+    backward  time the gradient of the summed results too; None: if there is one that the call has
+              not taken itself
     options   for our compiler, as `lab.inspect` takes them
     seconds   for timing, after everything is compiled; at least seven rounds are made
     cold      measure compile times too, with empty caches on disk; stock takes about 10 s for that
     kernels   time each of our kernels against the limits of this machine
 
-    Results are compared before anything is timed.  Arguments are copied first, so a function that
-    changes them does no harm.  Ctrl-C returns what was measured until then.  What torch.compile has
-    compiled before is forgotten (`torch.compiler.reset`).
+    Results are compared before anything is timed.  Arguments are copied first, and the state of a
+    function (buffers, parameters, an optimizer's state, closures) is put back before each first
+    call and in the end, so one that changes them does no harm.  Ctrl-C returns what was measured
+    until then.  What torch.compile has compiled before is forgotten (`torch.compiler.reset`).
 
     Raises BadOption for an unknown backend or mode, and what `fn` itself raises; a compiler that
     fails stands in the table with its error.
@@ -82,11 +85,13 @@ def bench(
     asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
     name = title or getattr(fn, "__name__", type(fn).__name__)
     work = f"{name}({', '.join(map(describe, (*args, *kwargs.values())))})"
-    work += " and its gradient" if backward else ""
-    run = _Run(fn, args, kwargs, backward, name, work, progress or usual_progress())
+    others = [one for one in against if callable(one)]
+    kept = Kept.of(fn, (*args, *others), kwargs)
+    run = _Run(fn, args, kwargs, backward, kept, name, work, progress or usual_progress())
     with ExitStack() as stack:
         stack.callback(lambda: run.progress.finished(run.result()))
         stack.callback(torch.compiler.reset)
+        stack.callback(kept.put_back)
         run.ways = ways(against, modes, asked, run.tell_phase)
         run.plan(cold, seconds, kernels)
         try:
@@ -109,7 +114,8 @@ class _Run:
     fn: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    backward: bool
+    backward: bool | None
+    kept: Kept
     title: str
     work: str
     progress: Progress
@@ -150,8 +156,9 @@ class _Run:
 
     def result(self) -> BenchResult:
         contenders = tuple(self.contenders.values())
+        work = f"{self.work} and its gradient" if self.backward else self.work
         found = BenchResult(
-            self.title, self.work, machine(self.device), contenders, self.so_far(), self.complete
+            self.title, work, machine(self.device), contenders, self.so_far(), self.complete
         )
         return found if self.measured is None else found.with_steps(*self.measured)
 
@@ -198,7 +205,7 @@ class _Run:
             if way.compiles and self.folders:
                 known = self.contenders[way.name].compile or CompileTime()
                 self.note(way, compile=replace(known, warm=took))
-            jobs[way.name] = job(ready, args, kwargs, self.backward)
+            jobs[way.name] = Job(ready, args, kwargs, self.backward)
         self.note_equal_code()
         return jobs
 
@@ -234,25 +241,29 @@ class _Run:
         args, kwargs = copied((self.args, self.kwargs))
         compilation = inspect(self.fn, *args, options=options, **kwargs)
         for _ in range(KERNEL_TRIES):
-            self.measured = timed(compilation, KERNEL_SECONDS / 2, backward=self.backward)
-            if self.result().steps:  # as long as in turns with the others
+            measured = timed(compilation, KERNEL_SECONDS / 2, backward=bool(self.backward))
+            self.measured = measured.compilation, measured.limits
+            if self.result().same_moment(measured.compilation):
                 break
 
-    def job(self, fn: Callable[..., Any]) -> Callable[[], Any]:
+    def job(self, fn: Callable[..., Any]) -> Job:
         """The work on arguments of its own."""
         args, kwargs = copied((self.args, self.kwargs))
-        return job(fn, args, kwargs, self.backward)
+        return Job(fn, args, kwargs, self.backward)
 
     def attempt(self, way: Way, run: Callable[[], Any]) -> tuple[float | None, Any]:
         """Seconds of a first call and its results; what a compiler raises goes into the table."""
         if way.name in self.contenders and self.contenders[way.name].failure:
             return None, None
         self.note(way)
+        self.kept.put_back()
         start = time.perf_counter()
         try:
             found = run()
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
+            if isinstance(run, Job):
+                self.backward = run.backward
         except Exception as error:
             if not way.compiles:
                 raise

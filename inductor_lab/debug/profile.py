@@ -150,7 +150,7 @@ class Profile(Shown):
 
 def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
     """`Compilation.profile`, which says what it does."""
-    with ONE_AT_A_TIME, ready(compilation) as (parts, run):
+    with ONE_AT_A_TIME, ready(compilation) as (compilation, parts, run):
         clocks = {id(part): Clock.of(part) for part in parts}
         plain: list[float] = []
         took: list[float] = []

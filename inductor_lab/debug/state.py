@@ -185,7 +185,8 @@ def _in_object(thing: Any) -> Iterator[tuple[str, Any]]:
 def _content(thing: Any) -> Any:
     """What is in it, in memory of its own."""
     if isinstance(thing, torch.Tensor):
-        return thing.detach().clone(), thing.grad if thing.is_leaf else None
+        values = thing.detach().to("cpu", copy=True)  # a GPU may have no room for another model
+        return values, thing.grad if thing.is_leaf else None
     if isinstance(thing, torch.Generator):
         return thing.get_state()
     if isinstance(thing, CellType):
@@ -230,7 +231,7 @@ def _put_back_tensor(
             if tensor.shape == values.shape:
                 tensor.copy_(values)
             else:
-                tensor.data = values.clone()
+                tensor.data = values.to(tensor.device, copy=True)
     if tensor.is_leaf and tensor.grad is not gradient:
         tensor.grad = gradient
 
@@ -238,6 +239,7 @@ def _put_back_tensor(
 def _same_numbers(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.shape != second.shape:
         return False
+    second = second.to(first.device)
     return bool(((first == second) | (first.isnan() & second.isnan())).all())
 
 

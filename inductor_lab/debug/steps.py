@@ -24,7 +24,7 @@ from inductor_lab.capture.graph import Span
 from inductor_lab.debug.host import HostRun
 from inductor_lab.debug.stages import span_of
 from inductor_lab.debug.values import copied_call, copies, gradients, named_results
-from inductor_lab.debug.what_if import call_of
+from inductor_lab.debug.what_if import call_of, made_anew
 from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import NotRunnable
 from inductor_lab.records import CompiledGraph, CompiledPart, Record
@@ -237,7 +237,23 @@ def _content(value: torch.Tensor) -> int:
 
 
 def steps_of(compilation: Record) -> Steps:
-    """`Compilation.steps`, which says what it does."""
+    """`Compilation.steps`, which says what it does.  Where other code serves the call by now, as
+    after one with other sizes, it is inspected anew."""
+    seen = _seen(compilation)
+    if compilation.graphs and {run.graph for run in seen} != set(compilation.graphs):
+        compilation = made_anew(compilation)
+        seen = _seen(compilation)
+    if not seen:
+        raise NotRunnable(
+            f"no compiled code runs in a call of {compilation.name}: it is for another machine, or "
+            "nothing was captured",
+            todo="call lab.inspect(f, x) again, and step through that compilation",
+        )
+    return Steps(compilation.name, seen)
+
+
+def _seen(compilation: Record) -> list[Running]:
+    """The inspected call made once more: each part that runs, with what it is given."""
     call, compiled = call_of(compilation), compilation.compiled
     assert compiled is not None, "what has its call has its function"
     parts = [
@@ -258,13 +274,7 @@ def steps_of(compilation: Record) -> Steps:
                 trained.update(call.fn.named_parameters())
             if call.with_grad:
                 gradients(found, trained)
-    if not seen:
-        raise NotRunnable(
-            f"the compiled code of {compilation.name} no longer runs: it was compiled again, "
-            "or reset, or is for another machine",
-            todo="call lab.inspect(f, x) again, and step through that compilation",
-        )
-    return Steps(compilation.name, seen)
+    return seen
 
 
 RECORD = "__lab_record__"

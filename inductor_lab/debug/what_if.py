@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from inductor_lab.display import Shown
 from inductor_lab.errors import BadOption, NotRunnable, rather
 from inductor_lab.ir.program import BufferKind
-from inductor_lab.options import FusionOptions, names, within
+from inductor_lab.options import FusionOptions, Options, names, within
 from inductor_lab.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
+from inductor_lab.torch_api import pytree
 
 Pairs = Iterable[tuple[str, ...]]
 
@@ -24,6 +27,24 @@ def call_of(compilation: Record) -> Call:
             todo="call lab.inspect(f, x) again, and ask that compilation",
         )
     return compilation.call
+
+
+MARK = "_dynamo_propagated_dynamic_indices"
+"""What TorchDynamo writes on a tensor that code for any size was given: its size may change."""
+
+
+def made_anew(compilation: AnyRecord, options: Options | None = None) -> AnyRecord:
+    """The inspected call made and inspected once more.
+
+    Its sizes are as they were then, though other calls have made code for any size meanwhile.
+    """
+    call = call_of(compilation)
+    if not any(part.assumed for part in compilation.parts):
+        for value in pytree.tree_leaves((call.args, dict(call.kwargs))):
+            if isinstance(value, torch.Tensor):
+                vars(value).pop(MARK, None)
+    made: AnyRecord = call.under(call.options if options is None else options)
+    return made
 
 
 def refuse_unknown(fusion: FusionOptions, graphs: Sequence[CompiledGraph]) -> None:
@@ -64,8 +85,7 @@ def recompile(
     passes_off: Iterable[str] = (),
 ) -> AnyRecord:
     """`Compilation.what_if`, which says what the arguments mean."""
-    call = call_of(compilation)
-    old = call.options
+    old = call_of(compilation).options
     wanted_apart, wanted_together = _pairs(forbid), _pairs(force)
     fusion_options = replace(
         old.fusion,
@@ -75,16 +95,16 @@ def recompile(
         force=_joined(_without(old.fusion.force, wanted_apart), wanted_together),
     )
     budget = old.memory_budget if memory_budget is None else memory_budget
-    made: AnyRecord = call.under(
+    return made_anew(
+        compilation,
         replace(
             old,
             fusion=fusion_options,
             rewrites_off=_joined(old.rewrites_off, names("rewrites_off", rewrites_off)),
             memory_budget=budget,
             passes_off=_joined(old.passes_off, names("passes_off", passes_off)),
-        )
+        ),
     )
-    return made
 
 
 def _pairs(given: Pairs) -> tuple[tuple[str, ...], ...]:

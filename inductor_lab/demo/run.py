@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 import inductor_lab as lab
-from inductor_lab.bench.jobs import difference, job
+from inductor_lab.bench.jobs import Job, difference
 from inductor_lab.bench.timing import compare
 from inductor_lab.demo.programs import Program, small_gpt2
 from inductor_lab.display import asked_for
@@ -41,7 +41,7 @@ def run_program(
     fn, args = program.make()
     compilation = lab.inspect(fn, *args, observer=observer)
     assert compilation.compiled is not None, "what was just inspected can be called"
-    eager, fast = (job(f, args, {}, program.gradient) for f in (fn, compilation.compiled))
+    eager, fast = (Job(f, args, {}, program.gradient) for f in (fn, compilation.compiled))
     error, note = difference(eager(), fast()), ""
     if program.name == "gpt2":
         error, note = compare_training(steps=10)

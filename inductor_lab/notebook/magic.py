@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
@@ -22,8 +22,7 @@ from IPython.core.magic import (
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
-from inductor_lab.bench.kernels import has_gradient, timed
-from inductor_lab.bench.machine import Ceilings
+from inductor_lab.bench.kernels import Timed, timed
 from inductor_lab.bench.result import BenchResult
 from inductor_lab.compilation import Compilation
 from inductor_lab.display import annotated
@@ -154,15 +153,14 @@ class LabMagics(Magics):
 
     def _show(self, given: argparse.Namespace, compiled: tuple[Compilation, ...]) -> None:
         """Display what the line asks for; what is about one compilation is about the last."""
-        found = compiled[-1]
-        if given.bench:
-            found, limits = timed(found, MEASURED_SECONDS)
+        measured = timed(compiled[-1], MEASURED_SECONDS) if given.bench else None
+        found = compiled[-1] if measured is None else measured.compilation
         self._names[LAST] = found
         self._names[ALL] = compiled = (*compiled[:-1], found)
         if given.result:
             self._names[given.result] = found
-        if given.bench:
-            result = bench_of(found, limits, [name for name in given.against.split(",") if name])
+        if measured is not None:
+            result = bench_of(measured, [name for name in given.against.split(",") if name])
             self._names[LAST_BENCH] = result
             display(result)
         if given.profile:
@@ -214,13 +212,11 @@ class LabMagics(Magics):
                          "run a cell under %%compile, or c = lab.inspect(f, x)")
 
 
-def bench_of(
-    measured: Compilation, limits: Mapping[str, Ceilings], against: list[str]
-) -> BenchResult:
+def bench_of(measured: Timed[Compilation], against: list[str]) -> BenchResult:
     """Compare a measured compilation with others, on the same call."""
     from inductor_lab.bench.run import bench
 
-    call = measured.call
+    call = measured.compilation.call
     assert call is not None, "only what has just run is measured"
     result = bench(
         call.fn,
@@ -228,11 +224,11 @@ def bench_of(
         against=against,
         modes=[call.options.mode],
         options=call.options,
-        backward=has_gradient(measured),
+        backward=measured.backward,
         kernels=False,
         **call.kwargs,
     )
-    return result.with_steps(measured, limits)
+    return result.with_steps(measured.compilation, measured.limits)
 
 
 def _display_below(shell: Any, value: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.bench.jobs import job
+from inductor_lab.bench.jobs import Job
 from inductor_lab.errors import NotRunnable
 from inductor_lab.stock.result import StockCompilation, StockPart
 
@@ -41,7 +41,7 @@ def measured_stock(compilation: StockCompilation, seconds: float) -> StockCompil
     trained = any(graph.backward is not None for graph in compilation.graphs)
     clocks: dict[int, Ticks] = {id(part): {} for part in compilation.parts}
     with torch.set_grad_enabled(with_grad):
-        run = job(compilation.compiled, args, kwargs, backward=trained)
+        run = Job(compilation.compiled, args, kwargs, backward=None if trained else False)
         run()
         rounds = _rounds(run, compilation.parts, clocks, seconds)
     return replace(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from inductor_lab.bench.jobs import difference, job, leaves_of, tolerance, values_in
+import inductor_lab as lab
+from inductor_lab.bench.jobs import Job, difference, leaves_of, tolerance, values_in
 from inductor_lab.bench.run import copied, describe
 from inductor_lab.errors import BadArguments
 
@@ -14,7 +15,7 @@ from inductor_lab.errors import BadArguments
 def test_the_gradient_of_all_leaves() -> None:
     model = torch.nn.Linear(3, 2)
     x = torch.randn(4, 3, requires_grad=True)
-    result, *found = job(model, (x,), {}, backward=True)()
+    result, *found = Job(model, (x,), {}, backward=True)()
     expected = torch.autograd.grad(model(x).sum(), [x, model.weight, model.bias])
     assert not result.requires_grad and len(found) == 3
     for gradient in expected:
@@ -85,9 +86,9 @@ def test_gradients_of_all_contenders_are_in_one_order() -> None:
     def work(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return y.sin() * layers(x)
 
-    eager = job(work, (x, y), {}, backward=True)()
+    eager = Job(work, (x, y), {}, backward=True)()
     for other in (work, torch.compile(work, backend="inductor_lab")):
-        assert difference(eager, job(other, (x, y), {}, backward=True)()) < 1e-5
+        assert difference(eager, Job(other, (x, y), {}, backward=True)()) < 1e-5
     result = work(x, y)
     expected = torch.autograd.grad(result, [x, y], torch.ones_like(result))
     assert difference(expected, tuple(eager[1:3])) < 1e-6
@@ -100,4 +101,33 @@ def test_a_gradient_that_is_taken_already_is_told() -> None:
         return loss
 
     with pytest.raises(BadArguments, match="calls backward itself"):
-        job(step, (torch.ones(3, requires_grad=True),), {}, backward=True)()
+        Job(step, (torch.ones(3, requires_grad=True),), {}, backward=True)()
+    for fn in (step, lab.compile(step)):
+        run = Job(fn, (torch.ones(3, requires_grad=True),), {}, backward=None)
+        assert float(run()) == 3.0 and run.backward is False
+
+
+def test_the_gradient_of_a_gradient_is_still_there() -> None:
+    def force(x):
+        energy = (x * x * x).sum()
+        (slope,) = torch.autograd.grad(energy, x, create_graph=True)
+        return slope
+
+    x = torch.ones(3, requires_grad=True)
+    run = Job(force, (x,), {}, backward=None)
+    values, gradient = run()
+    assert run.backward is True and values.eq(3).all() and gradient.eq(6).all()
+
+
+def test_an_error_of_the_backward_is_no_missing_gradient() -> None:
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise RuntimeError("a second time")
+
+    with pytest.raises(RuntimeError, match="a second time"):
+        Job(Failing.apply, (torch.ones(3, requires_grad=True),), {}, backward=None)()

@@ -93,11 +93,35 @@ def test_what_runs_elsewhere_is_not_measured() -> None:
         elsewhere.measure()
 
 
-def test_what_was_reset_says_so() -> None:
-    compilation = lab.inspect(lambda x: x.sin() + 1, torch.ones(8))
-    torch.compiler.reset()
-    with pytest.raises(NotRunnable, match="no longer runs"):
-        compilation.measure(0)
+def scaled(x):
+    return (x.sin().sum(0) * x).relu()
+
+
+@pytest.mark.parametrize("meanwhile", [
+    lambda c: torch.compiler.reset(),
+    lambda c: c.again(torch.ones(5, 4, requires_grad=True)),
+    lambda c: [c.again(torch.ones(n, 4)) for n in (5, 6)],
+], ids=["reset", "another size", "other sizes"])  # fmt: skip
+def test_a_call_that_other_code_serves_by_now_is_inspected_anew(known_limits, meanwhile) -> None:
+    c = lab.inspect(scaled, torch.ones(3, 4, requires_grad=True))
+    steps = [part.schedule.steps for part in c.parts]
+    meanwhile(c)
+    measured = c.measure(0)
+    assert [len(part.times) for part in measured.parts] == list(map(len, steps))
+    assert not any(part.assumed for part in measured.parts), "of the sizes that were inspected"
+    meanwhile(c)
+    assert {row.part for row in c.profile(3).rows} == {"g0.forward", "g0.backward"}
+    meanwhile(c)
+    assert len(list(c.steps())) > 0
+    meanwhile(c)
+    assert c.ablation(seconds=0).rows
+    assert c.blame().fault is None and c.what_if(fusion=False).after.kernels > c.after.kernels
+    assert c.again(torch.ones(3, 4, requires_grad=True)).result is not None
+
+
+def test_stock_is_timed_in_a_step_that_calls_backward_itself(known_limits) -> None:
+    stock = lab.inspect(training_step(lambda loss: loss), torch.ones(8, 32), compiler="stock")
+    assert any(k.seconds for k in stock.measure(0).graphs[0].forward.kernels)
 
 
 def test_several_graphs_and_branches() -> None:

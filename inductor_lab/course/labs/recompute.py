@@ -16,7 +16,7 @@ import torch
 
 from inductor_lab.autograd.result import Partition
 from inductor_lab.backend import inspect
-from inductor_lab.bench.jobs import job
+from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.timing import compare
 from inductor_lab.compilation import Compilation
 from inductor_lab.course.language import say
@@ -130,4 +130,4 @@ def _partition(compilation: Compilation) -> Partition:
 def _step(compilation: Compilation) -> Callable[[], Any]:
     call, function = compilation.call, compilation.compiled
     assert call is not None and function is not None, "compiled in this process"
-    return job(function, call.args, call.kwargs, backward=True)
+    return Job(function, call.args, call.kwargs, backward=True)
