@@ -28,6 +28,10 @@ LEGEND = "calls in order; solid: compiled at this call, pale: served by existing
 COLUMNS = ("compile id", "function", ">at call", ">took", ">calls served", "failed guards")
 RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 AFTER = "{function} after line {line}"
+EAGER = (
+    "{n} calls of {name} ran in eager mode: it has as many versions as "
+    "torch._dynamo.config.recompile_limit allows."
+)
 NOTHING = (
     "Nothing was compiled in this block. Code that was compiled before stays: "
     "torch.compiler.reset() forgets it."
@@ -64,6 +68,9 @@ def recompiles_tree(found: Recompiles) -> Tree:
     if found.more_calls:
         later = say("{n} later calls are not drawn.", n=f"{found.more_calls:,}")
         body.append(element("p", {}, later))
+    for name, runs in found.eager_calls.items():
+        said = say(EAGER, n=f"{runs:,}", name=name)
+        body.append(element("p", {}, said))
     if calls:
         body.append(_chart(rows, calls))
     if rows:

@@ -22,8 +22,10 @@ runs.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,10 +37,12 @@ from inductor_lab.capture import events
 from inductor_lab.capture.result import Recompile
 from inductor_lab.debug.arguments import checked
 from inductor_lab.debug.served import Call, Served, stretches
-from inductor_lab.display import Shown, draw
+from inductor_lab.debug.uncompiled import Uncompiled
+from inductor_lab.display import Shown, counted, draw
 
 WHOLE = "entire_frame_compile"
 """The phase of TorchDynamo's that holds all others of one compilation."""
+TOO_MANY = "it has as many versions as torch._dynamo.config.recompile_limit allows"
 MOST_LINES = 20
 """Of stretches of calls, as text."""
 
@@ -84,6 +88,7 @@ class Recompiles(Shown):
     _heard: list[events.Event] = field(default_factory=list)
     _code: dict[str, CodeType] = field(default_factory=dict)
     _served: Served = field(default_factory=Served)
+    _uncompiled: Uncompiled = field(default_factory=Uncompiled)
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -94,6 +99,15 @@ class Recompiles(Shown):
     def more_calls(self) -> int:
         """Calls that came after so many that they are only counted."""
         return self._served.left_out
+
+    @property
+    def eager_calls(self) -> Mapping[str, int]:
+        """By function: calls past the limit of versions (`torch._dynamo.config.recompile_limit`)
+        that found no version of theirs, and ran in eager mode."""
+        found: Counter[str] = Counter()
+        for code, runs in tuple(self._uncompiled.runs.items()):
+            found[code.co_name] += runs
+        return found
 
     @property
     def compiled(self) -> tuple[Compiled, ...]:
@@ -115,6 +129,14 @@ class Recompiles(Shown):
         when, seconds = whole[0].start - self.began, sum(phase.seconds for phase in whole)
         name = named.co_name if named else ""
         return Compiled(compile_id, name, when, seconds, tuple(reasons), refused=code is None)
+
+    def _look_for_refusal(self, event: events.Event) -> None:
+        """Where a compilation is over and nothing came of it, calls run in eager mode from now."""
+        entry = json.loads(event.payload)
+        over = entry["name"] == WHOLE and entry["ph"] == "E"
+        code = self._of_frame(event.compile_id)
+        if over and event.compile_id not in self._code and code is not None:
+            self._uncompiled.watch(code)
 
     def _of_frame(self, compile_id: str) -> CodeType | None:
         """The code of another version of the same frame."""
@@ -148,6 +170,8 @@ class Recompiles(Shown):
             yield f"{first if first == last else f'{first} to {last}'}: {' '.join(served)}"
         if len(found) > MOST_LINES:
             yield f"and {len(found) - MOST_LINES} stretches more"
+        for name, runs in self.eager_calls.items():
+            yield f"{counted(runs, 'call')} of {name} ran in eager mode: {TOO_MANY}"
 
 
 class _Listener(logging.Handler):
@@ -166,6 +190,8 @@ class _Listener(logging.Handler):
             self._hook = torch_logs.on_bytecode(self._compiled)
         if "chromium_event" in metadata or event.is_artifact("recompile_reasons"):
             self.seen._heard.append(event)
+        if "chromium_event" in metadata:
+            self.seen._look_for_refusal(event)
 
     def _compiled(self, original: CodeType, rewritten: CodeType) -> CodeType | None:
         compile_id = torch_api.compile_id()
@@ -184,8 +210,9 @@ def recompiles(live: bool = False) -> Iterator[Recompiles]:
     code each call runs.
 
     Code that is there already stays; a call that finds it leaves no trace.  C++ kernels of ours may
-    be compiled beside Python, so a first call can take longer than TorchDynamo held it.  `live`
-    draws the timeline in the output of a notebook's cell while the block runs.
+    be compiled beside Python, so a first call can take longer than TorchDynamo held it.  Calls that
+    run in eager mode, after too many versions, are counted in `eager_calls`.  `live` draws the
+    timeline in the output of a notebook's cell while the block runs.
     """
     seen = Recompiles()
     listener = _Listener(seen)
@@ -198,6 +225,7 @@ def recompiles(live: bool = False) -> Iterator[Recompiles]:
     finally:
         listener.close()
         seen._served.close()
+        seen._uncompiled.close()
         seen.ended = time.time()
         if view is not None:
             view.finished()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.debug.reasons import in_words
 from inductor_lab.debug.recompiles import Recompiles
+from inductor_lab.widgets.recompiles import recompiles_html
 
 
 def shifted(x: torch.Tensor, scale: float) -> torch.Tensor:
@@ -123,6 +125,25 @@ def test_a_version_too_many_is_not_said_to_be_compiled() -> None:
     assert refused.function == "<lambda>" and refused.again and "not compiled" in str(refused)
     assert repr(seen).startswith("compiles: 2, ") and repr(seen).endswith("; recompiles: 1")
     assert served(seen) == [(made[0].compile_id,), (made[1].compile_id,)] * 2
+    assert seen.eager_calls == {"<lambda>": 1}
+
+
+def test_calls_past_the_limit_are_counted() -> None:
+    def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x * n
+
+    torch.compiler.reset()
+    fast = torch.compile(scaled, backend="eager", dynamic=False)
+    profiled = sys.getprofile(), threading.getprofile()
+    with torch._dynamo.config.patch(recompile_limit=2), lab.recompiles() as seen:
+        for n in (2, 3, 4, 5, 2, 3, 5, 6):
+            fast(torch.ones(3), n)
+        fast(torch.ones(3), 7)
+    fast(torch.ones(3), 8)
+    assert seen.eager_calls == {"scaled": 5} and len(seen.calls) == 4
+    assert "5 calls of scaled ran in eager mode" in str(seen)
+    assert "5 calls of scaled ran in eager mode" in recompiles_html(seen)
+    assert (sys.getprofile(), threading.getprofile()) == profiled
 
 
 def test_others_see_the_code_that_torch_wrote() -> None:
