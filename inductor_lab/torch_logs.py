@@ -177,8 +177,9 @@ def _on_stack(variable: Any) -> str:
     if type(variable).__name__ == "ConstantVariable":
         return repr(facts.get("value"))
     if facts.get("source") is not None:
-        name = facts["source"].name
-        return str(name() if callable(name) else name)
+        with contextlib.suppress(NotImplementedError):  # a cell has none
+            name = facts["source"].name
+            return str(name() if callable(name) else name)
     return f"<{type(variable).__name__.removesuffix('Variable')}>"
 
 

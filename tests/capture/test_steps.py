@@ -88,3 +88,13 @@ def test_it_is_saved_and_shown(tmp_path):
     assert view["kind"] == "steps" and view == document(c)["panes"]["steps"]["views"][0]
     assert any(things for *_, things in view["runs"][0]["rows"])
 
+
+
+def test_a_cell_on_the_stack_needs_no_name() -> None:
+    table = {"by": 3.0}
+
+    def choose(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda v: v * table["by"], lambda v: v.sin(), (x,))
+
+    c = lab.inspect(choose, torch.ones(3))
+    assert c.result.eq(3).all() and c.capture.runs
