@@ -30,6 +30,7 @@ import torch
 
 from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.debug.runnable import inner_tensors, operators_of_the_user, sub_graphs
 from inductor_lab.display import asked_for, write_text
 from inductor_lab.errors import CompileFailed, UnknownTarget
 from inductor_lab.ir.index import hint
@@ -78,6 +79,9 @@ def results(args):
     return (*call(list(args)), {written})
 '''
 
+_HELD = "# not runnable alone: self holds"
+"""How a graph's text says what this program has."""
+
 _LOADED = f"""from pathlib import Path
 
 constants = torch.load(Path(__file__).with_name("{CONSTANTS}"), weights_only=True)
@@ -123,7 +127,8 @@ def dump_part(part: CompiledPart, folder: Path, target: str | None = None) -> Pa
         write_text(kernels / f"{kernel.name}.{suffix}", str(kernel), "kernel")
         if kernel.language == "triton":
             _rungs(kernel, kernels, target or _this_gpu())
-    constants = {**_attributes(part), **part.loops.constants}
+    inner = inner_tensors(part.graph.module, "Constants")
+    constants = {**_attributes(part), **inner, **part.loops.constants}
     if constants:
         torch.save(constants, folder / CONSTANTS)
     return folder
@@ -160,11 +165,19 @@ def _made(folder: Path) -> Path:
 
 def runnable(part: CompiledPart) -> str:
     """The ATen graph as a program of its own, which needs torch alone."""
-    own = "self, " if "def forward(self" in str(part.graph) else ""
-    first = "Constants, " if own else ""
-    head = ['"""The graph as torch runs it, on random inputs."""\n', str(part.graph)]
-    if own:
-        head.append(_LOADED + "Constants = type('Constants', (), constants)\n")
+    module = part.graph.module
+    held = any(node.op == "get_attr" for node in part.graph.nodes)
+    first = "Constants, " if held else ""
+    lines = [line for line in str(part.graph).splitlines() if not line.startswith(_HELD)]
+    head = ['"""The graph as torch runs it, on random inputs."""\n',
+            operators_of_the_user(module), *lines, ""]  # fmt: skip
+    if held:
+        kept = _attributes(part) or inner_tensors(module, "Constants")
+        head.append(_LOADED if kept else "constants = {}\n")
+        head.append("Constants = type('Constants', (), constants)\n")
+        if any(sub_graphs(module, "Constants")):
+            head.append("from torch import device, inf, nan\n\n")
+        head += sub_graphs(module, "Constants")
     run = f"forward({first}*inputs())"
     return "\n".join([*head, _GIVEN.format(inputs=_inputs(part.loops), run=run)])
 
@@ -176,7 +189,7 @@ def output_code(part: CompiledPart) -> str:
     others = [kernel.name for kernel in part.kernels if kernel.language != "cpp"]
     cannot = "Triton kernels are started by the compiled function alone" if others else ""
     cannot = "it calls functions that are not in this file" if loops.callees else cannot
-    lines = [heading, *_cpp(part)]
+    lines = [heading, operators_of_the_user(part.graph.module), *_cpp(part)]
     lines += [f"{kernel.code}" for kernel in part.kernels if kernel.language != "cpp"]
     lines.append(str(part.host))
     if loops.constants:
