@@ -19,7 +19,7 @@ import torch._dynamo
 
 from benchmarks.workloads import Built, Workload
 from inductor_lab.bench.contenders import EAGER
-from inductor_lab.bench.jobs import difference, job, tolerance, values_in
+from inductor_lab.bench.jobs import Job, difference, tolerance, values_in
 from inductor_lab.bench.machine import machine
 from inductor_lab.bench.result import OURS, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
@@ -101,7 +101,7 @@ def first_call(
     fn, args = built or workload.build()
     if name != EAGER:
         torch._dynamo.lookup_backend(name)  # imported before the clock starts
-    run = job(fn if name == EAGER else torch.compile(fn, backend=name), args, {}, workload.gradient)
+    run = Job(fn if name == EAGER else torch.compile(fn, backend=name), args, {}, workload.gradient)
     start = time.perf_counter()
     try:
         found = run()

@@ -102,8 +102,7 @@ def inspect(
 
     Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of torch's own compiler.
 
-    target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for that machine; the call itself then
-               runs uncompiled, on the tensors as they are
+    target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for it; the call runs uncompiled
     observer   is told when each phase starts and ends
 
     An exception of `fn` itself comes through as it is; one of the compiler is a LabError.

@@ -196,11 +196,10 @@ _Action = optional("torch._dynamo.types.FrameAction")
 
 def _try_skipped_again() -> None:
     """Let TorchDynamo try code that it gave up, as it does where a call has raised."""
-    if not missing("functions that raised"):
-        default = _Strategy(_Action.DEFAULT, _Action.DEFAULT)
-        for code in filter(None, [seen() for seen in _asked.seen]):
-            if not code.co_filename.startswith(torch.__path__[0]):
-                _set_strategy(code, default)
+    codes = [] if missing("functions that raised") else [seen() for seen in _asked.seen]
+    for code in filter(None, codes):
+        if not code.co_filename.startswith(torch.__path__[0]):
+            _set_strategy(code, _Strategy(_Action.DEFAULT, _Action.DEFAULT))
 
 
 _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)

@@ -63,8 +63,7 @@ def bench(
     against   `"eager"`, `"inductor"` (stock torch.compile), another backend's name, or a function
               that takes the same arguments; or several: all are compared with the first
     modes     for our compiler and for stock: default, reduce-overhead, max-autotune, ...
-    backward  time the gradient of the summed results too; None: if there is one that the call has
-              not taken itself
+    backward  time the gradient of the summed results too; None: where the call leaves one to take
     options   for our compiler, as `lab.inspect` takes them
     seconds   for timing, after everything is compiled; at least seven rounds are made
     cold      measure compile times too, with empty caches on disk; stock takes about 10 s for that
@@ -80,13 +79,11 @@ def bench(
     """
     if not against:
         raise BadArguments("nobody to compare with", todo='for example against=["eager"]')
-    if isinstance(against, str) or callable(against):
-        against = [against]
+    against = [against] if isinstance(against, str) or callable(against) else list(against)
     asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
     name = title or getattr(fn, "__name__", type(fn).__name__)
     work = f"{name}({', '.join(map(describe, (*args, *kwargs.values())))})"
-    others = [one for one in against if callable(one)]
-    kept = Kept.of(fn, (*args, *others), kwargs)
+    kept = Kept.of(fn, (*args, *filter(callable, against)), kwargs)
     run = _Run(fn, args, kwargs, backward, kept, name, work, progress or usual_progress())
     with ExitStack() as stack:
         stack.callback(lambda: run.progress.finished(run.result()))
