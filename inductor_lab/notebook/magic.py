@@ -28,6 +28,7 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.display import annotated
 from inductor_lab.notebook.calls import Explorers, Inspected
 from inductor_lab.notebook.cell import run_calling
+from inductor_lab.notebook.variables import compiled_functions_go_first
 from inductor_lab.options import MODES, Options
 
 LAST = "_lab"
@@ -57,6 +58,7 @@ Magic = TypeVar("Magic", bound=Callable[..., Any])
 def register(shell: Any) -> None:
     """Add the magics to an IPython shell."""
     shell.register_magics(LabMagics)
+    compiled_functions_go_first(shell)
 
 
 def decorated(*decorators: Callable[[Any], Any]) -> Callable[[Magic], Magic]:

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 
-def compiled_functions_go_first() -> None:
-    """From now on, in the IPython shell that runs here, if one does."""
-    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+def compiled_functions_go_first(shell: Any = None) -> None:
+    """From now on, in this IPython shell; without one in that which runs here, if one does."""
+    shell = shell or getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     clear = getattr(shell, "reset", None)
     if clear is None or hasattr(clear, "__wrapped__"):
         return
