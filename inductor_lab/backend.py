@@ -11,7 +11,7 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import code_of, source_of_call
+from inductor_lab.capture.source import source_of_call
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.arguments import expect
 from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
@@ -127,7 +127,7 @@ def inspect(
         fn, backend=backend, fullgraph=chosen.fullgraph, dynamic=chosen.dynamic
     )
     call = Call(fn, args, kwargs, chosen, torch.is_grad_enabled(), inspect)
-    fresh = torch_api.fresh_compile(call.sizes, code_of(fn))
+    fresh = torch_api.fresh_compile(call.sizes)
     with recording() as record, fresh, _our_own_errors():
         try:
             with watch.phase("total"):

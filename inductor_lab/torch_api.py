@@ -16,7 +16,6 @@ import copy
 import inspect
 import math
 import operator
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -195,7 +194,8 @@ _Action = optional("torch._dynamo.types.FrameAction")
 
 
 def _try_skipped_again() -> None:
-    """Let TorchDynamo try code that it gave up, as it does where a call has raised."""
+    """Let TorchDynamo try code that it gave up, as it does where a call has raised or had no
+    operator."""
     codes = [] if missing("functions that raised") else [seen() for seen in _asked.seen]
     for code in filter(None, codes):
         if not code.co_filename.startswith(torch.__path__[0]):
@@ -205,17 +205,9 @@ def _try_skipped_again() -> None:
 _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)
 
 
-_set_strategy: Any = optional("torch._C._dynamo.eval_frame.set_code_exec_strategy")
-_strategy: Any = optional("torch._dynamo.types.FrameExecStrategy")
-_action: Any = optional("torch._dynamo.types.FrameAction")
-
-
 @contextlib.contextmanager
-def fresh_compile(sizes: dict[Any, Any], code: types.CodeType | None = None) -> Iterator[None]:
+def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
     """Make the next call of a compiled function go the whole way, and at once.
-
-    TorchDynamo gives a function up for good when a call of it raises, or has no operator; if `code`
-    is that of the function, it is looked at again, with the arguments of this call.
 
     torch's own caches do not answer in our backend's place, the backward graph is compiled together
     with the forward one, and a function may be compiled any number of times.  Of sizes seen in
@@ -239,8 +231,6 @@ def fresh_compile(sizes: dict[Any, Any], code: types.CodeType | None = None) -> 
         stack.enter_context(_SIZES.set())
         remembered = _code_state()
         remembered.update(sizes)
-        if code is not None and not missing("another look"):
-            _set_strategy(code, _strategy(_action.DEFAULT, _action.DEFAULT))
         try:
             yield
         finally:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -64,15 +64,10 @@ def calling_line() -> SourceFile:
     return SourceFile("", 1, "")
 
 
-def code_of(fn: Callable[..., Any]) -> CodeType | None:
-    """The code that a call begins with; None for what is not written in Python."""
-    return getattr(_innermost(fn), "__code__", None)
-
-
 def source_of_call(fn: Callable[..., Any]) -> SourceFile:
     """`function_source`; for a function or module of torch's own (`nn.Sequential`), the line that
     calls it."""
-    file = getattr(code_of(fn), "co_filename", "")
+    file = getattr(getattr(_innermost(fn), "__code__", None), "co_filename", "")
     return function_source(fn) if outside_torch(file) else calling_line()
 
 

@@ -200,8 +200,7 @@ class _Writer:
                 pool, length = self.helper("POOL"), self.size(nbytes)
                 empty = "empty" if isinstance(nbytes, int) else "empty_rounded"
                 return f"{pool}.{empty}({geometry}, {buffer.dtype}, {length})"
-        quick = QUICK.get(buffer.device.split(":")[0])
-        if quick is not None:
+        if quick := QUICK.get(buffer.device.split(":")[0]):
             return f"{self.helper(quick)}({geometry}, {buffer.dtype})"
         where = f'device="{buffer.device}"'
         return f"torch.empty_strided({geometry}, dtype={buffer.dtype}, {where})"

@@ -13,7 +13,6 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
-from inductor_lab.capture.source import code_of
 from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import BadArguments
 from inductor_lab.records import Record
@@ -46,7 +45,7 @@ def call_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
     assert compiled is not None, "what has its call has its function"
     with (
         torch.set_grad_enabled(call.with_grad),
-        torch_api.fresh_compile(call.sizes, code_of(call.fn)),
+        torch_api.fresh_compile(call.sizes),
         recording() as record,
     ):
         result = compiled(*args, **kwargs)

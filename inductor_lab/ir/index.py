@@ -334,10 +334,6 @@ def add_sizes(a: Size, b: Size) -> Size:
     return a + b if isinstance(a, int) and isinstance(b, int) else simplify_size(a + b)
 
 
-def sub_sizes(a: Size, b: Size) -> Size:
-    return add_sizes(a, mul_sizes(b, -1))
-
-
 def mul_sizes(a: Size, b: Size) -> Size:
     return a * b if isinstance(a, int) and isinstance(b, int) else simplify_size(a * b)
 
@@ -424,25 +420,7 @@ def exact_quotient(a: Size, b: Size) -> Size:
 
 
 def is_nonnegative(size: Size) -> bool:
-    if isinstance(size, int):
-        return size >= 0
-    return bool(size.is_nonnegative or _of_remainders(size).is_nonnegative)
-
-
-def _of_remainders(size: sympy.Expr) -> sympy.Expr:
-    """With `3*q + r` for n where n//3 is in it, so that sympy knows that n//3 is at most n."""
-    for part in sympy.preorder_traversal(size):
-        if type(part).__name__ == "FloorDiv" and part.args[0].is_Symbol and part.args[1].is_Integer:
-            n, divisor = part.args
-            if n.is_nonnegative and divisor > 0:
-                q, r = sympy.symbols("q r", integer=True, nonnegative=True, cls=sympy.Dummy)
-                return sympy.expand(size.xreplace({part: q}).xreplace({n: divisor * q + r}))
-    return size
-
-
-def at_most(a: Size, b: Size) -> bool:
-    """Is a known to be at most b?"""
-    return is_nonnegative(sub_sizes(b, a))
+    return size >= 0 if isinstance(size, int) else bool(size.is_nonnegative)
 
 
 def is_negative(size: Size) -> bool:

@@ -36,15 +36,7 @@ from inductor_lab.ir.program import (
     Step,
 )
 from inductor_lab.lower.number import Test, number
-from inductor_lab.lower.tensor import (
-    TensorValue,
-    axes_of,
-    by_stride,
-    identity,
-    is_dense,
-    layout_of,
-    load,
-)
+from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
 
 SCALAR = "aten.scalar_tensor.default"
@@ -89,16 +81,6 @@ class TensorMeta:
 
     def having(self, dtype: torch.dtype) -> TensorMeta:
         return TensorMeta(self.shape, self.stride, dtype, self.device)
-
-    def of_shape(self, shape: tuple[Size, ...]) -> TensorMeta:
-        """One of other sizes, which lies in memory in the same order of dimensions."""
-        if shape == self.shape:
-            return self
-        inner = by_stride(self.layout)
-        order = [*(d for d in range(len(shape)) if d not in inner), *inner]
-        strides = Layout.contiguous(tuple(shape[d] for d in order)).stride
-        stride = tuple(strides[order.index(d)] for d in range(len(shape)))
-        return TensorMeta(shape, stride, self.dtype, self.device)
 
 
 def size_of(size: Any) -> Size:

@@ -278,10 +278,8 @@ class _Walk:
         return call(self.build, PREFIX + target.name(), args, kwargs, reason="control flow")
 
     def _opaque(self, node: torch.fx.Node) -> Any:
-        """A call of kernels that are written, or of a function of Python: compiled autograd has
-        them where hooks are to run."""
-        function, args = node.meta.get("lab_kernels", (node.target, node.args))
-        reason = "hook" if function is node.target else "kernels of ours"
+        """A call of kernels of ours, or of a function of Python: a hook in compiled autograd."""
+        function, args, reason = node.meta.get("lab_kernels", (node.target, node.args, "hook"))
         given = (self._callee(node.name, function), *map_arg(args, self._as_in_eager))
         return call(self.build, f"{PREFIX}wrap", given, {}, reason=reason)
 

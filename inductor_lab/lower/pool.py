@@ -25,11 +25,12 @@ from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, Size, is_int, product
 from inductor_lab.ir.ops import neutral
-from inductor_lab.lower.builder import Builder
+from inductor_lab.ir.program import Layout
+from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.places import all_hold, masked
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, flatten, identity
+from inductor_lab.lower.tensor import TensorValue, by_stride, flatten, identity
 from inductor_lab.lower.window import UNROLLED, Adaptive, Sliding, Window, fold
 
 aten = torch.ops.aten
@@ -127,7 +128,7 @@ def _max_pass(
     pool: Pool, keys: TensorValue | None, sizes: Sequence[Size]
 ) -> tuple[TensorValue, TensorValue]:
     """The largest of each window, and what is least there; `keys` are those of the pass before."""
-    build, (values, places) = pool.build, (meta.of_shape(pool.shape) for meta in pool.build.tensors)
+    build, (values, places) = pool.build, (_of_shape(m, pool.shape) for m in pool.build.tensors)
     element = partial(pool.element, outside=neutral("max", pool.wide))
     largest = fold(build, "max", pool.kernel, element, values)
     count = product(sizes)
@@ -209,7 +210,7 @@ def mean_pool(
     for passed in in_turn(windows):
         pool = Pool(build, x, passed)
         element = partial(pool.element, outside=0)
-        x = fold(build, "sum", pool.kernel, element, meta.of_shape(pool.shape).having(wide))
+        x = fold(build, "sum", pool.kernel, element, _of_shape(meta, pool.shape).having(wide))
     value = build.load(x, own)
     count = divisor(build, windows, own[-len(windows) :], wide, **counting)
     name = "truediv" if wide.is_floating_point else "truncdiv"
@@ -241,3 +242,14 @@ def _adaptive_avg_pool(dims: int, build: Builder, x: TensorValue, size: Any) -> 
 
 lowers(aten._adaptive_avg_pool2d.default)(partial(_adaptive_avg_pool, 2))
 lowers(aten._adaptive_avg_pool3d.default)(partial(_adaptive_avg_pool, 3))
+
+
+def _of_shape(meta: TensorMeta, shape: tuple[Size, ...]) -> TensorMeta:
+    """A tensor of other sizes that lies in memory in the same order of dimensions."""
+    if shape == meta.shape:
+        return meta
+    inner = by_stride(meta.layout)
+    order = [*(d for d in range(len(shape)) if d not in inner), *inner]
+    strides = Layout.contiguous(tuple(shape[d] for d in order)).stride
+    stride = tuple(strides[order.index(d)] for d in range(len(shape)))
+    return TensorMeta(shape, stride, meta.dtype, meta.device)

@@ -18,7 +18,7 @@ import torch
 from inductor_lab import torch_api, torch_logs
 from inductor_lab.capture.events import Event
 from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import code_of, function_source
+from inductor_lab.capture.source import function_source
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
 from inductor_lab.stock.graphs import stock_graph
@@ -62,7 +62,7 @@ def inspect_stock(
     dynamic = options.dynamic
     backend = _backend(options.mode, dynamic)
     compiled = torch.compile(fn, backend=backend, fullgraph=options.fullgraph, dynamic=dynamic)
-    fresh = torch_api.fresh_compile({}, code_of(fn))
+    fresh = torch_api.fresh_compile({})
     with recording(_everything) as record, fresh, _settings():
         with _logs(record.events), watch.phase("total"):
             result = compiled(*args, **kwargs)

@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "codegen": {"ir", "schedule"},
     "runtime": {"capture", "ir", "schedule", "codegen"},
     # what a right compiler does not need: no phase imports it
-    "accelerate": {"capture", "rewrite", "ir", "schedule", "codegen", "runtime"},
+    "accelerate": {"capture", "rewrite", "lower", "ir", "schedule", "codegen", "runtime"},
 }
 TORCH = ("torch_names", "torch_logs", "torch_api", "torch_aot")
 BASE = {"errors", "options", "observer", *TORCH, "library_ops", "display", "operations"}

@@ -43,12 +43,11 @@ from inductor_lab.ir.index import (
     Remainder,
     Size,
     add_sizes,
-    at_most,
     exact_quotient,
     hint,
-    sub_sizes,
 )
 from inductor_lab.ir.ops import neutral
+from inductor_lab.ir.order import at_most, sub_sizes
 
 MOST_PIECES = 6
 """Beyond this the text grows more than the time shrinks.  The sizes of this file are chosen, not
