@@ -25,6 +25,7 @@ from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.codegen.trees import KernelTrees
 from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import NotPicklable
+from inductor_lab.ir.higher_order import written_kernels
 from inductor_lab.ir.index import ASSUMED
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.observer import Phase
@@ -42,7 +43,8 @@ class CompiledPart(Shown):
     `name` is "forward" (also when no gradient is needed) or "backward"; `times` has one entry for
     each step of the schedule, once `Compilation.measure` has run.  `libraries` tells which library
     got which matrix product, with the seconds of both.  `trees` are the loops of each C++ kernel,
-    as they were built and after each pass that changed them.
+    as they were built and after each pass that changed them.  `written` are kernels that an
+    operator is replaced by: they are called as a library is.
     """
 
     name: str
@@ -57,6 +59,15 @@ class CompiledPart(Shown):
     times: tuple[StepTime, ...] = ()
     libraries: tuple[Choice, ...] = ()
     trees: tuple[KernelTrees, ...] = ()
+    written: tuple[Kernel, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.written:
+            object.__setattr__(self, "written", written_kernels(self.loops.callees.values()))
+
+    @property
+    def all_kernels(self) -> tuple[Kernel, ...]:
+        return *self.kernels, *self.written
 
     @property
     def assumed(self) -> frozenset[str]:
@@ -75,7 +86,7 @@ class CompiledPart(Shown):
         return f"CompiledPart({self.name}: {self.schedule!r})"
 
     def __str__(self) -> str:
-        kernels = "\n".join(str(kernel) for kernel in self.kernels)
+        kernels = "\n".join(str(kernel) for kernel in self.all_kernels)
         return f"{self.loops}\n{self.schedule}\n{kernels}\n{self.host}"
 
 
@@ -168,7 +179,7 @@ def _linked_lines(part: CompiledPart) -> Iterator[bool]:
     """For every generated line that computes something: does it lead to the user's source?"""
     graphs = [part.graph, *(step.after for step in part.rewrites.steps if step.after is not None)]
     spanned = {node.name for graph in graphs for node in graph.nodes if node.span is not None}
-    for kernel in part.kernels:
+    for kernel in part.all_kernels:
         for line in kernel.code.lines:
             if line.statement or line.origins:
                 yield not spanned.isdisjoint(line.origins)

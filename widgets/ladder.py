@@ -45,7 +45,7 @@ def ladder_views(part: CompiledPart, target: str, scope: str, links: Links) -> l
     """One view for each rung, with a block for each kernel; a kernel that fails says why."""
     blocks: dict[str, list[Block]] = defaultdict(list)
     refused: list[str] = []
-    for kernel in part.kernels:
+    for kernel in part.all_kernels:
         try:
             rungs = ladder_code(kernel, target)
         except LabError as error:

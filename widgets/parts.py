@@ -60,7 +60,7 @@ def part_panes(
     def took(phase: str) -> float | None:
         return seconds.get(f"{part.name}.{phase}")
 
-    kernels = len(part.kernels)
+    kernels = len(part.all_kernels)
     panes = {
         f"{scope}.graph": graph_pane(part, scope, links),
         f"{scope}.rewrites": rewrites_pane(part, scope, links, took("rewrite")),
@@ -320,13 +320,14 @@ def saved_text(schedule: Schedule) -> str:
 
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:
     """The generated kernels, in the order they run; a block's `kernel` says what can be edited."""
-    if not part.kernels:
+    if not part.all_kernels:
         return empty_view("text", "No kernels: this part only calls libraries or moves views.")
-    blocks: list[Block] = [
-        {**kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope),
-         "kernel": [scope, kernel.name]}
-        for kernel in part.kernels
-    ]
+    blocks: list[Block] = []
+    for kernel in part.all_kernels:
+        shown = kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope)
+        if kernel not in part.written:
+            shown["kernel"] = [scope, kernel.name]
+        blocks.append(shown)
     return text_view("text", blocks)
 
 

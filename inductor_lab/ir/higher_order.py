@@ -8,7 +8,7 @@ Inductor: `ir.Conditional`, `ir.WhileLoop`, which compile the sub-graphs in plac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -20,8 +20,15 @@ PREFIX = "higher_order."
 class Written:
     """Kernels of ours that an operator is replaced by: what they return is memory of its own."""
 
+    kernels: tuple[Any, ...]
+
     def __call__(self, *given: torch.Tensor) -> tuple[Any, ...]:
         raise NotImplementedError
+
+
+def written_kernels(callees: Iterable[Any]) -> tuple[Any, ...]:
+    """The kernels among functions that calls are given."""
+    return tuple(k for called in callees if isinstance(called, Written) for k in called.kernels)
 
 
 def call_higher_order(

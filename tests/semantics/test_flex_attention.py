@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -193,6 +194,21 @@ def test_a_matrix_of_scores_is_kept_where_gradients_of_what_is_read_are_asked(
     assert fired == ["flash_attention", "flex_attention"]
     (kernels,) = (f for f in graph.forward.loops.callees.values() if isinstance(f, flash.Flash))
     assert "tl.dot" in str(kernels)
+
+
+def test_kernels_are_seen_and_compile_for_a_gpu_that_is_not_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(flash, "DEVICES", (DEVICE,))
+    case = CASES["documents"]
+    c = lab.inspect(_function(case), *(x.detach().half().requires_grad_() for x in _given(case)))
+    c.save(tmp_path / "flex.lab.json")
+    (graph,) = lab.load(tmp_path / "flex.lab.json").graphs
+    assert graph.backward is not None
+    kernels = [*graph.forward.written, *graph.backward.written]
+    assert len(kernels) == 3 and str(kernels[0]) in str(graph.forward)
+    for kernel in kernels:
+        assert "wgmma" in str(kernel.ladder("cuda:90")["ptx"])
 
 
 def test_sums_of_powers() -> None:
