@@ -3,8 +3,8 @@ runs in their place (`codegen/triton_flash.py` has the kernels).
 
     flex_attention(q, k, v, score_mod, block_mask)    →    one Triton kernel, two for a backward
 
-A call stays two products and a softmax where sizes are symbolic, numbers have 64 bits, or gradients
-are asked for of what the user's functions read.
+A call stays two products and a softmax where numbers have 64 bits, or gradients are asked for of
+what the user's functions read.
 
 Inductor: `kernel/flex/flex_attention.py`.
 """
@@ -12,11 +12,12 @@ Inductor: `kernel/flex/flex_attention.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import sympy
 import torch
 from torch import Tensor
 from torch.fx import Node
@@ -25,15 +26,25 @@ from torch.fx.node import map_aggregate
 from inductor_lab.accelerate.flex_definitions import Functions
 from inductor_lab.codegen import triton_flash
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_flash import Attention, Inner, Tile, Visit
+from inductor_lab.codegen.triton_attention import (
+    WHOLE_LENGTH,
+    Attention,
+    Inner,
+    Operand,
+    Tile,
+    Visit,
+)
+from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.higher_order import Written
+from inductor_lab.ir.index import Size, mul_sizes
+from inductor_lab.ir.interpret import concrete
 from inductor_lab.ir.program import Pointwise
 from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.rewrite.adding import flat, mode_of
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.torch_api import make_fx
+from inductor_lab.torch_api import expression_of, make_fx
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 WIDEST = 256
@@ -66,23 +77,21 @@ TILES = {
 """For each kernel, (up to so many bytes of a row, the tile): the best of eight for rows of 128 and
 256 bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
 others were not measured."""
-Facts = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
 
 
 def flash(node: Node) -> tuple[Flash, list[Node]] | None:
     """What may run in the place of a call, and what it is given; None if the call stays."""
     call = Call(node)
-    if not call.fits():
-        return None
-    kernels = call.kernels()
+    kernels = call.kernels() if call.fits() else None
     if kernels is None:
         return None
     needed = {p.name: p.name for kernel in kernels for p in kernel.parameters if p.role == "in"}
     inputs = {name: call.items[name] for name in needed if name in call.items}
-    facts = {name: (tuple(t.shape), t.stride(), t.dtype) for name, t in call.made.items()}
-    results = tuple(name for name in facts if name != "inner_rows")
+    results = tuple(name for name in call.made if name != "inner_rows")
+    shapes = {name: call.operand(name) for name in inputs}
     absent = len(node.meta["val"]) - len(results)
-    return Flash(kernels, tuple(inputs), facts, results, absent), list(inputs.values())
+    run = Flash(kernels, shapes, call.made, results, absent, call.reached)
+    return (run, list(inputs.values())) if run.knows_all() else None
 
 
 def on_gpu(tensor: Tensor) -> bool:
@@ -93,14 +102,16 @@ def on_gpu(tensor: Tensor) -> bool:
 class Flash(Written):
     """The kernels of a call, one after the other.
 
-    `inputs` are names of what it is given, in order; `made` has sizes, strides and dtypes of what
-    kernels make, of which `results` are returned, and then so many that are `absent`."""
+    `given` is what it is given, by name and in order; `made` is what kernels make, of which
+    `results` are returned, and then so many that are `absent`.  Each pair of `reached` is a number
+    of rows, and how many rows the lists of blocks are for at least."""
 
     kernels: tuple[Kernel, ...]
-    inputs: tuple[str, ...]
-    made: Mapping[str, Facts]
+    given: Mapping[str, Operand]
+    made: Mapping[str, Operand]
     results: tuple[str, ...]
     absent: int
+    reached: tuple[tuple[Size, Size], ...]
 
     def __str__(self) -> str:
         return "\n\n".join(str(kernel) for kernel in self.kernels)
@@ -111,13 +122,45 @@ class Flash(Written):
 
         return tuple(map(load_kernel, self.kernels))
 
+    @cached_property
+    def told_by(self) -> Mapping[sympy.Symbol, tuple[int, int]]:
+        """Symbols, and which size of which tensor tells each."""
+        shapes = (operand.shape for operand in self.given.values())
+        return {size: (n, dim) for n, shape in enumerate(shapes) for dim, size in enumerate(shape)
+                if isinstance(size, sympy.Symbol)}  # fmt: skip
+
+    def knows_all(self) -> bool:
+        """Do the tensors tell all sizes?"""
+        asked: list[Size] = [p.symbol for k in self.kernels for p in k.parameters if p.symbol]
+        asked += [n for operand in self.made.values() for n in (*operand.shape, *operand.stride)]
+        asked += [n for pair in self.reached for n in pair]
+        return all(n.free_symbols <= self.told_by.keys() for n in asked if not isinstance(n, int))
+
     def __call__(self, *given: Tensor) -> tuple[Any, ...]:
-        tensors = dict(zip(self.inputs, given, strict=True))
-        for name, (size, stride, dtype) in self.made.items():
-            tensors[name] = torch.empty_strided(size, stride, dtype=dtype, device=given[0].device)
+        tensors = dict(zip(self.given, given, strict=True))
+        symbols = {symbol: given[n].shape[dim] for symbol, (n, dim) in self.told_by.items()}
+        if symbols:
+            self._check(given, symbols)
+        for name, made in self.made.items():
+            size, stride = ([concrete(n, symbols) for n in of] for of in (made.shape, made.stride))
+            tensors[name] = torch.empty_strided(
+                size, stride, dtype=made.dtype, device=given[0].device
+            )
         for kernel, launch in zip(self.kernels, self.launches, strict=True):
-            launch(*(tensors[parameter.name] for parameter in kernel.parameters))
+            launch(*(
+                tensors[p.name] if p.symbol is None else concrete(p.symbol, symbols)
+                for p in kernel.parameters
+            ))  # fmt: skip
         return (*(tensors[name] for name in self.results), *[None] * self.absent)
+
+    def _check(self, given: Sequence[Tensor], symbols: Mapping[sympy.Symbol, int]) -> None:
+        """What is checked before, where sizes are known."""
+        for rows, listed in self.reached:
+            if concrete(rows, symbols) > concrete(listed, symbols):
+                raise IndexOutOfRange(f"a block mask for {concrete(listed, symbols)} rows does not "
+                                      f"reach all of {concrete(rows, symbols)}")  # fmt: skip
+        if not all(_reach(t.shape[2:], t.stride()[2:]) < REACH for t in given if t.dim() == 4):
+            raise IndexOutOfRange("a head of this attention has 2**31 elements or more")
 
 
 class Call:
@@ -147,32 +190,38 @@ class Call:
         self.values: dict[str, Any] = {k: map_aggregate(v, value) for k, v in self.items.items()}
         self.backward = "joint" in self.items
         self.programs: dict[bool, Inner | None] = {}
+        self.reached: tuple[tuple[Size, Size], ...] = ()
 
     def _of_mask(self, start: int, end: int) -> tuple[Any, ...]:
         return tuple(self.items["block_mask"][start:end])
 
+    def operand(self, name: str) -> Operand:
+        return _operand(self.values[name])
+
     @cached_property
-    def made(self) -> dict[str, Tensor]:
+    def made(self) -> dict[str, Operand]:
         """What kernels make."""
         names = OF_BACKWARD if self.backward else OF_FORWARD
-        made = dict(zip(names, flat(self.node.meta["val"]), strict=False))
-        return made | ({"inner_rows": self.values["logs_rows"]} if self.backward else {})
+        results = map(_operand, flat(self.node.meta["val"]))
+        made = dict(zip(names, results, strict=False))
+        return made | ({"inner_rows": self.operand("logs_rows")} if self.backward else {})
 
     # ---- which --------------------------------------------------------------------------------
 
     def fits(self) -> bool:
         """Are there kernels for such operands?"""
         query, key, value = (self.values[name] for name in FORWARD[:3])
-        tensors = [*flat(self.values.values()), *flat(self.made.values())]
-        known = all(isinstance(n, int) for t in tensors for n in (*t.shape, *t.stride()))
-        if not known or not on_gpu(query):
-            return False
-        same = all(t.device == query.device and _reach(t) < REACH for t in tensors)
+        tensors = list(flat(self.values.values()))
         alike = query.dtype == key.dtype == value.dtype and query.dtype in DTYPES
-        narrow = max(query.shape[3], value.shape[3]) <= WIDEST
-        narrow = narrow and all(0 not in t.shape for t in (query, key, value))
+        if not (on_gpu(query) and alike and all(t.device == query.device for t in tensors)):
+            return False
+        counted = [n for t in (query, key, value) for n in (t.shape[1], t.shape[3])]
+        if not all(isinstance(n, int) for n in (*counted, *self.sparse)):
+            return False
+        narrow = max(query.shape[3], value.shape[3]) <= WIDEST and 0 not in counted
+        short = all(_reach(t.shape, t.stride()) < REACH for t in tensors if _is_fixed(t))
         numbers = all(isinstance(self.values[f"in{n}"], Tensor) for n in range(len(self.given)))
-        return same and alike and narrow and numbers and not (self.backward and self._asks_more())
+        return narrow and short and numbers and not (self.backward and self._asks_more())
 
     def _asks_more(self) -> bool:
         """Are gradients needed of what the user's functions read, or of keys that batches share?"""
@@ -196,10 +245,11 @@ class Call:
             tile = self.tile("forward")
             kernel = triton_flash.forward(name, self.attention, tile, keys, results, device)
             return (kernel,)
-        known = [(n, self.values[n]) for n in ("grad", "logs_rows")]
-        more = [(n, self.values[n]) for n in ("result", "grad_logs") if self.values[n] is not None]
+        known = [(n, self.operand(n)) for n in ("grad", "logs_rows")]
+        more = [n for n in ("result", "grad_logs") if self.values[n] is not None]
         of_query = triton_flash.of_queries(
-            f"{name}_of_queries", self.attention, self.tile("of_queries"), keys, [*known, *more],
+            f"{name}_of_queries", self.attention, self.tile("of_queries"), keys,
+            [*known, *((n, self.operand(n)) for n in more)],
             (made["of_query_out"], made["inner_rows"]), device,
         )  # fmt: skip
         of_keys = triton_flash.of_keys(
@@ -211,12 +261,13 @@ class Call:
 
     @cached_property
     def attention(self) -> Attention:
-        query, key, value = (self.values[name] for name in FORWARD[:3])
-        given = tuple(self.values[f"in{n}"] for n in range(len(self.given)))
+        query, key, value = (self.operand(name) for name in FORWARD[:3])
+        given = tuple(self.operand(f"in{n}") for n in range(len(self.given)))
         lengths = (query.shape[2], key.shape[2])
-        all_in_one = all(map(operator.le, lengths, self.sparse))
-        exact, origins = all_in_one or self.lengths == lengths, frozenset([self.node.name])
-        return Attention(query, key, value, given, self.sparse, exact, origins)
+        exact = tuple(map(expression_of, self.lengths)) == lengths
+        all_in_one = all(n >= WHOLE_LENGTH for n in self.sparse)
+        origins = frozenset([self.node.name])
+        return Attention(query, key, value, given, self.sparse, exact or all_in_one, origins)
 
     def tile(self, kernel: str) -> Tile:
         """The sizes of the table, no larger than the blocks of lists, which they divide."""
@@ -237,13 +288,16 @@ class Call:
             counts, indices = (self.values[f"{name}_{what}"] for what in ("counts", "indices"))
             inner = None if counts is None else self.inner(masked)
             if inner is not None:
-                found.append(Visit(name, counts, indices, inner))
+                found.append(Visit(name, _operand(counts), _operand(indices), inner))
             elif counts is not None:
                 return ()
-        length = self.attention.length[along]
-        listed = self.attention.sparse[along == "columns"]
-        reached = all(visit.counts.shape[2] * listed >= length for visit in found)
-        return tuple(found) if reached and all(n % 16 == 0 for n in self.attention.sparse) else ()
+        length, listed = self.attention.length(along), self.attention.listed(along)
+        for visit in found:
+            rows = mul_sizes(visit.counts.shape[2], listed)
+            if isinstance(rows, int) and isinstance(length, int) and rows < length:
+                return ()
+            self.reached += ((length, rows),)
+        return tuple(found) if all(n % 16 == 0 for n in self.attention.sparse) else ()
 
     def inner(self, masked: bool) -> Inner | None:
         """What the user's functions make of scores, with or without the mask."""
@@ -268,7 +322,8 @@ class Call:
             blocks = [query.new_empty(shape, dtype=torch.float32) for shape in shapes]
             made = sloped if self.backward else scored
             run = make_fx(made, decomposition_table=decomposition_table(lowered()))
-            traced = run(*blocks, *self.attention.given)
+            given = [self.values[f"in{n}"] for n in range(len(self.given))]
+            traced = run(*blocks, *given)
         traced.graph.eliminate_dead_code()
         program = lower_graph(traced, self.node.name, Options())
         schedule = schedule_program(program, FusionOptions())
@@ -303,7 +358,15 @@ def _shared_memory(device: torch.device) -> int:
     return int(about.shared_memory_per_block_optin)
 
 
-def _reach(tensor: Tensor) -> int:
+def _operand(fake: Tensor) -> Operand:
+    shape, stride = (tuple(map(expression_of, of)) for of in (fake.shape, fake.stride()))
+    return Operand(shape, stride, fake.dtype)
+
+
+def _is_fixed(fake: Tensor) -> bool:
+    return all(isinstance(n, int) for n in (*fake.shape, *fake.stride()))
+
+
+def _reach(shape: Sequence[int], stride: Sequence[int]) -> int:
     """Elements from the first one to after the last."""
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
-    return 1 + sum((size - 1) * stride for size, stride in steps)
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))

@@ -17,6 +17,8 @@ mask is written only where a block can reach over the end.
     ynumel      rows of a tile's second dimension, where there is one
     parts       of a combo: (points, XBLOCK) of each part, in place of `xnumel`; each part has
                 ceil(points / XBLOCK) programs
+    times       of `parts`: each is done so many times (for heads of attention)
+    num_stages  of loops whose loads are begun ahead, where it is not Triton's own number
     shared      (parts, words) where so many programs share a row: so many for each point; the last
                 argument is int64 zeros, `words` for each point, by which they exchange results
     asserts     there, and True, where the kernel checks an index that it has loaded

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import sympy
+
 from inductor_lab.codegen.elaborate import Elaborator
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tidy import tidy
@@ -35,6 +37,7 @@ class Surroundings:
     at_hand     buffer → a block of it
     pointers    buffer → the kernel's argument
     results     buffer → the variable that it becomes
+    sizes       what sizes are made of → the kernel's argument
     lengths     of the block's dimensions, the first one first
     inside      dimension → what holds where the block is not beyond the end, if it can be
     """
@@ -43,17 +46,18 @@ class Surroundings:
     at_hand: Mapping[str, Value]
     pointers: Mapping[str, str]
     results: Mapping[str, str]
+    sizes: Mapping[sympy.Expr, str]
     lengths: Mapping[str, int]
     inside: Mapping[str, Value]
 
 
 class Within(Printer):
-    """Prints the statements of such a group."""
+    """Prints the statements of such a group, which `tree_of` makes."""
 
-    def __init__(self, group: Group, buffers: Mapping[str, Buffer], given: Surroundings) -> None:
-        blocks = Blocks((), _tree_of(group, buffers), 1, {}, 1)
-        super().__init__("", (), blocks, TRITON_OPS, "int32")
+    def __init__(self, group: Group, tree: Tree, given: Surroundings) -> None:
+        super().__init__("", (), Blocks((), tree, 1, {}, 1), TRITON_OPS, "int32")
         self.given, self.buffer = given, dict(given.pointers)
+        self.text.symbols = given.sizes
         for axis, position in zip(group.nests[0].axes, given.positions, strict=True):
             self.text.positions[axis.name] = position
 
@@ -80,7 +84,7 @@ class Within(Printer):
         return f"[{', '.join(map(str, lengths))}]"
 
 
-def _tree_of(group: Group, buffers: Mapping[str, Buffer]) -> Tree:
+def tree_of(group: Group, buffers: Mapping[str, Buffer]) -> Tree:
     """The group with each of its axes as a loop."""
     at = Elaborator(group, buffers)
     at.open()

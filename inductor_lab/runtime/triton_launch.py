@@ -232,7 +232,7 @@ Symbols = Mapping[sympy.Expr, int]
 
 def _is_fixed(kernel: Kernel) -> bool:
     """Is every launch of the kernel the same?"""
-    sizes = [kernel.launch[key] for key in ("xnumel", "ynumel") if key in kernel.launch]
+    sizes = [kernel.launch[key] for key in ("xnumel", "ynumel", "times") if key in kernel.launch]
     sizes += [points for points, _ in kernel.launch.get("parts", ())]
     return "reach" not in kernel.launch and all(isinstance(size, int) for size in sizes)
 
@@ -254,7 +254,8 @@ def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, di
         index["INDEX"] = tl.int32 if small else tl.int64
     if "parts" in kernel.launch:
         parts = kernel.launch["parts"]
-        return (sum(-(-concrete(points, symbols) // block) for points, block in parts),), index
+        blocks = sum(-(-concrete(points, symbols) // block) for points, block in parts)
+        return (blocks * concrete(kernel.launch.get("times", 1), symbols),), index
     points = concrete(kernel.launch["xnumel"], symbols)
     if interpret:
         constants["XBLOCK"] = _interpreted_block(points, constants)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,17 +222,33 @@ def test_sums_of_powers() -> None:
         torch.testing.assert_close(result, wanted)
 
 
-def test_symbolic_lengths() -> None:
-    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        out: Any = flex_attention(q, k, v, alibi)
+@pytest.mark.parametrize("kernels", [False, True], ids=["nests", "kernels"])
+@pytest.mark.parametrize("mask_mod", [None, window], ids=["all", "window"])
+def test_symbolic_lengths(mask_mod: Any, kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flash, "DEVICES", (DEVICE,) if kernels else ())
+
+    def attention(q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
+        out: Any = flex_attention(q, k, v, alibi, mask)
         return out
 
-    compiled = lab.compile(attention, dynamic=True)
-    for length in (64, 96, 130, 7):
-        case = Case(lengths=(length, length))
-        expected = _with_gradients(attention, _given(case))
-        for result, wanted in zip(_with_gradients(compiled, _given(case)), expected, strict=True):
-            torch.testing.assert_close(result, wanted, rtol=1e-4, atol=1e-4)
+    compiled = lab.compile(attention, fullgraph=True)
+    run, symbolic = flash.Flash.__call__, 0
+
+    def noted(kernels: flash.Flash, *given: Tensor) -> Any:
+        nonlocal symbolic
+        symbolic += bool(kernels.told_by)
+        return run(kernels, *given)
+
+    monkeypatch.setattr(flash.Flash, "__call__", noted)
+    for batch, length in ((2, 64), (3, 96), (2, 130), (4, 7), (2, 300)):
+        case = Case(lengths=(length, length), batch=(batch, batch))
+        mask = mask_mod and create_block_mask(mask_mod, None, None, length, length, device=DEVICE)
+        expected = _with_gradients(partial(attention, mask=mask), _given(case))
+        given = [x.detach().float().requires_grad_() for x in _given(case)]
+        results = _with_gradients(partial(compiled, mask=mask), given)
+        for result, wanted in zip(results, expected, strict=True):
+            torch.testing.assert_close(result.double(), wanted, rtol=1e-4, atol=1e-4)
+    assert symbolic == (8 if kernels else 0)  # forward and backward, from the second call on
 
 
 def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,342 @@
+"""What the kernels of `triton_flash.py` have in common: their operands, and how lines are written.
+
+    queries = tl.load(query + 10240 * b + 64 * h + 16 * rows[:, None] + d[None, :], mask=…)
+
+Sizes and strides are numbers in the text, or arguments of the kernel where they are symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sympy
+import torch
+
+from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.codegen.parameters import kernel_parameters
+from inductor_lab.codegen.triton_blocks import power_of_2
+from inductor_lab.codegen.triton_ops import TRITON_OPS, TRITON_TYPES
+from inductor_lab.codegen.triton_text import Expressions, Value, signature
+from inductor_lab.codegen.triton_within import Surroundings, Within, tree_of
+from inductor_lab.ir.expr import Origins
+from inductor_lab.ir.index import Size, given_of, is_int, mul_sizes
+from inductor_lab.ir.program import views_in
+from inductor_lab.schedule.result import Group, Schedule
+
+ROW, COLUMN = frozenset("x"), frozenset("r")
+WHOLE_LENGTH = 1 << 30
+"""A block of lists that is as long as anything."""
+
+
+@dataclass(frozen=True)
+class Inner:
+    """What the user's functions make of scores: a program of one pointwise group.
+
+    Its first inputs are blocks, by the names that a kernel has for them, and then come tensors that
+    the kernel is given; its results become the variables `made`.
+    """
+
+    schedule: Schedule
+    blocks: tuple[str, ...]
+    made: tuple[str, ...]
+
+    @property
+    def group(self) -> Group:
+        (group,) = self.schedule.groups
+        return group
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a kernel is given or makes."""
+
+    shape: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Visit:
+    """The blocks of keys that each block of queries visits, or the other way round: how many
+    (`counts[B, H, blocks]`), which (`indices[B, H, blocks, most]`), and what is done there."""
+
+    name: str
+    counts: Operand
+    indices: Operand
+    inner: Inner
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How many queries and keys a program has at a time, and how it is run."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What a call is given; `given` are read by the user's functions.
+
+    `sparse` are the lengths of the blocks in lists, of queries and of keys; `exact` if lists were
+    made for just as many queries and keys.
+    """
+
+    query: Operand
+    key: Operand
+    value: Operand
+    given: tuple[Operand, ...]
+    sparse: tuple[int, int]
+    exact: bool
+    origins: Origins
+
+    def length(self, along: str) -> Size:
+        return self.query.shape[2] if along == "rows" else self.key.shape[2]
+
+    def listed(self, along: str) -> int:
+        """The length of a block of the lists."""
+        return self.sparse[along == "columns"]
+
+    def heads(self, along: str) -> int:
+        count = (self.query if along == "rows" else self.key).shape[1]
+        assert isinstance(count, int), "heads can be counted"
+        return count
+
+    @property
+    def shared_by(self) -> int:
+        """Heads of queries that share one of keys."""
+        return self.heads("rows") // self.heads("columns")
+
+
+def padded(tensor: Operand) -> int:
+    """The width of a block of rows: products need powers of two of at least 16."""
+    width = tensor.shape[3]
+    assert isinstance(width, int), "numbers of a query can be counted"
+    return max(power_of_2(width), 16)
+
+
+@dataclass
+class Writer:
+    """The lines of one kernel.  `numbers` are arguments for what sizes are made of."""
+
+    attention: Attention
+    tile: Tile
+    visits: tuple[Visit, ...]
+    lines: list[Line] = field(default_factory=list)
+    numbers: dict[sympy.Expr, str] = field(default_factory=dict)
+    indent: int = 1
+    asserts: bool = False
+
+    # ---- lines -------------------------------------------------------------------------------
+
+    def line(self, *texts: str) -> None:
+        for text in texts:
+            self.lines.append(Line("    " * self.indent + text, self.attention.origins))
+
+    @contextmanager
+    def loop(self, heading: str) -> Iterator[None]:
+        self.line(heading)
+        self.indent += 1
+        yield
+        self.indent -= 1
+
+    def kernel(
+        self, name: str, device: str, along: str, tensors: Sequence[tuple[str, Operand]],
+        made: Sequence[tuple[str, Operand]],
+    ) -> Kernel:  # fmt: skip
+        """The lines as a kernel with a program for each block of rows or columns of each head, that
+        is given some tensors, then lists of blocks and what functions read, then the results."""
+        lists = [(f"{v.name}_{part}", getattr(v, part))
+                 for v in self.visits for part in ("counts", "indices")]  # fmt: skip
+        given = [(f"in{n}", tensor) for n, tensor in enumerate(self.attention.given)]
+        read = [Parameter(n, "in", n, t.dtype) for n, t in (*tensors, *lists, *given)]
+        written = [Parameter(n, "out", n, t.dtype) for n, t in made]
+        numbers = [Parameter(n, "symbol", symbol=part) for part, n in self.numbers.items()]
+        parameters = (*read, *written, *numbers)
+        heading = ["@triton.jit", *signature(name, [p.name for p in parameters])]
+        code = Code.of([*(Line(text, statement=False) for text in heading), *self.lines])
+        heads = mul_sizes(self.attention.query.shape[0], self.attention.heads(along))
+        launch: dict[str, Any] = {
+            "constants": {}, "num_warps": self.tile.warps, "num_stages": self.tile.stages,
+            "parts": ((self.attention.length(along), self.block(along)),), "times": heads,
+        }  # fmt: skip
+        launch |= {"asserts": True} if self.asserts else {}
+        first = self.visits[0].inner
+        buffers = first.schedule.program.buffers
+        return Kernel(name, "triton", device, code, parameters, first.group, buffers, launch)
+
+    # ---- sizes -------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> str:
+        """The text of a size, as an operand."""
+        parts = () if isinstance(size, int) else given_of(size)
+        for part in parts:
+            self.numbers.setdefault(part, f"ks{len(self.numbers)}")
+        text = Expressions(TRITON_OPS, self.numbers, _no_load, _no_name)
+        return text.size(size).inside()
+
+    def quotient(self, size: Size, step: int) -> str:
+        """The text of how many blocks of a length there are, the last one perhaps not whole."""
+        if isinstance(size, int):
+            return str(-(-size // step))
+        return f"(({self.size(size)} + {step - 1}) // {step})"
+
+    def block(self, along: str) -> int:
+        return self.tile.rows if along == "rows" else self.tile.columns
+
+    def parts(self, along: str) -> str:
+        """How many of our blocks there are in one of the lists."""
+        listed = self.attention.listed(along)
+        length = self.attention.length(along)
+        whole = listed if listed < WHOLE_LENGTH else length
+        return self.quotient(min(whole, length) if isinstance(length, int) else whole,
+                             self.block(along))  # fmt: skip
+
+    def open(self, along: str, visited: bool = False) -> bool:
+        """Can a block reach beyond the end?"""
+        length, listed = self.attention.length(along), self.attention.listed(along)
+        if not isinstance(length, int):
+            return True
+        beyond = not self.attention.exact or (listed < length and length % listed)
+        return bool(length % self.block(along) or (visited and beyond))
+
+    def inside(self, at: str, along: str) -> str:
+        return f"({at} < {self.size(self.attention.length(along))})"
+
+    # ---- blocks in memory --------------------------------------------------------------------
+
+    def place(self, pointer: str, tensor: Operand, *at: str) -> str:
+        """The address of elements, given their positions in all dimensions."""
+        steps = zip(at, tensor.shape, tensor.stride, strict=True)
+        return " + ".join(
+            [pointer, *(self.times(p, stride) for p, size, stride in steps if not is_int(size, 1))]
+        )
+
+    def times(self, text: str, factor: Size | str) -> str:
+        number = factor if isinstance(factor, str) else self.size(factor)
+        if number == "1":
+            return text
+        return f"{number} * ({text})" if " " in text else f"{number} * {text}"
+
+    def matrix(
+        self, pointer: str, tensor: Operand, head: str, along: str, *, visited: bool = False,
+        turned: bool = False,
+    ) -> tuple[str, str]:  # fmt: skip
+        """The address of a block of rows of a tensor [B, H, length, width], and its mask."""
+        down, across = ("[None, :]", "[:, None]") if turned else ("[:, None]", "[None, :]")
+        width = "d" if tensor.shape[3] == self.attention.query.shape[3] else "e"
+        place = self.place(pointer, tensor, "b", head, along + down, width + across)
+        masks = [self.inside(along + down, along)] if self.open(along, visited) else []
+        if padded(tensor) != tensor.shape[3]:
+            masks.append(f"({width}{across} < {tensor.shape[3]})")
+        return place, " & ".join(masks)
+
+    def load(self, name: str, *what: Any, **how: Any) -> None:
+        place, mask = self.matrix(*what, **how)
+        self.line(f"{name} = tl.load({place}{f', mask={mask}, other=0.0' if mask else ''})")
+
+    def store(self, value: str, *what: Any) -> None:
+        place, mask = self.matrix(*what)
+        self.line(f"tl.store({place}, {value}{f', mask={mask}' if mask else ''})")
+
+    def load_vector(self, pointer: str, tensor: Operand, visited: bool = False) -> str:
+        """One number for each row of the queries."""
+        return f"tl.load({self._vector(pointer, tensor, visited)})"
+
+    def store_vector(self, pointer: str, tensor: Operand, value: str) -> None:
+        place, *mask = self._vector(pointer, tensor).split(", ")
+        self.line(f"tl.store({', '.join([place, value, *mask])})")
+
+    def _vector(self, pointer: str, tensor: Operand, visited: bool = False) -> str:
+        place = self.place(pointer, tensor, "b", "h", "i")
+        return f"{place}, {self.inside('i', 'rows')}" if self.open("rows", visited) else place
+
+    # ---- what is done in a block -------------------------------------------------------------
+
+    def points(self, along: str, head: str = "h") -> None:
+        """What this program computes: a block of one head of one of the batch."""
+        blocks = self.quotient(self.attention.length(along), self.block(along))
+        heads, step = self.attention.heads(along), self.block(along)
+        self.line(
+            "program = tl.program_id(0)",
+            f"part = program % {blocks}",
+            f"{head} = (program // {blocks} % {heads}).to(tl.int64)",
+            f"b = (program // {blocks} // {heads}).to(tl.int64)",
+            f"{along} = part * {step} + tl.arange(0, {step})",
+            f"d = tl.arange(0, {padded(self.attention.query)})",
+            f"e = tl.arange(0, {padded(self.attention.value)})",
+        )
+
+    @contextmanager
+    def visiting(self, visit: Visit, along: str) -> Iterator[None]:
+        """A loop over the blocks of keys or queries that are listed for the program's own."""
+        own = "columns" if along == "rows" else "rows"
+        listed, parts = self.attention.listed(along), self.parts(along)
+        row = f"part * {self.block(own)} // {self.attention.listed(own)}"
+        counts = self.place(f"{visit.name}_counts", visit.counts, "b", "h", row)
+        step = "step" if parts == "1" else f"step // {parts}"
+        indices = self.place(f"{visit.name}_indices", visit.indices, "b", "h", row, step)
+        self.line(f"count = tl.minimum(tl.load({counts}), {self.size(visit.indices.shape[3])})")
+        last = self.quotient(self.attention.length(along), listed)
+        last = f"{last} - 1" if self.attention.exact else last
+        with self.loop(f"for step in range(0, {self.times('count', parts)}):"):
+            self.line(f"block = tl.minimum(tl.maximum(tl.load({indices}), 0), {last})")
+            start = self.times("block", listed)
+            if parts != "1":
+                start = f"{start} + step % {parts} * {self.block(along)}"
+            self.line(f"{along} = {start} + tl.arange(0, {self.block(along)})")
+            yield
+
+    def inner(self, visit: Visit, visited: str) -> None:
+        """What the user's functions make of the blocks at hand."""
+        inner, inside = visit.inner, {}
+        for letter, at, along in (("x", "i", "rows"), ("r", "j", "columns")):
+            if self.open(along, along == visited):
+                inside[letter] = Value(self.inside(at, along), frozenset(letter))
+        program = inner.schedule.program
+        names = [name for name in program.inputs if isinstance(name, str)]
+        dims = {"logs": ROW, "inner": ROW}
+        blocks = {name: Value(block, dims.get(block, ROW | COLUMN))
+                  for name, block in zip(names, inner.blocks, strict=False)}  # fmt: skip
+        pointers = {name: f"in{n}" for n, name in enumerate(names[len(blocks) :])}
+        views = views_in(program.outputs)
+        results = {v.buffer: name for v, name in zip(views, inner.made, strict=True)}
+        lengths = {"x": self.tile.rows, "r": self.tile.columns}
+        if visited == "rows":
+            lengths = dict(reversed(lengths.items()))
+        tree = tree_of(inner.group, program.buffers)
+        for parameter in kernel_parameters(tree, program.buffers):
+            if parameter.symbol is not None:
+                self.size(parameter.symbol)
+        places = (Value("b"), Value("h"), Value("i", ROW), Value("j", COLUMN))
+        given = Surroundings(places, blocks, pointers, results, self.numbers, lengths, inside)
+        printer = Within(inner.group, tree, given)
+        printed = printer.printed(self.indent)
+        self.asserts |= printer.asserts
+        self.lines += [replace(line, origins=self.attention.origins) for line in printed]
+
+    def dot(self, a: str, b: str, onto: str = "") -> str:
+        exact = ', input_precision="ieee"' if self.attention.query.dtype.itemsize == 4 else ""
+        return f"tl.dot({a}, {b}{f', {onto}' if onto else ''}{exact})"
+
+    def rounded(self, name: str) -> str:
+        return f"{name}.to(tl.{TRITON_TYPES[self.attention.query.dtype]})"
+
+    @property
+    def shared(self) -> str:
+        """The head of keys that a head of queries looks at."""
+        by = self.attention.shared_by
+        return "h" if by == 1 else f"h // {by}"
+
+
+def _no_load(load: Any) -> Value:
+    raise AssertionError(f"a size loads nothing: {load}")
+
+
+def _no_name(value: Value, letter: str) -> Value:
+    raise AssertionError(f"a size needs no name: {value}")
