@@ -100,9 +100,9 @@ def of_queries(
     for visit in visits:
         with write.visiting(visit, "columns"):
             write.line("j = columns[None, :]")
-            for name, tensor in (("key", call.key), ("value", call.value)):
-                shared = (name, tensor, write.shared, "columns")
-                write.load(f"{name}s", *shared, visited=True, turned=True)
+            for pointer, tensor in (("key", call.key), ("value", call.value)):
+                what = (pointer, tensor, write.shared, "columns")
+                write.load(f"{pointer}s", *what, visited=True, turned=True)
             write.line(f"scores = {write.dot('queries', 'keys')}")
             write.line(f"of_weights = {write.dot('grads', 'values')}")
             write.inner(visit, "columns")

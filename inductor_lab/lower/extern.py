@@ -19,6 +19,7 @@ from inductor_lab.ir.collective import collective_kind
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.program import BufferView, ExternArg
 from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
+from inductor_lab.lower.number import made_of_numbers
 from inductor_lab.lower.registry import Operator
 from inductor_lab.lower.tensor import TensorValue
 
@@ -174,11 +175,10 @@ def to_device(build: Builder, op: Operator, given: Any) -> Any:
     """
     if op in TRANSFERS:
         return given
-    device = build.result.device
 
     def move(item: Any) -> Any:
-        if isinstance(item, TensorValue) and item.device != device:
-            return transfer(build, item, device)
+        if isinstance(item, TensorValue) and item.device != build.result.device:
+            return transfer(build, item, build.result.device)
         if isinstance(item, list | tuple):
             return type(item)(move(i) for i in item)
         if isinstance(item, dict):
@@ -189,14 +189,14 @@ def to_device(build: Builder, op: Operator, given: Any) -> Any:
 
 
 def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
-    """A copy of `value` on another device."""
+    """A copy of `value` on another device; what is made of numbers is made there."""
+    if (number := made_of_numbers(build.steps, value)) is not None:
+        return build.pointwise(number, TensorMeta((), (), value.dtype, device))
     source, layout = build.strided(value)
     stride = TensorMeta(layout.size, layout.stride, value.dtype, device).layout.stride
     (moved,) = build.extern(
-        str(aten._to_copy.default),
-        (BufferView(source.buffer, layout),),
-        {"device": torch.device(device)},
-        [TensorMeta(layout.size, stride, value.dtype, device)],
+        str(aten._to_copy.default), (BufferView(source.buffer, layout),),
+        {"device": torch.device(device)}, [TensorMeta(layout.size, stride, value.dtype, device)],
         reason="device copy",
-    )
+    )  # fmt: skip
     return moved

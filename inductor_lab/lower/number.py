@@ -11,6 +11,7 @@ Inductor: `ops.index_expr` with the printers of `codegen/cpp_utils.py` and `trit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 
 import sympy
@@ -18,8 +19,10 @@ import torch
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanFunction
 
-from inductor_lab.ir.expr import Const, Expr, SizeValue, size_value
+from inductor_lab.ir.expr import Const, Expr, Load, Op, SizeValue, size_value
 from inductor_lab.ir.index import is_whole, simplify_size
+from inductor_lab.ir.program import Pointwise, Step
+from inductor_lab.lower.tensor import TensorValue
 
 MakeOp = Callable[..., Expr]
 """`make(name, *operands)`."""
@@ -91,3 +94,20 @@ def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:
             return bool(last.is_positive)
         case _:
             return True
+
+
+def made_of_numbers(steps: Sequence[Step], value: TensorValue) -> Expr | None:
+    """What a tensor without dimensions is, if it is computed from numbers alone: such a one need
+    not be brought from one device to another."""
+    makers = {s.buffer: s.body for s in steps if isinstance(s, Pointwise) and not s.axes}
+
+    def inlined(expr: Expr) -> Expr | None:
+        if isinstance(expr, Load):
+            return inlined(makers[expr.buffer]) if expr.buffer in makers else None
+        if not isinstance(expr, Op):
+            return expr if isinstance(expr, Const | SizeValue) else None
+        args = tuple(arg for arg in map(inlined, expr.args) if arg is not None)
+        return replace(expr, args=args) if len(args) == len(expr.args) else None
+
+    alone = not value.shape and value.buffer in makers
+    return inlined(makers[value.buffer]) if alone else None

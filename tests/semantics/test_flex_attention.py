@@ -207,7 +207,10 @@ def test_kernels_are_seen_and_compile_for_a_gpu_that_is_not_here(
     (graph,) = lab.load(tmp_path / "flex.lab.json").graphs
     assert graph.backward is not None
     kernels = [*graph.forward.written, *graph.backward.written]
-    assert len(kernels) == 3 and str(kernels[0]) in str(graph.forward)
+    assert [kernel.name.rpartition("attention")[2] for kernel in kernels] == [
+        "", "_backward_of_queries", "_backward_of_keys",
+    ]  # fmt: skip
+    assert str(kernels[0]) in str(graph.forward)
     for kernel in kernels:
         assert "wgmma" in str(kernel.ladder("cuda:90")["ptx"])
 
@@ -258,5 +261,5 @@ def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -
     part = lab.inspect(_function(case), q, k, v).graphs[0].forward
     assert part.rewrites.steps[0].fired[0].rule == "flex_attention"
     calls = [step.op for step in part.loops.steps if isinstance(step, ExternCall)]
-    assert [op for op in calls if "bmm" in op] == calls[-2:]  # up to 2.11 numbers go to a GPU first
+    assert sum("bmm" in op for op in calls) == 2  # torch 2.11 brings numbers to a GPU too
     assert "tanh" in "".join(str(kernel.code) for kernel in part.kernels)
