@@ -12,9 +12,9 @@ Inductor: `kernel/flex/flex_attention.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sympy
@@ -54,6 +54,8 @@ DEVICES = ("cuda",)
 SHARED_MEMORY = 232_448
 REACH = 2**31
 """Elements of a tensor whose places have 32 bits."""
+MOST_SIZES = 64
+"""For which a call with symbolic ones keeps what they mean."""
 FORWARD = ("query", "key", "value", "score_mod", "block_mask", "scale", "options", "score_given",
            "mask_given")  # fmt: skip
 BACKWARD = ("query", "key", "value", "result", "logs_rows", "grad", "grad_logs", "score_mod",
@@ -138,29 +140,34 @@ class Flash(Written):
 
     def __call__(self, *given: Tensor) -> tuple[Any, ...]:
         tensors = dict(zip(self.given, given, strict=True))
-        symbols = {symbol: given[n].shape[dim] for symbol, (n, dim) in self.told_by.items()}
-        if symbols:
-            self._check(given, symbols)
-        for name, made in self.made.items():
-            size, stride = ([concrete(n, symbols) for n in of] for of in (made.shape, made.stride))
-            tensors[name] = torch.empty_strided(
-                size, stride, dtype=made.dtype, device=given[0].device
-            )
-        for kernel, launch in zip(self.kernels, self.launches, strict=True):
-            launch(*(
-                tensors[p.name] if p.symbol is None else concrete(p.symbol, symbols)
-                for p in kernel.parameters
-            ))  # fmt: skip
+        sizes, numbers = self.sizes(*(given[n].shape[dim] for n, dim in self.told_by.values()))
+        if self.told_by and not all(_reach(t.shape[2:], t.stride()[2:]) < REACH for t in given):
+            raise IndexOutOfRange("a head of this attention has 2**31 elements or more")
+        for name, (size, stride) in sizes.items():
+            dtype, device = self.made[name].dtype, given[0].device
+            tensors[name] = torch.empty_strided(size, stride, dtype=dtype, device=device)
+        for kernel, more, launch in zip(self.kernels, numbers, self.launches, strict=True):
+            launch(*(tensors[p.name] for p in kernel.parameters if p.symbol is None), *more)
         return (*(tensors[name] for name in self.results), *[None] * self.absent)
 
-    def _check(self, given: Sequence[Tensor], symbols: Mapping[sympy.Symbol, int]) -> None:
-        """What is checked before, where sizes are known."""
-        for rows, listed in self.reached:
-            if concrete(rows, symbols) > concrete(listed, symbols):
-                raise IndexOutOfRange(f"a block mask for {concrete(listed, symbols)} rows does not "
-                                      f"reach all of {concrete(rows, symbols)}")  # fmt: skip
-        if not all(_reach(t.shape[2:], t.stride()[2:]) < REACH for t in given if t.dim() == 4):
-            raise IndexOutOfRange("a head of this attention has 2**31 elements or more")
+    @cached_property
+    def sizes(self) -> Callable[..., tuple[dict[str, Any], list[list[int]]]]:
+        """From what the symbols are, the sizes and strides of what is made, and for each kernel the
+        numbers that it is given."""
+        return lru_cache(MOST_SIZES)(self._sizes)
+
+    def _sizes(self, *values: int) -> tuple[dict[str, Any], list[list[int]]]:
+        symbols = dict(zip(self.told_by, values, strict=True))
+
+        def known(numbers: Iterable[Size]) -> list[int]:
+            return [concrete(n, symbols) for n in numbers]
+
+        for rows, listed in map(known, self.reached):
+            if rows > listed:
+                raise IndexOutOfRange(f"a block mask for {listed} rows does not reach all {rows}")
+        made = {name: (known(m.shape), known(m.stride)) for name, m in self.made.items()}
+        asked = ((p.symbol for p in k.parameters if p.symbol is not None) for k in self.kernels)
+        return made, list(map(known, asked))
 
 
 class Call:
