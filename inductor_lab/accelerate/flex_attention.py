@@ -58,4 +58,4 @@ def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) ->
                 yield fired
 
 
-add_pass(flex_attention, before="collectives")
+add_pass(flex_attention, before="constant_folding")

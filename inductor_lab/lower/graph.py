@@ -274,14 +274,14 @@ class _Walk:
             return self._as_in_eager(item) if isinstance(item, torch.fx.Node) else item
 
         args, kwargs = map_aggregate((node.args, node.kwargs), value)
-        target: Any = node.target
-        return call(self.build, PREFIX + target.name(), args, kwargs, reason="control flow")
+        return call(self.build, f"{PREFIX}{node.target}", args, kwargs, reason="control flow")
 
     def _opaque(self, node: torch.fx.Node) -> Any:
         """A call of kernels of ours, or of a function of Python: a hook in compiled autograd."""
         function, args, reason = node.meta.get("lab_kernels", (node.target, node.args, "hook"))
         given = (self._callee(node.name, function), *map_arg(args, self._as_in_eager))
-        return call(self.build, f"{PREFIX}wrap", given, {}, reason=reason)
+        kwargs = map_arg(node.kwargs, self._as_in_eager)
+        return call(self.build, f"{PREFIX}wrap", given, kwargs, reason)
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
         """A value with its strides in eager mode, for operators that may depend on them."""

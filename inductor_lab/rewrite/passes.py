@@ -80,7 +80,7 @@ def rewrite(
 
 
 def _switched_off(options: Options) -> frozenset[str]:
-    known = [*PASSES, *RULES, "batch_norm", "channels_last", "masks"]
+    known = [*PASSES, *RULES, "batch_norm", "channels_last", "flash_attention", "masks"]
     BadOption.refuse_unknown("rewrites_off", options.rewrites_off, known)
     return frozenset(options.rewrites_off)
 
@@ -224,7 +224,8 @@ PASSES: dict[str, Pass] = {
         products, dead_code,
     )
 }
-"""Every pass by name, in the order they run; `accelerate/convolutions.py` adds one."""
+"""Every pass by name, in the order they run; `convolutions.py` and `flex_attention.py` of
+`accelerate/` add one each."""
 
 
 def add_pass(run: Pass, before: str) -> None:

@@ -168,7 +168,7 @@ def test_steps_are_graphs_that_run():
     assert [step.name for step in result.steps] == list(PASSES)
     expected = example(x)
     for step in result.steps:
-        unchanged = ("collectives", "attention", "convolutions", "products")
+        unchanged = ("collectives", "flex_attention", "attention", "convolutions", "products")
         assert step.changed is (step.name not in unchanged)
         for graph in (step.before, step.after):
             for found, value in zip(graph.run(x), expected, strict=True):
@@ -195,6 +195,7 @@ def test_text():
         str(run(example, x))
         == """\
 collectives
+flex_attention
 constant_folding
   constant_folding: mul_1 -> full_1
 common_subexpressions
@@ -210,7 +211,7 @@ dead_code
   dead_code: full -> nothing
   dead_code: view -> nothing"""
     )
-    assert repr(run(example, x)) == "Rewrites(8 passes, 7 rules fired)"
+    assert repr(run(example, x)) == "Rewrites(9 passes, 7 rules fired)"
 
 
 def test_every_node_says_what_it_stands_for():

@@ -15,6 +15,7 @@ from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, fle
 import inductor_lab as lab
 from inductor_lab.accelerate import flash
 from inductor_lab.ir.program import ExternCall
+from inductor_lab.records import CompiledPart
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LENGTH = 160
@@ -144,6 +145,13 @@ def test_gradients_of_what_the_functions_read() -> None:
         torch.testing.assert_close(result, wanted, rtol=1e-5, atol=1e-5)
 
 
+def rule_of(part: CompiledPart) -> str:
+    """How the one call of attention was compiled."""
+    (step,) = (step for step in part.rewrites.steps if step.name == "flex_attention")
+    (fired,) = step.fired
+    return fired.rule
+
+
 HALF = (torch.float16, torch.bfloat16)
 CASES_AND_DTYPES = [
     *((name, torch.float32) for name in CASES),
@@ -191,10 +199,13 @@ def test_a_matrix_of_scores_is_kept_where_gradients_of_what_is_read_are_asked(
         torch.testing.assert_close(result.double(), wanted, rtol=1e-4, atol=1e-4)
     graph = lab.inspect(attention, *given(torch.float32)).graphs[0]
     assert graph.backward is not None
-    fired = [part.rewrites.steps[0].fired[0].rule for part in (graph.forward, graph.backward)]
+    fired = [rule_of(part) for part in (graph.forward, graph.backward)]
     assert fired == ["flash_attention", "flex_attention"]
     (kernels,) = (f for f in graph.forward.loops.callees.values() if isinstance(f, flash.Flash))
     assert "tl.dot" in str(kernels)
+    options = {"rewrites_off": ("flash_attention",)}
+    off = lab.inspect(attention, *given(torch.float32), options=options)
+    assert rule_of(off.graphs[0].forward) == "flex_attention"
 
 
 def test_kernels_are_seen_and_compile_for_a_gpu_that_is_not_here(
@@ -259,7 +270,7 @@ def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -
     case = Case(capped, causal)
     q, k, v = (x.detach() for x in _given(case, torch.float32))
     part = lab.inspect(_function(case), q, k, v).graphs[0].forward
-    assert part.rewrites.steps[0].fired[0].rule == "flex_attention"
+    assert rule_of(part) == "flex_attention"
     calls = [step.op for step in part.loops.steps if isinstance(step, ExternCall)]
     assert sum("bmm" in op for op in calls) == 2  # torch 2.11 brings numbers to a GPU too
     assert "tanh" in "".join(str(kernel.code) for kernel in part.kernels)
