@@ -12,8 +12,9 @@ Inductor: `kernel/flex/flex_attention.py`.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -52,8 +53,11 @@ WIDEST = 256
 DEVICES = ("cuda",)
 """On which Triton's kernels run."""
 SHARED_MEMORY = 232_448
+"""Bytes that a program of an H100 may share."""
 REACH = 2**31
 """Elements of a tensor whose places have 32 bits."""
+MOST_KERNELS = 256
+"""Kept to be used again by equal layers."""
 MOST_SIZES = 64
 """For which a call with symbolic ones keeps what they mean."""
 FORWARD = ("query", "key", "value", "score_mod", "block_mask", "scale", "options", "score_given",
@@ -65,8 +69,6 @@ LISTS = ("shown_keys_counts", "shown_keys_indices", "whole_keys_counts", "whole_
          "shown_queries_counts", "shown_queries_indices", "whole_queries_counts",
          "whole_queries_indices")  # fmt: skip
 """The lists of a block mask; of blocks that are not shown whole, the mask says what is shown."""
-
-
 OF_FORWARD = ("out", "logs_rows", "tops_rows")
 OF_BACKWARD = ("of_query_out", "of_key_out", "of_value_out")
 TILES = {
@@ -93,7 +95,11 @@ def flash(node: Node) -> tuple[Flash, list[Node]] | None:
     shapes = {name: call.operand(name) for name in inputs}
     absent = len(node.meta["val"]) - len(results)
     run = Flash(kernels, shapes, call.made, results, absent, call.reached)
-    return (run, list(inputs.values())) if run.knows_all() else None
+    if not run.knows_all():
+        return None
+    if torch.cuda.is_available():
+        run.begin()
+    return run, list(inputs.values())
 
 
 def on_gpu(tensor: Tensor) -> bool:
@@ -118,11 +124,13 @@ class Flash(Written):
     def __str__(self) -> str:
         return "\n\n".join(str(kernel) for kernel in self.kernels)
 
+    def begin(self) -> None:
+        """Have the kernels compiled, in threads."""
+        _ = self.launches
+
     @cached_property
     def launches(self) -> tuple[Callable[..., None], ...]:
-        from inductor_lab.runtime.triton_launch import load_kernel
-
-        return tuple(map(load_kernel, self.kernels))
+        return tuple(map(_loaded, map(_ByText.of, self.kernels)))
 
     @cached_property
     def told_by(self) -> Mapping[sympy.Symbol, tuple[int, int]]:
@@ -225,7 +233,8 @@ class Call:
         counted = [n for t in (query, key, value) for n in (t.shape[1], t.shape[3])]
         if not all(isinstance(n, int) for n in (*counted, *self.sparse)):
             return False
-        narrow = max(query.shape[3], value.shape[3]) <= WIDEST and 0 not in counted
+        sizes = (*counted, query.shape[2], key.shape[2])
+        narrow = max(query.shape[3], value.shape[3]) <= WIDEST and not any(map(_is_zero, sizes))
         short = all(_reach(t.shape, t.stride()) < REACH for t in tensors if _is_fixed(t))
         numbers = all(isinstance(self.values[f"in{n}"], Tensor) for n in range(len(self.given)))
         return narrow and short and numbers and not (self.backward and self._asks_more())
@@ -233,7 +242,7 @@ class Call:
     def _asks_more(self) -> bool:
         """Are gradients needed of what the user's functions read, or of keys that batches share?"""
         others = [user for user in self.node.users if user.args[1] == 3]
-        shared = self.values["query"].shape[0] != self.values["key"].shape[0]
+        shared = self.operand("query").shape[0] != self.operand("key").shape[0]
         return shared or self.values["grad"] is None or any(map(len, (u.users for u in others)))
 
     # ---- what runs ----------------------------------------------------------------------------
@@ -245,7 +254,8 @@ class Call:
         queries = self.visits("queries", "columns") if self.backward else keys
         if not keys or not queries:
             return None
-        name, made = f"triton_{self.node.name}", self.made
+        name = f"triton_{re.sub(r'_[0-9]+$', '', self.node.name)}"  # equal layers have equal texts
+        made = self.made
         device = str(self.values["query"].device)
         if not self.backward:
             results = (made["out"], made["logs_rows"], made["tops_rows"])
@@ -355,6 +365,31 @@ class Call:
             self.values["score_mod"], self.values["block_mask"][-1], self.values["scale"],
             score_given, mask_given, self.values.get("joint"),
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _ByText:
+    """A kernel; equal ones have the same text, types and launch."""
+
+    text: str
+    about: tuple[Any, ...]
+    kernel: Kernel = field(compare=False)
+
+    @staticmethod
+    def of(kernel: Kernel) -> _ByText:
+        types = tuple((p.name, p.dtype, p.symbol) for p in kernel.parameters)
+        return _ByText(str(kernel), (types, kernel.device, repr(kernel.launch)), kernel)
+
+
+@lru_cache(MOST_KERNELS)
+def _loaded(of: _ByText) -> Callable[..., None]:
+    from inductor_lab.runtime.triton_launch import load_kernel
+
+    return load_kernel(of.kernel)
+
+
+def _is_zero(size: Any) -> bool:
+    return isinstance(size, int) and size == 0
 
 
 def _shared_memory(device: torch.device) -> int:

@@ -285,7 +285,7 @@ class Writer:
         last = self.quotient(self.attention.length(along), listed)
         last = f"{last} - 1" if self.attention.exact else last
         with self.loop(f"for step in range(0, {self.times('count', parts)}):"):
-            self.line(f"block = tl.minimum(tl.maximum(tl.load({indices}), 0), {last})")
+            self.line(f"block = tl.maximum(tl.minimum(tl.load({indices}), {last}), 0)")
             start = self.times("block", listed)
             if parts != "1":
                 start = f"{start} + step % {parts} * {self.block(along)}"

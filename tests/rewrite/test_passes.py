@@ -6,6 +6,7 @@ from torch._functorch.partitioners import default_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_aot, torch_api
+from inductor_lab.accelerate import convolutions, flex_attention
 from inductor_lab.errors import BadOption
 from inductor_lab.lower.graph import lowered
 from inductor_lab.options import Options
@@ -190,7 +191,12 @@ def test_without_a_record():
     assert [str(f) for f in result.fired] == [str(f) for f in run(example, x).fired]
 
 
+ADDED = (convolutions.convolutions, flex_attention.flex_attention)
+"""Passes that other packages add when they are imported."""
+
+
 def test_text():
+    assert set(ADDED) < set(PASSES.values())
     assert (
         str(run(example, x))
         == """\

@@ -208,6 +208,22 @@ def test_a_matrix_of_scores_is_kept_where_gradients_of_what_is_read_are_asked(
     assert rule_of(off.graphs[0].forward) == "flex_attention"
 
 
+def test_equal_layers_have_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flash, "DEVICES", (DEVICE,))
+    mask = create_block_mask(causal, None, None, 64, 64, device=DEVICE)
+
+    def layers(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        once: Any = flex_attention(q, k, v, capped, mask)
+        twice: Any = flex_attention(once, k, v, capped, mask)
+        return twice
+
+    q, k, v = (x.detach().float().contiguous() for x in _given(Case(lengths=(64, 64))))
+    c = lab.inspect(layers, q, k, v)
+    torch.testing.assert_close(c.result, layers(q, k, v))
+    calls = [f for f in c.graphs[0].forward.loops.callees.values() if isinstance(f, flash.Flash)]
+    assert len(calls) == 2 and calls[0].launches == calls[1].launches
+
+
 def test_kernels_are_seen_and_compile_for_a_gpu_that_is_not_here(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
