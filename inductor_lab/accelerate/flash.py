@@ -35,15 +35,16 @@ from inductor_lab.codegen.triton_attention import (
     Tile,
     Visit,
 )
+from inductor_lab.codegen.triton_blocks import INT32_REACH
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.higher_order import Written
-from inductor_lab.ir.index import Size, mul_sizes
+from inductor_lab.ir.index import Size, is_int, mul_sizes
 from inductor_lab.ir.interpret import concrete
-from inductor_lab.ir.program import Pointwise
-from inductor_lab.lower.graph import lower_graph, lowered
+from inductor_lab.ir.program import Layout, Pointwise
+from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.rewrite.adding import flat, mode_of
-from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.rewrite.decompositions import Decomposition
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.torch_api import expression_of, make_fx
 
@@ -54,8 +55,6 @@ DEVICES = ("cuda",)
 """On which Triton's kernels run."""
 SHARED_MEMORY = 232_448
 """Bytes that a program of an H100 may share."""
-REACH = 2**31
-"""Elements of a tensor whose places have 32 bits."""
 MOST_KERNELS = 256
 """Kept to be used again by equal layers."""
 MOST_SIZES = 64
@@ -83,13 +82,17 @@ TILES = {
 others were not measured."""
 
 
-def flash(node: Node) -> tuple[Flash, list[Node]] | None:
-    """What may run in the place of a call, and what it is given; None if the call stays."""
-    call = Call(node)
+def flash(
+    node: Node, table: Mapping[Any, Decomposition]
+) -> tuple[Flash, list[Node]] | None:
+    """What may run in the place of a call, and what it is given; None if the call stays.
+
+    The user's functions are decomposed by `table`."""
+    call = Call(node, table)
     kernels = call.kernels() if call.fits() else None
     if kernels is None:
         return None
-    needed = {p.name: p.name for kernel in kernels for p in kernel.parameters if p.role == "in"}
+    needed = dict.fromkeys(p.name for k in kernels for p in k.parameters if p.role == "in")
     inputs = {name: call.items[name] for name in needed if name in call.items}
     results = tuple(name for name in call.made if name != "inner_rows")
     shapes = {name: call.operand(name) for name in inputs}
@@ -149,7 +152,7 @@ class Flash(Written):
     def __call__(self, *given: Tensor) -> tuple[Any, ...]:
         tensors = dict(zip(self.given, given, strict=True))
         sizes, numbers = self.sizes(*(given[n].shape[dim] for n, dim in self.told_by.values()))
-        if self.told_by and not all(_reach(t.shape[2:], t.stride()[2:]) < REACH for t in given):
+        if self.told_by and not all(_is_short(t.shape[2:], t.stride()[2:]) for t in given):
             raise IndexOutOfRange("a head of this attention has 2**31 elements or more")
         for name, (size, stride) in sizes.items():
             dtype, device = self.made[name].dtype, given[0].device
@@ -185,8 +188,8 @@ class Call:
     values   the same, with fake tensors and functions in the place of nodes
     """
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, table: Mapping[Any, Decomposition]) -> None:
+        self.node, self.table = node, table
         names = FORWARD if len(node.args) == len(FORWARD) else BACKWARD
         self.items: dict[str, Any] = dict(zip(names, node.args, strict=True))
         self.lengths, self.sparse = self._of_mask(0, 2), self._of_mask(-3, -1)
@@ -233,9 +236,10 @@ class Call:
         counted = [n for t in (query, key, value) for n in (t.shape[1], t.shape[3])]
         if not all(isinstance(n, int) for n in (*counted, *self.sparse)):
             return False
-        sizes = (*counted, query.shape[2], key.shape[2])
-        narrow = max(query.shape[3], value.shape[3]) <= WIDEST and not any(map(_is_zero, sizes))
-        short = all(_reach(t.shape, t.stride()) < REACH for t in tensors if _is_fixed(t))
+        sizes = map(expression_of, (*counted, query.shape[2], key.shape[2]))
+        empty = any(is_int(size, 0) for size in sizes)
+        narrow = max(query.shape[3], value.shape[3]) <= WIDEST and not empty
+        short = all(_is_short(t.shape, t.stride()) for t in tensors if _is_fixed(t))
         numbers = all(isinstance(self.values[f"in{n}"], Tensor) for n in range(len(self.given)))
         return narrow and short and numbers and not (self.backward and self._asks_more())
 
@@ -338,7 +342,7 @@ class Call:
             shapes = [square, square, rows, rows] if self.backward else [square]
             blocks = [query.new_empty(shape, dtype=torch.float32) for shape in shapes]
             made = sloped if self.backward else scored
-            run = make_fx(made, decomposition_table=decomposition_table(lowered()))
+            run = make_fx(made, decomposition_table=self.table)
             given = [self.values[f"in{n}"] for n in range(len(self.given))]
             traced = run(*blocks, *given)
         traced.graph.eliminate_dead_code()
@@ -388,10 +392,6 @@ def _loaded(of: _ByText) -> Callable[..., None]:
     return load_kernel(of.kernel)
 
 
-def _is_zero(size: Any) -> bool:
-    return isinstance(size, int) and size == 0
-
-
 def _shared_memory(device: torch.device) -> int:
     """Bytes of shared memory that a program may have; without a GPU those of an H100."""
     if not torch.cuda.is_available():
@@ -409,6 +409,7 @@ def _is_fixed(fake: Tensor) -> bool:
     return all(isinstance(n, int) for n in (*fake.shape, *fake.stride()))
 
 
-def _reach(shape: Sequence[int], stride: Sequence[int]) -> int:
-    """Elements from the first one to after the last."""
-    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+def _is_short(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Have places of elements 32 bits?"""
+    reach = Layout(tuple(shape), tuple(stride)).storage_size
+    return isinstance(reach, int) and reach < INT32_REACH

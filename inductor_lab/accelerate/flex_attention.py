@@ -46,15 +46,17 @@ def forget_blocks(module: GraphModule) -> None:
 
 def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Compile attention with functions of the user's together with them."""
-    for call in calls_of(module):
+    calls = calls_of(module)
+    table = decomposition_table(lowered()) if calls else {}
+    for call in calls:
         with working_on((call.name,)):
-            kernels = None if "flash_attention" in off else flash(call)
+            kernels = None if "flash_attention" in off else flash(call, table)
             if kernels is not None:
                 call.meta["lab_kernels"] = (*kernels, "kernels of ours")
                 yield Fired("flash_attention", call.name, call.name, span_of(call))
             else:
                 fired = Fired("flex_attention", call.name, "", span_of(call))
-                written_out(call, DEFINITIONS[call.target], decomposition_table(lowered()))
+                written_out(call, DEFINITIONS[call.target], table)
                 yield fired
 
 

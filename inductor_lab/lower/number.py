@@ -99,6 +99,8 @@ def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:
 def made_of_numbers(steps: Sequence[Step], value: TensorValue) -> Expr | None:
     """What a tensor without dimensions is, if it is computed from numbers alone: such a one need
     not be brought from one device to another."""
+    if value.shape:
+        return None
     makers = {s.buffer: s.body for s in steps if isinstance(s, Pointwise) and not s.axes}
 
     def inlined(expr: Expr) -> Expr | None:
@@ -109,5 +111,4 @@ def made_of_numbers(steps: Sequence[Step], value: TensorValue) -> Expr | None:
         args = tuple(arg for arg in map(inlined, expr.args) if arg is not None)
         return replace(expr, args=args) if len(args) == len(expr.args) else None
 
-    alone = not value.shape and value.buffer in makers
-    return inlined(makers[value.buffer]) if alone else None
+    return inlined(makers[value.buffer]) if value.buffer in makers else None
