@@ -80,7 +80,7 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
-    simd = Simd.POINTS if not inner else _reduction_simd(points, ordered)
+    simd = Simd.POINTS if not inner else _reduction_simd(points)
     simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
@@ -108,10 +108,11 @@ def _levels(points: list[Loop], simd: Simd) -> int:
     return levels
 
 
-def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
-    """Along the axis that is contiguous in more loads: the innermost loop's or the last point's.
+def _reduction_simd(points: list[Loop]) -> Simd:
+    """Along the axis that is contiguous in more places: the innermost loop's or the last point's.
 
-    Of a scatter the places that are the same in all columns do not count: they are read once a row.
+    Only places that differ along both count: what is the same in all columns, as the mean of each
+    row or the place of a scatter, is read once a row.
     """
     if not points:
         return Simd.INNER
@@ -121,10 +122,9 @@ def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
     rows = {loop.axis for loop in innermost_loops(points[-1].body)}
     along_column = along_row = 0
     for index in _flat_indices(points[-1].body):
-        if ordered and column not in index.axes():
-            continue
-        along_column += is_int(index.coefficient(column), 1)
-        along_row += any(is_int(index.coefficient(row), 1) for row in rows)
+        if column in index.axes() and not rows.isdisjoint(index.axes()):
+            along_column += is_int(index.coefficient(column), 1)
+            along_row += any(is_int(index.coefficient(row), 1) for row in rows)
     enough = hint(column.size, 1024) >= 8
     return Simd.COLUMNS if along_column > along_row and enough else Simd.INNER
 
