@@ -20,9 +20,9 @@ from inductor_lab.codegen.elaborate import Elaborator
 from inductor_lab.codegen.flat import Access, accesses, stored_at
 from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
 from inductor_lab.codegen.tidy import tidy
-from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
-from inductor_lab.ir.expr import Expr, Op, Temp
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.codegen.tree import Accumulate, Init, Local, Loop, LoopKind, Stmt, Store
+from inductor_lab.ir.expr import Expr, Load, Op, Temp
+from inductor_lab.ir.index import Axis, Index, product
 from inductor_lab.ir.ops import POSITIONS
 from inductor_lab.ir.program import Buffer, Reduction, Scan, Scatter
 from inductor_lab.schedule.result import Group
@@ -52,18 +52,23 @@ class _Builder:
         self.cut = cut
         self.stages = stages_of(group)
         self.at = Elaborator(group, buffers)
+        self.rows: dict[Temp, tuple[Placed, tuple[Axis, ...]]] = {}
         self.outer, self.inner = self._spaces()
 
     def tree(self) -> tuple[Stmt, ...]:
         self.at.open()
+        steps = self.group.in_parts.steps if self.group.in_parts else ()
+        points = self.outer.loops[: len(self.outer.loops) - len(steps)]
         for axis in self.outer.loops:
             self.at.open(axis)
         for stage in self.stages:
             self._stage(stage)
+        self._wrap(steps, LoopKind.ORDERED)
+        self._rows_of_results()
         loops_inside = any(stage.loops for stage in self.stages)
         kind = LoopKind.PARALLEL if loops_inside else LoopKind.VECTOR
-        self._wrap(self.outer.loops[-1:], kind)
-        self._wrap(self.outer.loops[:-1], LoopKind.PARALLEL)
+        self._wrap(points[-1:], kind)
+        self._wrap(points[:-1], LoopKind.PARALLEL)
         return self.at.close()
 
     # ---- loops -------------------------------------------------------------------------------
@@ -96,6 +101,8 @@ class _Builder:
             )
             for shape in by_shape
         }
+        if self.group.in_parts is not None:
+            return Space(self.group.in_parts.axes, self.group.in_parts.places), inner
         meeting = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
         if self.cut and not meeting and not any(stage.loops for stage in self.stages):
             return cut_space(self.group.axes, everything, "i"), inner
@@ -139,7 +146,9 @@ class _Builder:
         scans = list(sums.values())
         results: list[tuple[Placed, Temp]] = []
         for placed, value in zip(nests, values, strict=True):
-            if isinstance(placed.nest, Reduction):
+            if self.group.crosses(placed.nest):
+                self._add_to_row(placed, loops, value)
+            elif isinstance(placed.nest, Reduction):
                 results.append((placed, self._reduce(placed, placed.nest, value, sums)))
         for accumulate in list(sums.values())[len(scans) :]:
             self.at.emit(accumulate)
@@ -195,6 +204,25 @@ class _Builder:
             position = self._position(placed) if nest.kind in POSITIONS else None
             sums[key] = Accumulate(name, nest.kind, value, position, nest.origins)
         return Temp(sums[key].name, torch.int64 if nest.kind in POSITIONS else value.dtype)
+
+    # ---- reductions over the points ------------------------------------------------------------
+
+    def _add_to_row(self, placed: Placed, loops: tuple[Axis, ...], value: Expr) -> None:
+        """To what the part has so far for this element of a row."""
+        row = Temp(f"row_of_{placed.nest.buffer}", value.dtype)
+        self.rows[row] = placed, loops
+        self.at.emit(Store(row.name, joined(loops), value, placed.nest.origins, "add"))
+
+    def _rows_of_results(self) -> None:
+        """Zeros before the loop over the steps of a part, and the results of the part after it."""
+        for row, (placed, loops) in self.rows.items():
+            size, origins = product(axis.size for axis in loops), placed.nest.origins
+            assert isinstance(size, int), "rows of results have a known length"
+            self.at.scopes[-1].body.insert(0, Local(row.name, row.dtype, (size,), origins, True))
+            for axis in loops:
+                self.at.open(axis)
+            self._store(placed, Load(row.name, (joined(loops),), row.dtype, origins))
+            self._wrap(loops, LoopKind.SERIAL)
 
     def _wrap(self, loops: tuple[Axis, ...], kind: LoopKind) -> None:
         for axis in reversed(loops):

@@ -66,4 +66,4 @@ def is_register(group: Group, buffer: str) -> bool:
 
 def inner_axes(group: Group, nest: Nest) -> tuple[Axis, ...]:
     """The axes of a nest's result that are not the group's: its own loop per point."""
-    return tuple(a for a in nest.axes if a not in group.axes and a.size != 1)
+    return tuple(a for a in nest.axes if a not in group.visited and a.size != 1)

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tree import Loop, Stmt, Store
+from inductor_lab.codegen.tree import Local, Loop, Stmt, Store
 from inductor_lab.codegen.visit import nodes_in, places, walk
 from inductor_lab.ir.expr import Expr, Load, SizeValue
 from inductor_lab.ir.index import Size, given_of, may_exceed, sizes_in
@@ -27,9 +27,10 @@ def kernel_parameters(
     A buffer that the kernel writes and reads back is an output.
     """
     nodes = list(nodes_in(tree))
-    written = {s.buffer: None for s in walk(tree) if isinstance(s, Store)}
+    own = {s.name for s in walk(tree) if isinstance(s, Local)}
+    written = {s.buffer: None for s in walk(tree) if isinstance(s, Store) and s.buffer not in own}
     loads = (node.buffer for node in nodes if isinstance(node, Load))
-    read = {buffer: None for buffer in loads if buffer not in written}
+    read = {buffer: None for buffer in loads if buffer not in written and buffer not in own}
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
     numbers = (n.size for n in nodes if isinstance(n, SizeValue) and may_exceed(n.size))

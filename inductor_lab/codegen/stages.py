@@ -95,7 +95,7 @@ def _stage(placed: list[Placed]) -> Stage:
 
 def _place(group: Group, nest: Nest) -> Placed:
     own = inner_axes(group, nest)
-    away = tuple(a for a in nest.reduce_axes if a.size != 1)
+    away = tuple(a for a in nest.reduce_axes if a not in group.visited and a.size != 1)
     new = tuple(Axis(f"inner{k}", a.size) for k, a in enumerate((*own, *away)))
     renaming = {old: Index.of(axis) for old, axis in zip((*own, *away), new, strict=True)}
     return Placed(nest, new[: len(own)], new[len(own) :], renaming)

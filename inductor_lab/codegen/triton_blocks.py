@@ -36,18 +36,15 @@ from inductor_lab.ir.index import (
     product,
 )
 from inductor_lab.ir.ops import ATOMICS
-from inductor_lab.ir.program import Buffer, Scatter
+from inductor_lab.ir.program import LONGEST_HELD, Buffer, Scatter
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group
 
-LONGEST_PERSISTENT = 4096
-"""Rows up to this length are held in one block; longer ones are read RBLOCK elements at a time.
+POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 4))
+"""(at least this many points, XBLOCK, warps): fill the machine first, then give threads more.
 
 The sizes of this file are chosen, not measured one by one: change one, and run `python -m
 benchmarks.gpu` (benchmarks/RESULTS.md has what they give together on an H200)."""
-
-POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 4))
-"""(at least this many points, XBLOCK, warps): fill the machine first, then give threads more."""
 
 ROW_ELEMENTS = 1024
 """Elements of a program whose rows are contiguous in memory; short rows share a program."""
@@ -329,7 +326,7 @@ def _row_blocks(
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
         rolled = most
     else:
-        most = LONGEST_PERSISTENT
+        most = LONGEST_HELD  # longer ones are read RBLOCK elements at a time
         xblock = max(1, ROW_ELEMENTS // longest)
         rolled = ROLLED_ROW if points >= FEW_ROWS else ROLLED_LONE_ROW
         if nbytes := max(map(_length, extents)) * again:

@@ -45,6 +45,7 @@ class Lines:
         self.guards: list[Value] = []
         self.inits: dict[str, Init] = {}
         self.blocks_kept: dict[str, Row] = {}
+        self.kept: dict[str, str] = {}
         self.unread: set[str] = set()
         self.loaded: dict[str, list[str]] = {}
         self.asserts = False

@@ -6,10 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Init,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    When,
+)
 from inductor_lab.codegen.triton_accumulate import Accumulations
 from inductor_lab.codegen.triton_blocks import Cover, Row
 from inductor_lab.codegen.triton_loops import flattened
+from inductor_lab.codegen.triton_ops import TRITON_TYPES
 from inductor_lab.codegen.triton_text import Value, in_one_step, signature
 from inductor_lab.codegen.visit import expressions, loads_in, walk
 from inductor_lab.ir.expr import IndexValue, Load
@@ -82,7 +93,18 @@ class Printer(Accumulations):
 
     # ---- memory ------------------------------------------------------------------------------
 
+    def _start_row(self, local: Local) -> None:
+        """A row of results, of which each lane of the block has its own element: what is beyond the
+        end of a row is never stored."""
+        (size,) = local.shape
+        row = self.blocks.rows[size]
+        name = self.kept[local.name] = f"row{len(self.kept)}"
+        dtype = TRITON_TYPES[local.dtype]
+        self._line(f"{name} = tl.full([XBLOCK, {row.block_name}], 0, tl.{dtype})")
+
     def _load(self, load: Load) -> Value:
+        if load.buffer in self.kept and self.row is not None:
+            return Value(self.kept[load.buffer], frozenset(["x", self.row.prefix]))
         if load.buffer in self.unread:
             self._frame("tl.debug_barrier()")
             self.unread.clear()
@@ -121,6 +143,10 @@ class Printer(Accumulations):
 
     def _store(self, store: Store) -> None:
         value = self.text.value(store.value)
+        if store.buffer in self.kept:
+            row = self.kept[store.buffer]
+            self._line(f"{row} = {row} + {value.inside()}")
+            return
         place = self.text.index(store.index)
         name = self.buffer[store.buffer]
         if not place.dims and not is_int(self.blocks.xnumel, 1):
@@ -159,6 +185,8 @@ class Printer(Accumulations):
                     self._store(stmt)
                 case Init(name):
                     self.inits[name] = stmt
+                case Local():
+                    self._start_row(stmt)
                 case Accumulate():
                     self._accumulate(stmt)
                 case When():

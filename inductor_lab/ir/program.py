@@ -121,6 +121,9 @@ class Pointwise(_OverAxes):
         return self.body.substitute(dict(zip(self.axes, place, strict=True)))
 
 
+LONGEST_HELD = 4096
+"""Elements of a row that one program of a GPU holds in registers (`codegen/triton_blocks.py`)."""
+
 LONGEST_SHARED = 262_144
 """Elements of a row that a GPU keeps at hand from one loop over it to the next, in its caches or in
 the registers of several programs (`codegen/triton_shared.py`)."""

@@ -1,4 +1,4 @@
-"""Reductions of few long rows in two steps, so that a GPU has enough programs to run.
+"""Reductions in two steps, so that there are enough parts to run at the same time.
 
     buf0 = sum over r0<16777216 of x[r0]
 
@@ -6,8 +6,11 @@
     buf0 = sum over p0<512 of buf0_parts[p0]
 
 The parts are fixed, so the result is the same in every run.  A position (argmax) needs the value
-and the place of each part: the result is the first place of those whose value is the best.  On the
-CPU the code generator cuts such a loop itself (`codegen/cpu/parts.py`).
+and the place of each part: the result is the first place of those whose value is the best.
+
+A GPU needs it where rows are few and long; on a CPU the code generator cuts such a loop itself
+(`codegen/cpu/parts.py`).  Both need it where sums across rows are to share a kernel with what
+visits the rows (`schedule/crossing.py`).
 
 Inductor: `ir.py`, `Reduction.num_splits` and `create_multilayer`.
 """
@@ -24,7 +27,18 @@ import torch
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, mul_sizes, product
 from inductor_lab.ir.ops import neutral
-from inductor_lab.ir.program import Buffer, BufferKind, Layout, LoopProgram, Nest, Reduction
+from inductor_lab.ir.program import (
+    LONGEST_HELD,
+    Buffer,
+    BufferKind,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    Nest,
+    Pointwise,
+    Reduction,
+    read_by,
+)
 from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
@@ -50,6 +64,17 @@ float32."""
 ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS = 256, 1024
 """As above, for programs that reduce columns: eight of them run on a multiprocessor."""
 
+SHORTEST_ROW, FEWEST_ROWS = 64, 4
+"""Where rows are added up by whoever does something else with each of them, too
+(`schedule/crossing.py`): elements of a row, and rows of a part, at least."""
+
+ELEMENTS_AT_ONCE, FEWEST_PROGRAMS = 1 << 20, 256
+"""Of all rows that the programs of a GPU hold at a time, where more would leave more sums to be
+added up; and parts that fill it."""
+
+CPU_PARTS = 64
+"""Parts for the threads of a CPU: always so many, so that a sum does not depend on threads."""
+
 UNKNOWN = 1 << 20
 """The hint for a symbolic size."""
 
@@ -65,12 +90,17 @@ class Cut:
 
 
 def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
-    """The program with every reduction split that Triton will run and that is long enough."""
+    """The program with every reduction split that is one of two over the same rows, or that Triton
+    will run and that is long enough."""
     splitter = _Splitter(program.buffers)
+    beside_rows = _beside_rows(program)
     for step in program.steps:
         cut = None
-        if isinstance(step, Reduction) and in_triton(program.buffers[step.buffer].device, options):
-            cut = cut_of(step, program.buffers)
+        if isinstance(step, Reduction):
+            triton = in_triton(program.buffers[step.buffer].device, options)
+            cut = _cut_of_rows(step, triton) if step.buffer in beside_rows else None
+            if cut is None and triton:
+                cut = cut_of(step, program.buffers)
         if cut is None:
             splitter.steps.append(step)
         else:
@@ -82,6 +112,18 @@ def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
 def in_triton(device: str, options: Options) -> bool:
     """Will what is computed there be a Triton kernel?"""
     return options.target is not None or options.language == "triton" or device != "cpu"
+
+
+def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
+    """How to cut a sum of rows so that another kernel that visits them can compute it."""
+    row = prod(hint(axis.size, UNKNOWN) for axis in nest.axes)
+    rows = prod(hint(axis.size, UNKNOWN) for axis in nest.reduce_axes)
+    if not SHORTEST_ROW <= row <= LONGEST_HELD:
+        return None
+    wanted = min(ELEMENTS_AT_ONCE // row if triton else CPU_PARTS, rows // FEWEST_ROWS)
+    cut = _cut_axis(nest, wanted)
+    enough = FEWEST_PROGRAMS if triton else CPU_PARTS // 2
+    return cut if cut is not None and cut.exact and cut.parts >= enough else None
 
 
 def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
@@ -98,7 +140,11 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
         enough, aim = ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS
     if programs >= enough:
         return None
-    wanted = min(aim // programs, length * min(points, lanes) // PART)
+    return _cut_axis(nest, min(aim // programs, length * min(points, lanes) // PART))
+
+
+def _cut_axis(nest: Reduction, wanted: int) -> Cut | None:
+    """A cut of the axis that has so many parts, or of the longest; None if these are too few."""
     # places are counted row by row, so for a position the parts have to be whole runs of rows
     axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
     sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}
@@ -120,6 +166,27 @@ def _cut(axis: Axis, wanted: int) -> Cut:
         return Cut(axis, parts, size // parts, exact=True)
     length = -(-size // (wanted * step)) * step
     return Cut(axis, -(-size // length), length, exact=False)
+
+
+def _beside_rows(program: LoopProgram) -> set[str]:
+    """Sums of columns that read what a pointwise nest that is stored, or a reduction of rows, reads
+    as often, directly or through other pointwise nests."""
+    sources: dict[str, frozenset[str]] = {}
+    by_rows: set[tuple[str, int]] = set()
+    by_columns: list[tuple[str, int, str]] = []
+    calls = [step for step in program.steps if isinstance(step, ExternCall)]
+    stored = program.leaving.union(*map(read_by, calls))
+    for nest in program.nests:
+        read = frozenset[str]().union(*(sources.get(b, {b}) for b in read_by(nest)))
+        volume = prod(hint(axis.size, UNKNOWN) for axis in (*nest.axes, *nest.reduce_axes))
+        if isinstance(nest, Pointwise):
+            sources[nest.buffer] = read
+        if isinstance(nest, Reduction) and _favours_columns(nest, program.buffers):
+            if nest.kind == "sum":
+                by_columns += ((buffer, volume, nest.buffer) for buffer in read)
+        elif isinstance(nest, Reduction) or nest.buffer in stored:
+            by_rows.update((buffer, volume) for buffer in read)
+    return {nest for buffer, volume, nest in by_columns if (buffer, volume) in by_rows}
 
 
 def _favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:

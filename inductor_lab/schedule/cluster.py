@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.index import Axis, Index, hint
 from inductor_lab.ir.program import Buffer, Pointwise, Scan, Scatter
 from inductor_lab.schedule.facts import (
     Access,
@@ -24,6 +25,7 @@ from inductor_lab.schedule.facts import (
     storage_elements,
     touched,
 )
+from inductor_lab.schedule.parts import InParts
 
 Loads: TypeAlias = dict[str, dict[Place, Access]]
 
@@ -33,12 +35,14 @@ class Member:
     """A nest that the cluster computes in full.
 
     `rename` gives its axes the names that the cluster uses; `loads` are all its loads, in those
-    axes, those of inlined producers included.
+    axes, those of inlined producers included.  `in_parts` if it is reduced over outer axes of the
+    cluster; its loads are in these then (`crossing.py`).
     """
 
     facts: NestFacts
     rename: Mapping[Axis, Axis]
     loads: Loads
+    in_parts: InParts | None = None
 
     @property
     def buffer(self) -> str:
@@ -63,6 +67,8 @@ class Member:
 
     @property
     def loops(self) -> tuple[Axis, ...]:
+        if self.in_parts:
+            return self.in_parts.loops(self.axes)
         reduced = self.facts.nest.reduce_axes
         return (*self.axes, *(self.rename.get(axis, axis) for axis in reduced))
 
@@ -92,6 +98,17 @@ class Cluster:
     @cached_property
     def made(self) -> dict[str, Member]:
         return {member.buffer: member for member in self.members}
+
+    @cached_property
+    def in_parts(self) -> InParts | None:
+        """How its points are visited where a member is reduced over them."""
+        return next((m.in_parts for m in self.members if m.in_parts), None)
+
+    @property
+    def points(self) -> int:
+        """Independent points, of which a machine computes many at a time."""
+        axes = (self.in_parts.part,) if self.in_parts else self.axes
+        return prod(hint(axis.size) for axis in axes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -302,13 +319,23 @@ def renamed(member: Member, rename: Mapping[Axis, Axis], buffers: Mapping[str, B
     loops = (*member.facts.nest.axes, *member.facts.nest.reduce_axes)
     names = {axis: member.rename.get(axis, axis) for axis in loops}
     names = {axis: rename.get(name, name) for axis, name in names.items()}
-    shell = Member(member.facts, names, {})
-    loads: Loads = {}
-    for buffer, places in member.loads.items():
+    shell = Member(member.facts, names, {}, member.in_parts and member.in_parts.renamed(rename))
+    return replace(shell, loads=moved_loads(member.loads, moved, shell.loops, buffers))
+
+
+def moved_loads(
+    loads: Loads,
+    moved: Mapping[Axis, Index],
+    loops: tuple[Axis, ...],
+    buffers: Mapping[str, Buffer],
+) -> Loads:
+    """Loads with axes replaced, in nested `loops`."""
+    found: Loads = {}
+    for buffer, places in loads.items():
         for place in places:
             at = tuple(index.substitute(moved) for index in place)
-            loads.setdefault(buffer, {})[at] = access(at, shell.loops, buffers[buffer])
-    return Member(member.facts, names, loads)
+            found.setdefault(buffer, {})[at] = access(at, loops, buffers[buffer])
+    return found
 
 
 def union(

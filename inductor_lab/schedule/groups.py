@@ -96,6 +96,7 @@ def make_group(cluster: Cluster, number: int) -> Group:
         inlined={nest.buffer: nest for nest in map(_pointwise, inlined)},
         cost=cluster_cost(cluster),
         origins=origins,
+        in_parts=cluster.in_parts,
     )
 
 

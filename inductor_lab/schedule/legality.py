@@ -117,6 +117,8 @@ def axes_cover(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> 
 def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> str | None:
     for name, member in maker.made.items():
         for place in reader.loads.get(name, ()):
+            if member.in_parts:
+                return f"{name} is complete only when its kernel is over"
             for axis, index in zip(member.axes, place, strict=True):
                 if axis in common:
                     elsewhere = index.as_axis() != common[axis]

@@ -46,9 +46,6 @@ MIN_POINTS = 32
 SERIAL_WORK = 32768
 """Loops longer than this need at least so many independent points to run them in parallel."""
 
-GPU_POINTS, GPU_VOLUME = 8192, 1 << 20
-"""Points at once that fill a GPU; elements from which on it matters more than a launch."""
-
 MIN_SHARE = 0.05
 """Siblings save at least this part of what the smaller one moves."""
 
@@ -140,7 +137,7 @@ def parallelism(pair: Pair) -> str | None:
     number (an optimizer's count of steps), whatever does not wait for it keeps its own points."""
     if pair.merged is None or pair.evaluated_on_demand:
         return None
-    points = prod(hint(axis.size) for axis in pair.merged.axes)
+    points = pair.merged.points
     if points >= MIN_POINTS:
         return None
     for member in pair.merged.members:
@@ -151,26 +148,6 @@ def parallelism(pair: Pair) -> str | None:
             return (
                 f"{member.facts.volume:,} elements of {member.buffer} would be left to "
                 f"{points} independent point{'s' if points != 1 else ''}"
-            )
-    return None
-
-
-@profit
-def fills_the_gpu(pair: Pair) -> str | None:
-    """On a GPU much work keeps its many points where all that it shares with a reduction is the
-    reduction's few results."""
-    if pair.merged is None or pair.placement != "stored":
-        return None
-    points = prod(hint(axis.size) for axis in pair.merged.axes)
-    if pair.buffers[pair.consumer].device == "cpu" or points >= GPU_POINTS:
-        return None
-    if pair.saved >= MIN_SHARE * pair.second.bytes:
-        return None
-    for member in pair.second.members:
-        if not member.accumulates and member.facts.volume > max(points, GPU_VOLUME):
-            return (
-                f"{member.facts.volume:,} elements of {member.buffer} would be left to {points:,} "
-                f"points, to save {bytes_text(pair.saved)}"
             )
     return None
 

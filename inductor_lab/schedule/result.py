@@ -18,6 +18,7 @@ from inductor_lab.ir.index import Axis
 from inductor_lab.ir.program import ExternCall, LoopProgram, Nest, Pointwise
 from inductor_lab.ir.value import Value
 from inductor_lab.operations import perform
+from inductor_lab.schedule.parts import InParts
 
 Choice: TypeAlias = Literal["rules", "forced", "forbidden", "disabled"]
 """Who decided on a pair: the rules, or the options."""
@@ -121,6 +122,8 @@ class Group:
     combined  the groups that a combo is made of: independent of one another, each with axes of its
               own, run at the same time by one kernel.  What a combo says of itself (`axes` apart,
               which is empty) holds for all of them together.  Empty for any other group.
+    in_parts  how the points of `axes` are visited where a nest is reduced over them; such a nest
+              has the part among its axes, and nobody in the group reads it
     """
 
     name: str
@@ -131,6 +134,16 @@ class Group:
     cost: Cost
     origins: Origins = field(default=NO_ORIGINS, compare=False)
     combined: tuple[Group, ...] = ()
+    in_parts: InParts | None = None
+
+    def crosses(self, nest: Nest) -> bool:
+        """Is it reduced over points of the group?"""
+        return self.in_parts is not None and self.in_parts.part in nest.axes
+
+    @property
+    def visited(self) -> frozenset[Axis]:
+        """The axes of its nests that stand for its points."""
+        return frozenset((*self.axes, *(self.in_parts.axes if self.in_parts else ())))
 
     @property
     def parts(self) -> tuple[Group, ...]:

@@ -61,7 +61,10 @@ def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
         for part in group.combined:
             yield from ((f"  {text}", origins) for text, origins in group_lines(part, schedule))
         return
-    yield f"{group.name}({axes_text(group.axes)})  # {cost_text(group.cost)}", group.origins
+    points = axes_text(group.axes)
+    if group.in_parts is not None:
+        points += f" by {axes_text(group.in_parts.axes)}"
+    yield f"{group.name}({points})  # {cost_text(group.cost)}", group.origins
     nests = {nest.buffer: nest for nest in (*group.inlined.values(), *group.nests)}
     order = [step.buffer for step in schedule.program.nests if step.buffer in nests]
     for name in order:

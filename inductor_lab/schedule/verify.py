@@ -5,6 +5,7 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 
 from __future__ import annotations
 
+from inductor_lab.ir.index import Index
 from inductor_lab.ir.program import ExternCall, Nest, Pointwise, Scan, Scatter, written_by
 from inductor_lab.schedule.demand import demand
 from inductor_lab.schedule.facts import real_axes
@@ -41,6 +42,11 @@ def _verify_group(group: Group) -> None:
     for nest in group.nests:
         where = f"{nest.buffer} in {group.name}"
         inner = set(real_axes((*nest.axes, *nest.reduce_axes))) - outer
+        if group.in_parts and group.crosses(nest):
+            steps = set(real_axes(nest.reduce_axes))
+            assert steps == set(real_axes(group.in_parts.steps)), f"{where} is summed over others"
+            _verify_loads(nest, group, made)
+            continue
         assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
         if isinstance(nest, Scatter):
             assert outer == set(real_axes(nest.apart)), f"{where}: points of it may meet"
@@ -66,13 +72,15 @@ def _verify_apart(combo: Group) -> None:
 
 
 def _verify_loads(nest: Nest, group: Group, made: dict[str, Nest]) -> None:
+    here = group.in_parts.places if group.in_parts and group.crosses(nest) else {}
     for name, place in demand(nest, group.inlined):
         if name not in made:
             continue
         assert name != nest.buffer, f"{nest.buffer} loads itself"
+        assert not group.crosses(made[name]), f"{nest.buffer} loads {name} before it is complete"
         for axis, index in zip(made[name].axes, place, strict=True):
             if axis in group.axes:
-                assert index.as_axis() == axis, (
+                assert index == here.get(axis, Index.of(axis)), (
                     f"{nest.buffer} in {group.name} loads {name} at another outer point"
                 )
 

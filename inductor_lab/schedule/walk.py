@@ -22,16 +22,17 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.options import FusionOptions
-from inductor_lab.schedule import legality, profit
+from inductor_lab.schedule import legality, profit, profit_gpu
 from inductor_lab.schedule.align import common_axes, put_together
 from inductor_lab.schedule.cluster import Cluster, demote, expand_loads, inline, single
+from inductor_lab.schedule.crossing import crossed
 from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
 from inductor_lab.schedule.order import binders_of
 from inductor_lab.schedule.reach import Reachability, positions
 from inductor_lab.schedule.result import Choice, Decision, Verdict
 from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement, choice_on, judged
 
-RULE_FILES = (legality, profit)
+RULE_FILES = (legality, profit, profit_gpu)
 """The modules whose import fills the tables of rules."""
 
 NEIGHBOURS = 2
@@ -248,10 +249,13 @@ class Walk:
         path = self.reach.between(_steps_of(first), _steps_of(second))
         between = next((self.describe(p) for p in positions(path)), None)
         pair = Pair(*names, placement, first, second, common, None, between, None, 0)
-        rules = (legality.scatter_alone, legality.same_iteration_space, legality.same_point)
-        if any(rule(pair) for rule in rules):
+        if (turned := crossed(first, second, shared)) is not None:
+            met = {axis: axis for axis in turned[0].axes if axis in turned[1].axes}
+            across = replace(pair, first=turned[0], second=turned[1], common=met)
+            pair = across if _meets(across) else pair
+        if not _meets(pair):
             return pair
-        merged = put_together(first, second, common)
+        merged = put_together(pair.first, pair.second, pair.common)
         escaping = frozenset(b for b in merged.made if self.escapes(b, inside))
         merged = demote(merged, escaping, self.expand)
         saved = first.bytes + second.bytes - merged.bytes
@@ -319,6 +323,12 @@ def _steps_of(cluster: Cluster) -> int:
     for facts in cluster.inlined.values():
         mask |= 1 << facts.position
     return mask
+
+
+def _meets(pair: Pair) -> bool:
+    """Do the nests of both visit the same points?"""
+    rules = (legality.scatter_alone, legality.same_iteration_space, legality.same_point)
+    return not any(rule(pair) for rule in rules)
 
 
 def _with_reasons(judged: _Judged, copy: _Judged | None) -> _Judged:

@@ -40,6 +40,10 @@ def rows(x: torch.Tensor) -> torch.Tensor:
     return x - x.sum(1, keepdim=True)
 
 
+def rows_and_parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sum(1), x.view(-1, 4, x.shape[1]).sum(1)
+
+
 def flipped_rows(x: torch.Tensor) -> torch.Tensor:
     return x - x.sum(1, keepdim=True).flip(0)
 
@@ -202,6 +206,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "fills_the_gpu": (
         OnGpu(centered, ((1000, 8), (1000, 8)), "buf0", "buf1"),
         OnGpu(centered, ((1000, 8), (1000, 4096)), "buf0", "buf1"),
+    ),
+    "parts_fill_the_gpu": (
+        OnGpu(rows_and_parts, ((1024, 128),), "buf0", "buf1"),
+        OnGpu(rows_and_parts, ((512, 128),), "buf0", "buf1"),
     ),
     "memory_walk": (
         Example(rows, SQUARE, "buf0", "buf1"),

@@ -1,0 +1,141 @@
+"""Sums over the outer axes of a kernel, beside what it does with each of its rows.
+
+    buf0[i0] = sum over r0<2048 of x[i0, r0]                          along the rows
+    buf1_parts[p0, i1] = sum over r0<16 of x[16*p0 + r0, i1]          across them
+
+The second, half of a long sum that was cut in parts (`lower/split.py`), visits what the first
+visits if the first goes through its points part by part: i0 is at `16*part + step0`.  A part is
+then one program, or one iteration of a thread, that keeps a sum for each element of a row; x is
+read once.  So do the gradients of a layer norm, and the gradient of a bias beside the values that
+it sums up.
+
+Inductor: `scheduler.py`, `FusedMixOrderReductions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+from typing import TypeAlias
+
+from inductor_lab.ir.index import Axis, Index, is_int, mul_sizes
+from inductor_lab.ir.program import LONGEST_HELD, Reduction
+from inductor_lab.schedule.align import places_of
+from inductor_lab.schedule.cluster import Cluster, Member, moved_loads
+from inductor_lab.schedule.facts import Place, real_axes
+from inductor_lab.schedule.parts import InParts
+
+Visit: TypeAlias = dict[Axis, Index]
+"""Outer axes of the rows → where the sums are at such a point, in axes of their own."""
+
+
+def crossed(
+    first: Cluster, second: Cluster, shared: Sequence[str]
+) -> tuple[Cluster, Cluster] | None:
+    """The two clusters with the one that sums over outer axes of the other visiting them as the
+    other does; None if there is no such thing."""
+    for rows, sums in ((first, second), (second, first)):
+        summed = _summed(sums)
+        if not summed or not sums.axes or rows.scans or rows.scatter:
+            continue
+        for visit in _visits(rows, sums, summed, shared):
+            turned = _turned(sums, summed, visit)
+            if turned is not None and rows.in_parts in (None, turned.in_parts):
+                return (first, turned) if sums is second else (turned, second)
+    return None
+
+
+def _summed(cluster: Cluster) -> tuple[Axis, ...]:
+    """The axes over which all members are sums; empty if they are anything else."""
+    found: set[tuple[Axis, ...]] = set()
+    for member in cluster.members:
+        nest = member.facts.nest
+        if not isinstance(nest, Reduction) or nest.kind != "sum" or member.in_parts:
+            return ()
+        found.add(real_axes(member.rename.get(axis, axis) for axis in nest.reduce_axes))
+    return found.pop() if len(found) == 1 else ()
+
+
+def _visits(
+    rows: Cluster, sums: Cluster, summed: tuple[Axis, ...], shared: Sequence[str]
+) -> Iterator[Visit]:
+    for buffer in shared:
+        for here in places_of(rows, buffer):
+            for there in sums.loads.get(buffer, ()):
+                visit = _visit(here, there, rows.axes, summed, sums.axes)
+                if visit:
+                    yield visit
+
+
+def _visit(
+    here: Place,
+    there: Place,
+    outer: tuple[Axis, ...],
+    summed: tuple[Axis, ...],
+    own: tuple[Axis, ...],
+) -> Visit:
+    """How the sums run through outer axes of the rows in which both touch a buffer; empty if not
+    all of `summed`, and one part, do that."""
+    at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
+    met = {axis: at[axis] for axis in outer if axis in at}
+    beside = [a for p in met.values() if p.as_axis() is None for a in p.axes() if a not in summed]
+    inside = {*summed, *(beside or own)[:1]}
+    visit = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}
+    used = [axis for place in visit.values() for axis in place.axes()]
+    whole = set(used) == inside and len(used) == len(inside)
+    return visit if whole and all(_covers(p, a, summed) for a, p in visit.items()) else {}
+
+
+def _covers(place: Index, axis: Axis, summed: tuple[Axis, ...]) -> bool:
+    """Is it as long as `axis`: a single axis, or a step of a part, `length * part + step`?"""
+    if (single := place.as_axis()) is not None:
+        return single.size == axis.size
+    steps = [atom for atom in place.axes() if atom in summed]
+    parts = [atom for atom in place.axes() if atom not in summed]
+    if len(steps) != 1 or len(parts) != 1:
+        return False
+    in_order = Index.of(parts[0]) * steps[0].size + Index.of(steps[0])
+    return place == in_order and is_int(axis.size, mul_sizes(parts[0].size, steps[0].size))
+
+
+def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | None:
+    """The sums with the outer axes of `visit` for their own; None if they would keep nothing for a
+    row, or too much, or load something else by the part or the step.
+
+    before:  (p0, i1)  buf1_parts[p0, i1] = sum over r0 of x[16*p0 + r0, i1]
+    after:   (i0)      buf1_parts[part, column0] = sum over step0 of x[i0, column0]
+    """
+    inside = dict.fromkeys(axis for place in visit.values() for axis in place.axes())
+    (part,) = (axis for axis in inside if axis not in summed)
+    columns = [axis for axis in sums.axes if axis != part]
+    sizes = [axis.size for axis in columns if isinstance(axis.size, int)]
+    if not sizes or len(sizes) < len(columns) or prod(sizes) > LONGEST_HELD:
+        return None
+    names = {part: Axis("part", part.size)}
+    for kind, axes in (("step", [a for a in inside if a in summed]), ("column", columns)):
+        names |= {axis: Axis(f"{kind}{k}", axis.size) for k, axis in enumerate(axes)}
+    new = {old: Index.of(name) for old, name in names.items()}
+    steps = tuple(names[axis] for axis in inside if axis != part)
+    places = {axis: place.substitute(new) for axis, place in visit.items()}
+    in_parts = InParts(names[part], steps, places)
+    members = [_turned_member(member, names, in_parts, visit, sums) for member in sums.members]
+    loads = (at for m in members for places in m.loads.values() for at in places)
+    if any(not set(in_parts.axes).isdisjoint(index.axes()) for at in loads for index in at):
+        return None
+    return replace(sums, axes=tuple(visit), members=tuple(members))
+
+
+def _turned_member(
+    member: Member, names: dict[Axis, Axis], in_parts: InParts, visit: Visit, sums: Cluster
+) -> Member:
+    """A member with its axes called as in `names`, and its loads at the points of `visit`."""
+    moved = {old: Index.of(name) for old, name in names.items()}
+    for axis, place in visit.items():
+        last = min(place.axes(), key=lambda a: names[a] == in_parts.part)  # the step, if it has one
+        moved[last] = Index.of(axis) - (place - Index.of(last)).substitute(moved)
+    nest = member.facts.nest
+    own = {axis: member.rename.get(axis, axis) for axis in (*nest.axes, *nest.reduce_axes)}
+    rename = {axis: names.get(now, now) for axis, now in own.items()}
+    turned = Member(member.facts, rename, {}, in_parts)
+    return replace(turned, loads=moved_loads(member.loads, moved, turned.loops, sums.buffers))

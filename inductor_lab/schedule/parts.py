@@ -1,0 +1,34 @@
+"""Outer axes that a kernel visits part by part, because it also sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from inductor_lab.ir.index import Axis, Index
+
+
+@dataclass(frozen=True, slots=True)
+class InParts:
+    """Outer axes whose points are visited part by part: i0 is at `16 * part + step0`.
+
+    Parts are independent.  The steps of a part run one after the other, so that a reduction over
+    them may keep a result for every element of a row (`schedule/crossing.py`).
+    """
+
+    part: Axis
+    steps: tuple[Axis, ...]
+    places: Mapping[Axis, Index]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return (self.part, *self.steps)
+
+    def loops(self, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        """The loops that a reduction with these axes runs through: the outer axes and its own."""
+        return (*self.places, *(axis for axis in axes if axis != self.part))
+
+    def renamed(self, names: Mapping[Axis, Axis]) -> InParts:
+        """The same, with the outer axes called differently."""
+        places = {names.get(axis, axis): place for axis, place in self.places.items()}
+        return replace(self, places=places)

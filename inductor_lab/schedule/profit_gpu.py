@@ -1,0 +1,44 @@
+"""What should hold on a GPU, beyond what holds everywhere (`profit.py`), for a fusion to pay."""
+
+from __future__ import annotations
+
+from inductor_lab.display import bytes_text
+from inductor_lab.schedule.profit import MIN_SHARE
+from inductor_lab.schedule.rules import Pair, profit
+
+GPU_POINTS, GPU_VOLUME = 8192, 1 << 20
+"""Points at once that fill a GPU; elements from which on it matters more than a launch."""
+
+GPU_PARTS = 256
+"""The same for points that each go through many rows."""
+
+
+@profit
+def fills_the_gpu(pair: Pair) -> str | None:
+    """On a GPU much work keeps its many points where all that it shares with a reduction is the
+    reduction's few results."""
+    if pair.merged is None or pair.placement != "stored":
+        return None
+    points = pair.merged.points
+    if pair.buffers[pair.consumer].device == "cpu" or points >= GPU_POINTS:
+        return None
+    if pair.saved >= MIN_SHARE * pair.second.bytes:
+        return None
+    for member in pair.second.members:
+        if not member.accumulates and member.facts.volume > max(points, GPU_VOLUME):
+            return (
+                f"{member.facts.volume:,} elements of {member.buffer} would be left to {points:,} "
+                f"points, to save {bytes_text(pair.saved)}"
+            )
+    return None
+
+
+@profit
+def parts_fill_the_gpu(pair: Pair) -> str | None:
+    """A sum over the outer axes leaves a GPU only the parts to work on at once."""
+    if pair.merged is None or pair.merged.in_parts is None:
+        return None
+    points = pair.merged.points
+    if pair.buffers[pair.consumer].device == "cpu" or points >= GPU_PARTS:
+        return None
+    return f"{points:,} parts are too few for a GPU"

@@ -1,0 +1,123 @@
+"""Kernels that sum over their own outer axes: the text of both languages, run here by a C++
+compiler and by Triton's interpreter.  tests/gpu/test_crossing.py runs them on a GPU."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from inductor_lab.codegen.kernel import Kernel
+from tests.codegen.triton_programs import InTriton, kernels_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+Compiled = importlib.import_module("cpp_backend").Compiled
+
+Shape = tuple[int, ...]
+
+
+def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    return F.layer_norm(x, (x.shape[-1],), weight, bias)
+
+
+def gelu(x: Any, bias: Any) -> Any:
+    return F.gelu(x + bias)
+
+
+def biased_softmax(x: Any, bias: Any) -> Any:
+    return torch.softmax(x + bias, -1)
+
+
+CASES: dict[str, tuple[Any, ...]] = {
+    "layer norm": (layer_norm, (1024, 70), (70,), (70,)),
+    "a batch of few": (layer_norm, (4, 256, 96), (96,), (96,)),
+    "a batch of many": (layer_norm, (16, 256, 65), (65,), (65,)),
+    "the longest row": (layer_norm, (1024, 4096), (4096,), (4096,)),
+    "what is stored": (gelu, (1024, 96), (96,)),
+    "softmax": (biased_softmax, (1024, 96), (96,)),
+}
+BACKENDS = {"C++": Compiled, "Triton": InTriton}
+
+
+def gradients(function: Callable[..., Any], *shapes: Shape, dtype: Any) -> Any:
+    """What a function gives for the gradients of random arguments: eager's in float64, too."""
+    torch.manual_seed(0)
+    given = [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    exact = [x.detach().double().requires_grad_() for x in given]
+    along = torch.randn(shapes[0], dtype=dtype)
+    return (
+        torch.autograd.grad(function(*given), given, along),
+        torch.autograd.grad(function(*exact), exact, along.double()),
+        lambda compiled: torch.autograd.grad(compiled(*given), given, along),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("language", BACKENDS)
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_as_near_as_eager_s(name: str, language: str, dtype: torch.dtype) -> None:
+    if name == "the longest row" and language == "Triton" and dtype != torch.float32:
+        pytest.skip("float32 of it takes the interpreter long enough")
+    function, *shapes = CASES[name]
+    eager, exact, of = gradients(function, *shapes, dtype=dtype)
+    compiler = BACKENDS[language]()
+    for mine, theirs, value in zip(of(compiler(function)), eager, exact, strict=True):
+        scale = float(value.abs().max())
+        error, eagers = (float((x.double() - value).abs().max()) for x in (mine, theirs))
+        assert error <= 1.5 * eagers + 8 * torch.finfo(dtype).eps * scale
+    across = [kernel for kernel in compiler.kernels if kernel.group.in_parts is not None]
+    assert len(across) == 1
+
+
+def on_gpu(function: Callable[..., Any], *shapes: Shape) -> list[Kernel]:
+    """The kernels of a forward function for a GPU that is not here."""
+    with FakeTensorMode():
+        given = [torch.empty(shape, device="cuda") for shape in shapes]
+        return kernels_of(function, *given, run=False)
+
+
+def norm_and_sums(x: Any, along: Any) -> Any:
+    return along - along.sum(1, keepdim=True) * x, (x * along).sum(0)
+
+
+def test_a_program_keeps_a_sum_for_each_lane_of_its_row() -> None:
+    first, _ = on_gpu(norm_and_sums, (8192, 2048), (8192, 2048))
+    lines = str(first).splitlines()
+    start = lines.index("    row0 = tl.full([XBLOCK, RBLOCK], 0, tl.float32)")
+    loop = lines.index("    for step0 in range(0, 16):")
+    added = next(k for k, line in enumerate(lines) if line.startswith("        row0 = row0 + "))
+    stored = next(k for k, line in enumerate(lines) if line.endswith(", row0)"))
+    assert start < loop < added < stored == len(lines) - 1
+    assert str(first).count("tl.load") == 2
+    assert first.launch["xnumel"] == 512 and first.launch["constants"]["XBLOCK"] == 1
+
+
+def test_short_rows_share_a_program() -> None:
+    first = on_gpu(norm_and_sums, (262_144, 256), (262_144, 256))[0]
+    assert first.launch["constants"] == {"XBLOCK": 4, "RBLOCK": 256}
+    assert first.launch["xnumel"] == 4096
+
+
+@pytest.mark.parametrize("shape", [(512, 2048), (8191, 2048), (8192, 8192), (8192, 32)])
+def test_who_keeps_two_kernels_on_a_gpu(shape: Shape) -> None:
+    assert all(kernel.group.in_parts is None for kernel in on_gpu(norm_and_sums, shape, shape))
+
+
+def test_a_sum_of_columns_runs_along_them_whatever_is_read_once_a_row() -> None:
+    """Means and deviations of the rows are no reason to go down the columns."""
+
+    def function(x: Any, mean: Any, deviation: Any) -> Any:
+        return ((x - mean) / deviation).sum(0)
+
+    compiler = Compiled()
+    given = torch.randn(300, 700), torch.randn(300, 1), torch.rand(300, 1) + 1
+    torch.testing.assert_close(compiler(function)(*given), function(*given))
+    (kernel,) = compiler.kernels
+    assert "strip" in str(kernel)

@@ -1,0 +1,168 @@
+"""Sums over the outer axes of a kernel: one kernel reads what the rows and the sums need, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.program import LONGEST_HELD, Reduction
+from inductor_lab.options import FusionOptions
+from inductor_lab.schedule.result import Group, Schedule
+from tests.schedule.programs import Scheduled, planned
+from tests.schedule.test_fuse import load, op, pointwise, program, scheduled
+
+Shape = tuple[int, ...]
+
+
+def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    return F.layer_norm(x, (x.shape[-1],), weight, bias)
+
+
+def rms_norm(x: Any, weight: Any) -> Any:
+    return F.rms_norm(x, (x.shape[-1],), weight)
+
+
+def gelu(x: Any, bias: Any) -> Any:
+    return F.gelu(x + bias)
+
+
+def backward(function: Callable[..., Any], *shapes: Shape, dtype: Any = torch.float32) -> Schedule:
+    """The schedule of the gradients, which agree with eager's."""
+    torch.manual_seed(0)
+    given = [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    made = Scheduled(FusionOptions())
+    result = made(function, *given)
+    along = torch.randn_like(result)
+    expected = torch.autograd.grad(function(*given), given, along)
+    for mine, theirs in zip(torch.autograd.grad(result, given, along), expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    return made.schedules["backward"]
+
+
+CASES: dict[str, tuple[Any, ...]] = {
+    "layer norm": (layer_norm, (256, 96), (96,), (96,)),
+    "as long as wide": (layer_norm, (256, 256), (256,), (256,)),
+    "a batch": (layer_norm, (4, 128, 96), (96,), (96,)),
+    "a part is one place of each": (layer_norm, (16, 64, 96), (96,), (96,)),
+    "rms norm": (rms_norm, (256, 96), (96,)),
+    "what is stored": (gelu, (4, 64, 96), (96,)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_across_the_rows_are_part_of_the_kernel_of_the_rows(name: str) -> None:
+    first, *sums = backward(*CASES[name]).groups
+    assert first.in_parts is not None
+    crossing = [nest for nest in first.nests if first.crosses(nest)]
+    assert len(crossing) == len(CASES[name]) - 2
+    rows = 1
+    for axis in first.axes:
+        rows *= axis.size
+    assert rows == first.in_parts.part.size * _product(first.in_parts.steps)
+    assert first.in_parts.places.keys() == set(first.axes)
+    assert all(group.cost.bytes_read < first.cost.bytes_read / 2 for group in sums)
+
+
+def _product(axes: tuple[Axis, ...]) -> int:
+    count = 1
+    for axis in axes:
+        count *= axis.size
+    return count
+
+
+def test_the_text_says_how_the_points_are_visited() -> None:
+    text = str(backward(layer_norm, (256, 96), (96,), (96,)))
+    assert "(i0<256 by part<64, step0<4)" in text
+
+
+ALONE: dict[str, tuple[Any, ...]] = {
+    "rows that do not fit": (layer_norm, (256, LONGEST_HELD + 1), *[(LONGEST_HELD + 1,)] * 2),
+    "no whole parts": (layer_norm, (257, 96), (96,), (96,)),
+    "few rows": (layer_norm, (16, 96), (96,), (96,)),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_others_keep_a_kernel_of_their_own(name: str) -> None:
+    groups = backward(*ALONE[name]).groups
+    assert all(group.in_parts is None for group in groups)
+
+
+# ---- programs by hand: x is 64 x 128 -----------------------------------------------------------
+
+P0, C0, STEP, I0, R0 = (Axis("p0", 16), Axis("c0", 128), Axis("s0", 4), Axis("i0", 64),
+                        Axis("r0", 128))  # fmt: skip
+
+
+def column_sum(buffer: str, kind: str = "sum", *, source: str = "x") -> Reduction:
+    place = Index.of(P0) * STEP.size + Index.of(STEP)
+    return Reduction(buffer, (P0, C0), (STEP,), kind, load(source, place, C0))
+
+
+def one_in_parts(schedule: Schedule) -> Group:
+    (group,) = [group for group in schedule.groups if group.in_parts is not None]
+    return group
+
+
+ROWS = Reduction("rows", (I0,), (R0,), "sum", load("x", I0, R0))
+
+
+def test_a_reduction_of_rows_and_one_across_them_read_x_once() -> None:
+    schedule = scheduled(program(ROWS, column_sum("columns"), outputs=("rows", "columns")))
+    group = one_in_parts(schedule)
+    assert len(schedule.groups) == 1
+    assert group.cost.bytes_read == 64 * 128 * 4
+    assert schedule.decisions.about("rows", "columns").fused
+
+
+def test_two_of_them_share_the_parts() -> None:
+    steps = ROWS, column_sum("one"), column_sum("two", source="y")
+    first = Reduction("rows", (I0,), (R0,), "sum", op("add", load("x", I0, R0), load("y", I0, R0)))
+    made = program(first, *steps[1:], outputs=("rows", "one", "two"),
+                   inputs={"x": (64, 128), "y": (64, 128)})  # fmt: skip
+    group = one_in_parts(scheduled(made))
+    assert sum(group.crosses(nest) for nest in group.nests) == 2
+
+
+def test_other_parts_are_another_kernel() -> None:
+    eight = Axis("s0", 8)
+    place = Index.of(Axis("p0", 8)) * 8 + Index.of(eight)
+    other = Reduction("other", (Axis("p0", 8), C0), (eight,), "sum", load("x", place, C0))
+    made = program(ROWS, column_sum("columns"), other, outputs=("rows", "columns", "other"))
+    assert len(scheduled(made).groups) == 2
+
+
+def test_what_needs_the_sum_waits_for_the_kernel() -> None:
+    own = Axis("i1", 128)
+    whole = Reduction("whole", (own,), (P0,), "sum", load("columns", P0, own))
+    shifted = pointwise("out", op("sub", load("x", I0, own), load("whole", own)), I0, own)
+    made = program(column_sum("columns"), whole, shifted, outputs=("out",))
+    schedule = scheduled(made)
+    assert all(group.in_parts is None for group in schedule.groups)
+
+
+@pytest.mark.parametrize("kind", ["max", "min", "prod"])
+def test_other_kinds_are_kernels_of_their_own(kind: str) -> None:
+    made = program(ROWS, column_sum("columns", kind), outputs=("rows", "columns"))
+    assert len(scheduled(made).groups) == 2
+
+
+def test_a_sum_over_part_of_a_tensor_is_no_sum_over_all_points() -> None:
+    half = Axis("p0", 8)
+    place = Index.of(half) * STEP.size + Index.of(STEP)
+    upper = Reduction("upper", (half, C0), (STEP,), "sum", load("x", place, C0))
+    schedule = scheduled(program(ROWS, upper, outputs=("rows", "upper")))
+    assert all(group.in_parts is None for group in schedule.groups)
+
+
+def test_a_users_own_parts() -> None:
+    def both(x: Any) -> Any:
+        return torch.softmax(x, -1), x.view(32, 8, 96).sum(1)
+
+    (group,) = planned(both, torch.randn(256, 96)).groups
+    assert group.in_parts is not None and group.in_parts.part.size == 32
