@@ -239,14 +239,15 @@ static inline void lab_turn(T* to, int64_t width, const T* from, int64_t stride,
 }
 
 //@ lab_maximum lab_minimum
-// Two choices of one test each: GCC does not vectorize a chain of these with both tests in one.
+// Two choices of one test each: GCC does not vectorize a chain of these with both tests in one.  The
+// second is about b, which often is a constant: then nothing of it is left.
 template <class T> static inline T lab_maximum(T a, T b) {
-    T larger = a > b ? a : b;
-    return a != a ? a : larger;
+    T larger = b > a ? b : a;
+    return b != b ? b : larger;
 }
 template <class T> static inline T lab_minimum(T a, T b) {
-    T smaller = a < b ? a : b;
-    return a != a ? a : smaller;
+    T smaller = b < a ? b : a;
+    return b != b ? b : smaller;
 }
 
 //@ lab_argmax_beats lab_argmin_beats
@@ -388,10 +389,6 @@ template <> inline double lab_trunc<double>(double x) { return lab_libm(trunc)(x
 template <class T> static inline T lab_sqrt(T x);
 template <> inline float lab_sqrt<float>(float x) { return lab_libm(sqrtf)(x); }
 template <> inline double lab_sqrt<double>(double x) { return lab_libm(sqrt)(x); }
-
-//@ lab_lgamma
-// In double for floats too: C libraries are up to 5 ULP off in their lgammaf.
-template <class T> static inline T lab_lgamma(T x) { return (T)lab_libm(lgamma)(x); }
 
 //@ lab_round
 template <class T> static inline T lab_round(T x);

@@ -1,11 +1,29 @@
 // Division as Python, C and eager define it.
 
+//@ lab_is_constant
+#if defined(__GNUC__) || defined(__clang__)
+#define lab_is_constant(value) __builtin_constant_p(value)
+#else
+#define lab_is_constant(value) false
+#endif
+
 //@ lab_floordiv lab_remainder lab_truncdiv lab_fmod lab_integer_division
 // An integer divided by zero gives the dividend here, and the kernel says so; none may trap.
+// Up to 32 bits it is divided in double, whose quotient is never rounded to the next integer: there
+// are vector instructions for that.  What divides by a constant is a product already.
+template <class T> static inline T lab_quotient(T a, T b) {
+    bool whole = sizeof(T) > 4 || lab_is_constant(b);
+    return whole ? (T)(a / b) : (T)((double)a / (double)b);
+}
 template <class T> struct lab_integer_division {
     static inline T divisor(T b) { return b == 0 ? (T)1 : b; }
-    static inline T trunc(T a, T b) { return b == (T)-1 ? (T)(0 - a) : (T)(a / divisor(b)); }
-    static inline T fmod(T a, T b) { return b == (T)-1 ? (T)0 : (T)(a % divisor(b)); }
+    static inline T trunc(T a, T b) {
+        return b == (T)-1 ? (T)(0 - a) : lab_quotient<T>(a, divisor(b));
+    }
+    static inline T fmod(T a, T b) {
+        T by = divisor(b);
+        return b == (T)-1 ? (T)0 : (T)(a - lab_quotient<T>(a, by) * by);
+    }
     static inline T floor(T a, T b) {
         T quotient = trunc(a, b), rest = fmod(a, b);
         return (T)(quotient - ((rest != 0) & ((rest < 0) != (b < 0))));
@@ -17,8 +35,8 @@ template <class T> struct lab_integer_division {
 };
 template <class T> struct lab_unsigned_division {
     static inline T divisor(T b) { return b == 0 ? (T)1 : b; }
-    static inline T trunc(T a, T b) { return (T)(a / divisor(b)); }
-    static inline T fmod(T a, T b) { return (T)(a % divisor(b)); }
+    static inline T trunc(T a, T b) { return lab_quotient<T>(a, divisor(b)); }
+    static inline T fmod(T a, T b) { return (T)(a - trunc(a, b) * divisor(b)); }
     static inline T floor(T a, T b) { return trunc(a, b); }
     static inline T remainder(T a, T b) { return fmod(a, b); }
 };

@@ -285,6 +285,25 @@ POWERS: dict[float, Compute] = {
 """Exponents that eager computes without `pow`, too; it rounds the same."""
 
 
+MOST_FACTORS = 32
+"""Of a power that is a product in double: the work grows with its logarithm, the code too."""
+
+
+def _is_product(exponent: float, dtype: torch.dtype) -> bool:
+    """Is it exact to multiply in double, and less work than `pow`?"""
+    narrow = dtype.is_floating_point and dtype is not torch.float64
+    return narrow and exponent not in POWERS and exponent in range(-MOST_FACTORS, MOST_FACTORS + 1)
+
+
+def _product(build: Builder, x: Expr, count: int) -> Expr:
+    """x ** count by squaring."""
+    if count < 2:
+        return x if count else build.const(1.0, x.dtype)
+    half = _product(build, x, count // 2)
+    square = build.op("mul", half, half)
+    return build.op("mul", square, x) if count % 2 else square
+
+
 @lowers(aten.pow.Tensor_Scalar)
 def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     """x ** exponent, by multiplication or a root where that is exact."""
@@ -294,6 +313,12 @@ def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
         build.require(sympy.Ge(size_of(exponent), 0), below)
     known = isinstance(exponent, int | float)
     whole = known and exponent in (1, 2, 3)
+    on_cpu = build.result.device == "cpu" and build.options.target is None
+    if known and on_cpu and _is_product(exponent, dtype):
+        value = build.convert(operand(build, x, identity(build.result.shape), dtype), torch.float64)
+        value = _product(build, value, abs(int(exponent)))
+        value = build.op("reciprocal", value) if exponent < 0 else value
+        return build.pointwise(build.convert(value, dtype), build.result)
     if not (known and exponent in POWERS and (whole or dtype.is_floating_point)):
         return elementwise(build, KEEP, named("pow"), x, exponent)
     (value,) = (operand(build, x, identity(build.result.shape), dtype),)

@@ -166,3 +166,43 @@ def test_bools_are_read_as_bytes() -> None:
                        dynamic=False)  # fmt: skip
     text = str(compiled.kernels[0])
     assert "const uint8_t* in" in text and "] != 0;" in text
+
+
+@pytest.mark.parametrize("count", [5, 1000])
+def test_clamp_keeps_zeros_and_nan_as_eager_does(count: int) -> None:
+    """A number that equals its bound stays what it is, -0.0 too."""
+    x = torch.tensor([-0.0, 0.0, float("nan"), 3.0, -3.0]).repeat(count)
+
+    def bounds(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.clamp(min=0.0), x.clamp(max=-0.0), x.clamp(-0.0, 0.0), x.clamp(-2, 2).to(torch.int8)
+
+    for got, expected in zip(Compiled()(bounds)(x), bounds(x), strict=True):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+        number = ~expected.isnan()
+        assert torch.equal(got.signbit()[number], expected.signbit()[number])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("exponent", [4, 7.0, 32, -3, -5, -32])
+def test_whole_powers_are_exact_products(exponent: float, dtype: torch.dtype) -> None:
+    special = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38, -1.5, 1e20, 1e-13]
+    x = torch.cat([torch.tensor(special), torch.linspace(-3, 3, 20001)]).to(dtype)
+    function = Compiled()
+    got = function(lambda x: x**exponent)(x)
+    text = "".join(str(kernel) for kernel in function.kernels)
+    assert "lab_pow" not in text
+    exact = (x.double() ** exponent).float().to(dtype)
+    torch.testing.assert_close(got, exact, rtol=0, atol=0, equal_nan=True)
+    number = ~exact.isnan()
+    assert torch.equal(got.signbit()[number], exact.signbit()[number])
+
+
+def test_a_weight_of_each_row_is_one_number_for_all_columns() -> None:
+    """Memory is contiguous along the columns: they go through the rows together."""
+    x, weight = torch.randn(300, 700), torch.randn(300)
+    function = Compiled()
+    got = function(lambda x, weight: (x * weight[:, None]).sum(0))(x, weight)
+    torch.testing.assert_close(got, (x.double() * weight.double()[:, None]).sum(0).float())
+    lines = str(function.kernels[0]).splitlines()
+    (read,) = (k for k, line in enumerate(lines) if "in0[i0 + 700 * j0]" in line)
+    assert "for (int64_t i0 = strip" in lines[read - 1] and "#pragma omp simd" in lines[read - 2]

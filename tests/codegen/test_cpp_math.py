@@ -155,8 +155,11 @@ def test_one_huge_angle_among_others(name: str, call: Call) -> None:
     "x[i] > 0 ? lab_sin<float>(x[i]) : x[i]",
     "lab_exp<float>(x[i]) * lab_tan<float>(x[i])",
     "lab_sin<float>(x[i]) * lab_cos<float>(x[i])",
+    "lab_lgamma<float>(x[i])",
+    "lab_remainder<int32_t>((int32_t)x[i], (int32_t)y[i])",
+    "lab_floordiv<uint8_t>((uint8_t)x[i], (uint8_t)y[i])",
 ])  # fmt: skip
-def test_angles_beside_a_choice_are_vectorized(text: str, tmp_path: Path) -> None:
+def test_it_is_vectorized(text: str, tmp_path: Path) -> None:
     tools = find_toolchain()
     if tools.family.name != "gcc" or platform.machine() != "x86_64":
         pytest.skip("only GCC for x86-64 calls vector versions of ours")

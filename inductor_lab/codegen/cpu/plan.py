@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
+from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Store, Tree
 from inductor_lab.codegen.visit import expressions, innermost_loops, loads_in, point_loops, walk
 from inductor_lab.ir.expr import Op
@@ -80,7 +82,7 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
-    simd = Simd.POINTS if not inner else _reduction_simd(points)
+    simd = Simd.POINTS if not inner else _reduction_simd(points, ordered)
     simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
@@ -108,11 +110,12 @@ def _levels(points: list[Loop], simd: Simd) -> int:
     return levels
 
 
-def _reduction_simd(points: list[Loop]) -> Simd:
-    """Along the axis that is contiguous in more places: the innermost loop's or the last point's.
+def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
+    """Along the axis where fewer accesses go from one cache line to the next: the innermost loop's
+    or the last point's; then along the one where more are contiguous.  What does not move along an
+    axis costs nothing there: `weight[j]` in a sum of columns is one number for all of them.
 
-    Only places that differ along both count: what is the same in all columns, as the mean of each
-    row or the place of a scatter, is read once a row.
+    Of a scatter the places that are the same in all columns do not count: they are read once a row.
     """
     if not points:
         return Simd.INNER
@@ -120,13 +123,21 @@ def _reduction_simd(points: list[Loop]) -> Simd:
         return Simd.INNER
     column = points[-1].axis
     rows = {loop.axis for loop in innermost_loops(points[-1].body)}
-    along_column = along_row = 0
+    fewer_lines = more_contiguous = 0
     for index in _flat_indices(points[-1].body):
-        if column in index.axes() and not rows.isdisjoint(index.axes()):
-            along_column += is_int(index.coefficient(column), 1)
-            along_row += any(is_int(index.coefficient(row), 1) for row in rows)
+        if ordered and column not in index.axes():
+            continue
+        fewer_lines += any(map(partial(_far_apart, index), rows)) - _far_apart(index, column)
+        more_contiguous += is_int(index.coefficient(column), 1)
+        more_contiguous -= any(is_int(index.coefficient(row), 1) for row in rows)
     enough = hint(column.size, 1024) >= 8
-    return Simd.COLUMNS if along_column > along_row and enough else Simd.INNER
+    by_column = (fewer_lines, more_contiguous) > (0, 0)
+    return Simd.COLUMNS if by_column and enough else Simd.INNER
+
+
+def _far_apart(index: Index, axis: Axis) -> bool:
+    """Are neighbours along the axis in different cache lines?"""
+    return hint(index.coefficient(axis)) >= LINE
 
 
 def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
