@@ -62,6 +62,8 @@ HIGHEST = {"min", "argmin", "argmin_last", "least"}
 NEUTRAL = {"sum": "0", "prod": "1", "any": "false", "all": "true", "nan": "0"}
 """Where an accumulator starts; extremes at the other end of their numbers (those in
 HIGHEST at the upper one)."""
+FLAGS = {"any", "all", "nan"}
+"""Accumulators that are ints: a bool would be packed to a byte in each step of vector code."""
 
 
 class Printer:
@@ -222,7 +224,7 @@ class Printer:
         values = ["0", *values] if is_place else values
         if init.start:
             values = [self.writer.expr(value) for value in init.start]
-        own = "int64_t" if is_place else "int" if kind == "nan" else ctype
+        own = "int64_t" if is_place else "int" if kind in FLAGS else ctype
         self.declare(init.name, own, values[0], init.origins)
         if is_place and kind != "bisect":
             self.declare(best_of(init.name), ctype, values[1], init.origins)

@@ -178,59 +178,69 @@ template <class T> static inline void lab_fetch(const T* from, int64_t count) {
 
 //@ lab_turn
 // to[width * column + row] = from[stride * row + column], in squares of whole registers where elements
-// have four bytes.  Interleaving the first half of a square's rows with the second turns it in as many
-// rounds as its side has bits.  The next rows are fetched ahead: they are far apart.
+// have four bytes, two or one.  Interleaving the first half of a square's rows with the second turns
+// it in as many rounds as its side has bits.  The next rows are fetched ahead: they are far apart.
 #include <string.h>
-#if defined(__AVX512F__)
-#define LAB_SIDE 16
-#define LAB_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define LAB_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif defined(__AVX__)
-#define LAB_SIDE 8
-#define LAB_LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define LAB_HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LAB_SIDE 4
-#define LAB_LOW 0, 4, 1, 5
-#define LAB_HIGH 2, 6, 3, 7
-#endif
+#define LAB_LOW_4 0, 4, 1, 5
+#define LAB_HIGH_4 2, 6, 3, 7
+#define LAB_LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define LAB_HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define LAB_LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LAB_HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #if defined(__clang__)
 #define LAB_INTERLEAVED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 #define LAB_INTERLEAVED(a, b, ...) __builtin_shuffle(a, b, row{__VA_ARGS__})
 #endif
+template <int bytes> struct lab_turned_square { enum { side = 0 }; };
+#define LAB_SQUARE(element, SIDE, LOW, HIGH)                                                     \
+    template <> struct lab_turned_square<sizeof(element)> {                                      \
+        enum { side = SIDE };                                                                    \
+        template <class T>                                                                       \
+        static inline void turn(T* to, int64_t width, const T* from, int64_t stride) {           \
+            typedef element row __attribute__((vector_size(sizeof(element) * SIDE)));            \
+            row rows[SIDE], turned[SIDE];                                                        \
+            for (int k = 0; k < SIDE; k++) {                                                     \
+                memcpy(&rows[k], from + stride * k, sizeof(row));                                \
+                __builtin_prefetch(from + stride * (k + SIDE));                                  \
+            }                                                                                    \
+            for (int round = 1; round < SIDE; round *= 2) {                                      \
+                for (int k = 0; k < SIDE / 2; k++) {                                             \
+                    turned[2 * k] = LAB_INTERLEAVED(rows[k], rows[k + SIDE / 2], LOW);           \
+                    turned[2 * k + 1] = LAB_INTERLEAVED(rows[k], rows[k + SIDE / 2], HIGH);      \
+                }                                                                                \
+                for (int k = 0; k < SIDE; k++) rows[k] = turned[k];                              \
+            }                                                                                    \
+            for (int k = 0; k < SIDE; k++) memcpy(to + width * k, &rows[k], sizeof(row));        \
+        }                                                                                        \
+    };
 #if defined(__GNUC__)
-template <class T>
-static inline void lab_turn_square(T* to, int64_t width, const T* from, int64_t stride) {
-    typedef int row __attribute__((vector_size(4 * LAB_SIDE)));
-    row rows[LAB_SIDE], turned[LAB_SIDE];
-    for (int k = 0; k < LAB_SIDE; k++) {
-        memcpy(&rows[k], from + stride * k, sizeof(row));
-        __builtin_prefetch(from + stride * (k + LAB_SIDE));
-    }
-    for (int round = 1; round < LAB_SIDE; round *= 2) {
-        for (int k = 0; k < LAB_SIDE / 2; k++) {
-            turned[2 * k] = LAB_INTERLEAVED(rows[k], rows[k + LAB_SIDE / 2], LAB_LOW);
-            turned[2 * k + 1] = LAB_INTERLEAVED(rows[k], rows[k + LAB_SIDE / 2], LAB_HIGH);
-        }
-        for (int k = 0; k < LAB_SIDE; k++) rows[k] = turned[k];
-    }
-    for (int k = 0; k < LAB_SIDE; k++) memcpy(to + width * k, &rows[k], sizeof(row));
-}
+#if defined(__AVX512F__)
+LAB_SQUARE(int32_t, 16, LAB_LOW_16, LAB_HIGH_16)
+#elif defined(__AVX__)
+LAB_SQUARE(int32_t, 8, LAB_LOW_8, LAB_HIGH_8)
+#else
+LAB_SQUARE(int32_t, 4, LAB_LOW_4, LAB_HIGH_4)
+#endif
+// Their registers of 16 bytes are interleaved by one instruction each.
+LAB_SQUARE(int16_t, 8, LAB_LOW_8, LAB_HIGH_8)
+LAB_SQUARE(int8_t, 16, LAB_LOW_16, LAB_HIGH_16)
 #endif
 template <class T>
 static inline void lab_turn(T* to, int64_t width, const T* from, int64_t stride, int64_t rows,
                             int64_t columns) {
     int64_t turned_rows = 0, turned_columns = 0;
-#if defined(__GNUC__)
-    // one loop over all squares: of two GCC would make many
-    const int64_t across = columns / LAB_SIDE, down = sizeof(T) == 4 ? rows / LAB_SIDE : 0;
-    for (int64_t square = 0; square < down * across; square++) {
-        const int64_t row = square / across * LAB_SIDE, column = square % across * LAB_SIDE;
-        lab_turn_square(to + width * column + row, width, from + stride * row + column, stride);
+    typedef lab_turned_square<sizeof(T)> square;
+    if constexpr (square::side > 0) {
+        // one loop over all squares: of two GCC would make many
+        const int64_t across = columns / square::side, down = rows / square::side;
+        for (int64_t number = 0; number < down * across; number++) {
+            const int64_t row = number / across * square::side;
+            const int64_t column = number % across * square::side;
+            square::turn(to + width * column + row, width, from + stride * row + column, stride);
+        }
+        turned_rows = down * square::side, turned_columns = across * square::side;
     }
-    turned_rows = down * LAB_SIDE, turned_columns = across * LAB_SIDE;
-#endif
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t column = row < turned_rows ? turned_columns : 0; column < columns; column++) {
             to[width * column + row] = from[stride * row + column];

@@ -16,10 +16,10 @@ from functools import reduce
 import torch
 
 from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr, Masked
+from inductor_lab.ir.expr import Expr, Load, Masked
 from inductor_lab.ir.index import Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
 from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.table import known_numbers
+from inductor_lab.lower.table import affine_place, known_numbers
 from inductor_lab.lower.tensor import TensorValue, identity
 
 # ---- tests of positions --------------------------------------------------------------------------
@@ -122,10 +122,14 @@ def indexed(build: Builder, x: TensorValue, given: Sequence[TensorValue | None])
 
 def wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size) -> Index:
     """A loaded position, with `size` added if it is negative."""
-    place = build.convert(build.load(index, at), torch.int64)
-    numbers = known_numbers(build, index)
+    loaded = build.load(index, at)
+    place = build.convert(loaded, torch.int64)
+    numbers = known_numbers(build, index.buffer)
     if numbers is not None and numbers.min(initial=0) >= 0:
-        return build.gathered(place, size)
+        assert isinstance(loaded, Load), "a constant is loaded"
+        inside = isinstance(size, int) and numbers.max(initial=0) < size
+        affine = affine_place(numbers, loaded.index) if inside else None
+        return affine if affine is not None else build.gathered(place, size)
     below = build.op("lt", place, build.const(0, torch.int64))
     moved = build.op("add", place, build.const(size, torch.int64))
     return build.gathered(build.op("where", below, moved, place), size)

@@ -72,13 +72,27 @@ def _end(numbers: np.ndarray, begin: int, factor: int, shift: int, divisor: int)
     return begin + int(differs.argmax()) if differs.any() else len(numbers)
 
 
-def known_numbers(build: Builder, value: TensorValue) -> np.ndarray | None:
-    """The numbers of a whole constant on the CPU, if that is what a value is."""
-    constant = build.constants.get(value.buffer)
-    if constant is None or value != TensorValue.of(build.buffers[value.buffer]):
+def known_numbers(build: Builder, buffer: str) -> np.ndarray | None:
+    """The numbers of a buffer, if it is a constant on the CPU."""
+    constant = build.constants.get(buffer)
+    if constant is None:
         return None
     with without_modes():
         return constant.numpy().astype(np.int64) if constant.device.type == "cpu" else None
+
+
+def affine_place(numbers: np.ndarray, at: Sequence[Index]) -> Index | None:
+    """The number at `at` as a linear combination, if all of a table are: `arange` by rows and by
+    columns, in the sums that windows and convolutions written by hand are indexed with."""
+    if not numbers.size:
+        return None
+    expected = first = numbers[(0,) * numbers.ndim]
+    place = Index.constant_of(int(first))
+    for d, size in enumerate(numbers.shape):
+        step = numbers.take(1, d).flat[0] - first if size > 1 else 0
+        expected = expected + step * np.arange(size).reshape(-1, *[1] * (numbers.ndim - d - 1))
+        place = place + at[d] * int(step)
+    return place if np.array_equal(numbers, expected) else None
 
 
 def pieces_along_last(
@@ -91,7 +105,8 @@ def pieces_along_last(
     used = [d for d, one in enumerate(given) if one is not None]
     if used != list(range(used[0], x.ndim)):
         return None
-    tables = {d: known_numbers(build, one) for d, one in enumerate(given) if one is not None}
+    tables = {d: known_numbers(build, one.buffer) for d, one in enumerate(given)
+              if one is not None and one == TensorValue.of(build.buffers[one.buffer])}  # fmt: skip
     last = {d: t.reshape(-1) for d, t in tables.items() if t is not None and t.ndim
             and t.size == t.shape[-1] >= SHORTEST and is_int(shape[-1], t.size)}  # fmt: skip
     if len(last) != 1:

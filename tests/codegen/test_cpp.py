@@ -206,3 +206,29 @@ def test_a_weight_of_each_row_is_one_number_for_all_columns() -> None:
     lines = str(function.kernels[0]).splitlines()
     (read,) = (k for k, line in enumerate(lines) if "in0[i0 + 700 * j0]" in line)
     assert "for (int64_t i0 = strip" in lines[read - 1] and "#pragma omp simd" in lines[read - 2]
+
+
+def test_flags_are_ints_that_hold_0_or_1() -> None:
+    """In a register of vector lanes they need not be packed to bytes."""
+    x = torch.randn(40, 2000)
+    x[3:6, 1999] = float("nan")
+    x[4] = 0
+
+    def flags(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        some, each = (x > 3).any(-1), x.isfinite().all(-1)
+        return some, each, ~each, some.int() + each, x.bool().any(), (x == x).all()
+
+    function = Compiled()
+    for got, expected in zip(function(flags)(x), flags(x), strict=True):
+        assert torch.equal(got, expected)
+    text = "".join(str(kernel) for kernel in function.kernels)
+    assert "int acc0 = false;" in text and "bool acc" not in text
+
+
+def test_long_sums_have_several_registers_however_much_is_computed() -> None:
+    x, y = torch.randn(300, 1500), torch.rand(300, 1500)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits
+    function = Compiled()
+    got = function(lambda x, y: loss(x, y))(x, y)
+    torch.testing.assert_close(got, loss(x.double(), y.double()).float(), rtol=1e-6, atol=0)
+    assert "lanes_" in "".join(str(kernel) for kernel in function.kernels)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import platform
+import re
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +14,9 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
+from inductor_lab.codegen.cpp_header import header_lines
 from inductor_lab.codegen.cpu import tiles
+from inductor_lab.runtime.toolchain import find_toolchain
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64, torch.bool]
 
@@ -68,3 +74,18 @@ def test_memory_is_read_in_its_own_direction(smallest: int) -> None:
     (call,) = (line for line in text.splitlines() if "in1" in line and "lab_turn" in line)
     whole = "in1 + i0_tile + 300 * i1_tile, 300, i1_end - i1_tile, i0_end - i0_tile"
     assert call.strip() == f"lab_turn(tile0, 144, {whole});"
+
+
+@pytest.mark.parametrize("ctype, instruction", [("uint8_t", "punpcklbw"), ("lab_half", "punpcklwd")])
+def test_short_elements_are_interleaved_in_registers(
+    ctype: str, instruction: str, tmp_path: Path
+) -> None:
+    tools = find_toolchain()
+    if tools.family.name != "gcc" or platform.machine() != "x86_64":
+        pytest.skip("of GCC for x86-64 the instructions are known")
+    kernel = f"void f({ctype}* to, const {ctype}* from) {{ lab_turn(to, 144, from, 1024, 128, 64); }}"
+    source, made = tmp_path / "f.cpp", tmp_path / "f.s"
+    source.write_text("\n".join([*header_lines([kernel]), kernel]))
+    subprocess.run([*tools.command, *tools.flags, "-S", source, "-o", made], check=True)
+    side = 16 if ctype == "uint8_t" else 8
+    assert len(re.findall(rf"{instruction}\s+%xmm", made.read_text())) >= side // 2

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import inductor_lab as lab
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.lower.table import Piece, pieces_of
+from inductor_lab.lower.table import Piece, affine_place, pieces_of
 
 I = np.arange(100)
 
@@ -122,3 +122,44 @@ def test_dynamic_sizes_and_changed_tables() -> None:
     pad = lab.compile(lambda x: F.pad(x, (3, 3), "reflect"), dynamic=True)
     for size in (17, 40, 99):
         assert_close(pad(image(3, size)), F.pad(image(3, size), (3, 3), "reflect"))
+
+
+AFFINE: dict[str, tuple[np.ndarray, bool]] = {
+    "rows and columns": (np.add.outer(5 * np.arange(3), 7 - np.arange(4)), True),
+    "one row": (np.arange(6)[None] * 2, True),
+    "one number": (np.array(3), True),
+    "but for the last": (np.array([[0, 1, 2], [1, 2, 4]]), False),
+    "of nothing": (np.zeros((0, 3), int), False),
+}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+def test_an_affine_table_is_a_linear_combination(name: str) -> None:
+    numbers, is_affine = AFFINE[name]
+    axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(numbers.shape))
+    place = affine_place(numbers, tuple(Index.of(axis) for axis in axes))
+    assert (place is not None) == is_affine
+    for at in np.ndindex(numbers.shape) if place is not None else ():
+        known = {a: Index.constant_of(k) for a, k in zip(axes, at, strict=True)}
+        assert place is not None and place.substitute(known).constant == numbers[at]
+
+
+WINDOWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "fold": lambda x: F.fold(x, (9, 11), (3, 2), padding=1, stride=(2, 1)),
+    "dilated": lambda x: F.fold(x[..., :63], (9, 11), (3, 2), dilation=(1, 2), padding=0),
+    "gathered": lambda x: x[:, torch.arange(3)[:, None] + torch.arange(8)],
+    "put": lambda x: x.index_put((torch.arange(2)[:, None] + 0, torch.arange(9) * 3), x[0, 0]),
+    "with two in one place": lambda x: x.index_put(
+        (torch.arange(3)[:, None] // 2, torch.arange(3)[:, None] + torch.arange(5)),
+        x[0, 0], accumulate=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_places_in_affine_tables_need_no_look(name: str) -> None:
+    x = image(2, 30, 60 if name == "fold" else 63)
+    c = lab.inspect(WINDOWS[name], x)
+    assert_close(c.graphs[0].forward.loops.run(x)[0], WINDOWS[name](x))
+    assert_close(lab.compile(WINDOWS[name])(x), WINDOWS[name](x))
+    text = "".join(str(kernel) for kernel in c.graphs[0].forward.kernels)
+    assert ("lab_outside" in text) == (name == "with two in one place"), "its rows are no formula"
