@@ -273,7 +273,7 @@ def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -
     return elementwise(build, KEEP, compute, x, y)
 
 
-POWERS: dict[float, Compute] = {
+POWERS: dict[float | None, Compute] = {
     0.5: named("sqrt"),
     1: _same,
     2: named("square"),
@@ -285,44 +285,35 @@ POWERS: dict[float, Compute] = {
 """Exponents that eager computes without `pow`, too; it rounds the same."""
 
 
-MOST_FACTORS = 32
-"""Of a power that is a product in double: the work grows with its logarithm, the code too."""
+PRODUCTS = frozenset({*range(-32, -2), *range(4, 33)})
+"""Exponents of floats of up to 32 bits that are products in double on a CPU, rounded once."""
 
 
-def _is_product(exponent: float, dtype: torch.dtype) -> bool:
-    """Is it exact to multiply in double, and less work than `pow`?"""
-    narrow = dtype.is_floating_point and dtype is not torch.float64
-    return narrow and exponent not in POWERS and exponent in range(-MOST_FACTORS, MOST_FACTORS + 1)
-
-
-def _product(build: Builder, x: Expr, count: int) -> Expr:
+def _product(count: int, build: Builder, x: Expr) -> Expr:
     """x ** count by squaring."""
-    if count < 2:
-        return x if count else build.const(1.0, x.dtype)
-    half = _product(build, x, count // 2)
-    square = build.op("mul", half, half)
-    return build.op("mul", square, x) if count % 2 else square
+    result = wide = build.convert(x, torch.float64)
+    for bit in f"{abs(count):b}"[1:]:
+        result = build.op("mul", result, result)
+        result = build.op("mul", result, wide) if bit == "1" else result
+    return build.convert(build.op("reciprocal", result) if count < 0 else result, x.dtype)
 
 
 @lowers(aten.pow.Tensor_Scalar)
 def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     """x ** exponent, by multiplication or a root where that is exact."""
     dtype = computation_dtype(given_operands(build, 2), KEEP)
-    if not (dtype.is_floating_point or isinstance(exponent, float)):
+    is_float = dtype.is_floating_point
+    if not (is_float or isinstance(exponent, float)):
         below = "integers to negative integer powers are not allowed"
         build.require(sympy.Ge(size_of(exponent), 0), below)
-    known = isinstance(exponent, int | float)
-    whole = known and exponent in (1, 2, 3)
-    on_cpu = build.result.device == "cpu" and build.options.target is None
-    if known and on_cpu and _is_product(exponent, dtype):
-        value = build.convert(operand(build, x, identity(build.result.shape), dtype), torch.float64)
-        value = _product(build, value, abs(int(exponent)))
-        value = build.op("reciprocal", value) if exponent < 0 else value
-        return build.pointwise(build.convert(value, dtype), build.result)
-    if not (known and exponent in POWERS and (whole or dtype.is_floating_point)):
+    known = exponent if isinstance(exponent, int | float) else None
+    compute = POWERS.get(known) if is_float or known in (1, 2, 3) else None
+    on_cpu = build.device == "cpu" and build.options.target is None
+    if known in PRODUCTS and is_float and dtype is not torch.float64 and on_cpu:
+        compute = partial(_product, int(exponent))
+    if compute is None:
         return elementwise(build, KEEP, named("pow"), x, exponent)
-    (value,) = (operand(build, x, identity(build.result.shape), dtype),)
-    return build.pointwise(POWERS[exponent](build, value))
+    return build.pointwise(compute(build, operand(build, x, identity(build.result.shape), dtype)))
 
 
 register(KEEP, {aten.pow.Tensor_Tensor: "pow", aten.pow.Scalar: "pow"})

@@ -76,14 +76,17 @@ def test_memory_is_read_in_its_own_direction(smallest: int) -> None:
     assert call.strip() == f"lab_turn(tile0, 144, {whole});"
 
 
-@pytest.mark.parametrize("ctype, instruction", [("uint8_t", "punpcklbw"), ("lab_half", "punpcklwd")])
+@pytest.mark.parametrize(
+    ("ctype", "instruction"), [("uint8_t", "punpcklbw"), ("lab_half", "punpcklwd")]
+)
 def test_short_elements_are_interleaved_in_registers(
     ctype: str, instruction: str, tmp_path: Path
 ) -> None:
     tools = find_toolchain()
     if tools.family.name != "gcc" or platform.machine() != "x86_64":
         pytest.skip("of GCC for x86-64 the instructions are known")
-    kernel = f"void f({ctype}* to, const {ctype}* from) {{ lab_turn(to, 144, from, 1024, 128, 64); }}"
+    call = "lab_turn(to, 144, from, 1024, 128, 64);"
+    kernel = f"void f({ctype}* to, const {ctype}* from) {{ {call} }}"
     source, made = tmp_path / "f.cpp", tmp_path / "f.s"
     source.write_text("\n".join([*header_lines([kernel]), kernel]))
     subprocess.run([*tools.command, *tools.flags, "-S", source, "-o", made], check=True)
