@@ -49,17 +49,20 @@ template <class T> static inline T lab_highest() {
     return limits::has_infinity ? limits::infinity() : limits::max();
 }
 
-//@ lab_clamp_index lab_outside
-// As wide as an index: GCC 12 gets the sum of narrower answers in a SIMD loop wrong.
-static inline int64_t lab_outside(int64_t index, int64_t size) {
-    return (uint64_t)index >= (uint64_t)size;
-}
-// A number that GCC cannot know: an index that is a bool it would make -1 of, in vector lanes.
+//@ lab_zero
+// A number that GCC cannot know.
 #if defined(__GNUC__)
 __attribute__((used)) static int64_t lab_zero = 0;
 #else
 static const int64_t lab_zero = 0;
 #endif
+
+//@ lab_clamp_index lab_outside
+// As wide as an index: GCC 12 gets the sum of narrower answers in a SIMD loop wrong.
+static inline int64_t lab_outside(int64_t index, int64_t size) {
+    return (uint64_t)index >= (uint64_t)size;
+}
+// Without lab_zero GCC would make -1 of an index that is a bool, in vector lanes.
 static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
     return ((uint64_t)index < (uint64_t)size ? index : 0) | lab_zero;
 }
@@ -358,15 +361,23 @@ static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
 }
 
 //@ lab_convert
+#include <type_traits>
 template <class T> static inline T lab_widened(T x) { return x; }
 static inline float lab_widened(lab_half x) { return lab_half_to_float(x); }
 static inline float lab_widened(lab_bfloat16 x) { return lab_bfloat16_to_float(x); }
+// From a float to an integer by way of a wider one, as torch goes: what is out of range wraps around.
+// Without lab_zero GCC 12 would make trunc(x) of (float)(int)x, also where x is out of range or -0.5.
 template <class To> struct lab_conversion {
-    template <class From> static inline To of(From x) { return (To)x; }
-};
-// torch goes through int64 from a float to an unsigned byte, which wraps what is out of range.
-template <> struct lab_conversion<uint8_t> {
-    template <class From> static inline uint8_t of(From x) { return (uint8_t)(int64_t)x; }
+    template <class From> static inline To of(From x) {
+        constexpr bool whole = std::is_floating_point<From>::value && std::is_integral<To>::value;
+        constexpr bool wide = sizeof(To) == 8 || std::is_same<To, uint8_t>::value;
+        typedef typename std::conditional<wide, int64_t, int32_t>::type Whole;
+        if constexpr (whole && !std::is_same<To, bool>::value) {
+            return (To)((Whole)x | (Whole)lab_zero);
+        } else {
+            return (To)x;
+        }
+    }
 };
 template <> struct lab_conversion<lab_half> {
     template <class From> static inline lab_half of(From x) { return lab_float_to_half((float)x); }

@@ -35,3 +35,23 @@ def test_only_short_loops_of_odd_length_that_choose_are_kept_whole() -> None:
     assert "unroll 1" not in gradient(40, 8, "all")[1]
     assert "unroll 1" not in gradient(40, 50, "all")[1]
     assert "unroll 1" not in gradient(40, 5, ())[1]
+
+
+BEYOND = (-0.5, -0.0, 300.0, 70000.0, -1e10, 1e10, 3e19, float("nan"), float("inf"), -3.7, 2.5)
+WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+@pytest.mark.parametrize("source", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_an_integer_of_a_float_is_not_its_whole_part(
+    source: torch.dtype, whole: torch.dtype
+) -> None:
+    """GCC 12 makes trunc(x) of (float)(int)x, also where x is out of range or the result -0."""
+
+    def there_and_back(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.to(whole).to(source), x.to(whole).float(), 1 / x.to(whole), x.to(whole)
+
+    x = torch.tensor(BEYOND * 7).to(source)
+    for found, expected in zip(lab.compile(there_and_back)(x), there_and_back(x), strict=True):
+        assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(found.signbit(), expected.signbit())

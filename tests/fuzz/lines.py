@@ -174,7 +174,7 @@ def convert(values: Values, draw: st.DrawFn) -> bool:
     tensor = values[name]
     if values.exact(tensor):
         fits_byte = tensor.numel() == 0 or (float(tensor.min()) >= 0 and float(tensor.max()) < 256)
-        choices += ["int64", "int32", "bool", *(["uint8"] if fits_byte else [])]
+        choices += ["int64", "int32", "int16", "int8", "bool", *(["uint8"] if fits_byte else [])]
     dtype = draw(st.sampled_from([c for c in choices if getattr(torch, c) != tensor.dtype]))
     narrow = dtype in ("bfloat16", "float16")
     return values.add(f"{name}.to(torch.{dtype})", (name,), not narrow)
