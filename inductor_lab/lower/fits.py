@@ -95,12 +95,16 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
 refuses."""
 BEYOND = "a number beyond the dtype"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
-"""These add `-alpha` times."""
+"""These add `-alpha` times, and refuse a bool."""
 
 
 def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any]) -> None:
     """Those among the arguments of a call must fit in the dtype of its result."""
     target: Any = build.node.target
+    if target is aten.var.correction and not build.result.dtype.is_floating_point:
+        raise LeftToATen("a variance of integers, which eager refuses")
+    if target in SUBTRACTING and any(isinstance(number, bool) for number in args[:2]):
+        raise LeftToATen("a bool is subtracted, which eager refuses")
     if target in SUBTRACTING:
         must_fit(build, [-more.get("alpha", args[2] if len(args) > 2 else 1)], build.result.dtype)
     elif target in CONVERTED:

@@ -170,3 +170,17 @@ def test_what_does_not_fit_is_refused_if_it_is_not_used() -> None:
     for call in (function, lab.compile(function)):
         with pytest.raises(RuntimeError, match="without overflow"):
             call(torch.tensor([1, 2], dtype=torch.int8))
+
+
+@pytest.mark.parametrize("function, given", [
+    (lambda x: x - True, wave(4)),
+    (lambda x: True - x, wave(4)),
+    (lambda i: i.var(), torch.arange(4)),
+    (lambda i: i.std(0, correction=0), torch.arange(4)),
+])  # fmt: skip
+def test_what_eager_refuses_of_a_dtype_is_refused(function, given: torch.Tensor) -> None:
+    with pytest.raises(RuntimeError) as theirs:
+        function(given)
+    with pytest.raises(RuntimeError) as ours:
+        lab.compile(function)(given)
+    assert str(ours.value) == str(theirs.value)
