@@ -101,15 +101,13 @@ SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Sca
 def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any]) -> None:
     """Those among the arguments of a call must fit in the dtype of its result."""
     target: Any = build.node.target
-    if target is aten.var.correction and not build.result.dtype.is_floating_point:
-        raise LeftToATen("a variance of integers, which eager refuses")
-    if target in SUBTRACTING and any(isinstance(number, bool) for number in args[:2]):
-        raise LeftToATen("a bool is subtracted, which eager refuses")
+    minus_bool = target in SUBTRACTING and bool in map(type, args[:2])
+    if minus_bool or (target is aten.var.correction and not build.result.dtype.is_floating_point):
+        raise LeftToATen("a dtype that eager refuses")
     if target in SUBTRACTING:
         must_fit(build, [-more.get("alpha", args[2] if len(args) > 2 else 1)], build.result.dtype)
     elif target in CONVERTED:
-        names = (argument.name for argument in target._schema.arguments)
-        given = {**dict(zip(names, args, strict=False)), **more}
+        given = {**dict(zip((a.name for a in target._schema.arguments), args, strict=False)), **more}
         numbers = [given[name] for name in CONVERTED[target] if name in given]
         must_fit(build, numbers, build.result.dtype)
 
