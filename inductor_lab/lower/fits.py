@@ -107,7 +107,7 @@ def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any
     if target in SUBTRACTING:
         must_fit(build, [-more.get("alpha", args[2] if len(args) > 2 else 1)], build.result.dtype)
     elif target in CONVERTED:
-        given = {**dict(zip((a.name for a in target._schema.arguments), args, strict=False)), **more}
+        given = dict(zip((a.name for a in target._schema.arguments), args, strict=False), **more)
         numbers = [given[name] for name in CONVERTED[target] if name in given]
         must_fit(build, numbers, build.result.dtype)
 
