@@ -65,6 +65,9 @@ def test_an_answer_comes_from_a_live_object(source: Source) -> None:
         english, chinese = ast.literal_eval(question)
         assert english and re.search("[\u4e00-\u9fff]", chinese)
         assert ast.unparse(guess) == "guess" and not isinstance(answer, ast.Constant), english
+    for tree in trees:
+        last = tree.body[-1]
+        assert isinstance(last, ast.Expr) and last.value in asked, "a cell shows its last value"
 
 
 @every_tutorial
