@@ -49,8 +49,10 @@ _OPERATIONS = {
     "ladder": "codegen.ladder",
     "measured_stock": "stock.times",
     "program_text": "ir.text",
-    "run_program": "ir.interpret",
-    "run_schedule": "schedule.interpret",
+    "run_executable": "debug.running",
+    "run_graph": "debug.running",
+    "run_program": "debug.running",
+    "run_schedule": "debug.running",
     "schedule_text": "schedule.text",
 }
 

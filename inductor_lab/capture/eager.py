@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +70,18 @@ class EagerCost:
 
 def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost | None:
     """Count what eager does; None where that depends on the data of tensors."""
-    try:
-        with torch_api.fake_mode():
+
+    def count(*state: Any) -> EagerCost:
+        with torch.set_grad_enabled(state[0]), torch.autocast(*state[1:]), torch_api.fake_mode():
             return _counted(module, [_fake(value) for value in inputs])
+
+    kind = next((x.device.type for x in inputs if isinstance(x, torch.Tensor)), "cpu")
+    casts = (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind))
+    try:
+        # What the graph has switched on when it fails (a transform of torch.func, autocast, no
+        # gradients) is state of the thread, and ends with it.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(count, torch.is_grad_enabled(), *casts).result()
     except Exception:
         # Whatever fake tensors cannot say (a size that is data, an operator without a fake): then
         # nothing is said, and the compilation is not concerned.
@@ -97,7 +108,9 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
         return tensor
 
     counts = _Counts()
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), counts:
+    trained = any(value.requires_grad for value in tensors)  # if none, nothing is kept
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with hooks if trained else nullcontext(), counts:
         run = _OnFakes(module)
         results = pytree.tree_leaves(run.run(*given))
     tensors += [made for made in run.made.values() if isinstance(made, torch.Tensor)]

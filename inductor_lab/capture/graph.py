@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch.fx
-
 from inductor_lab.display import Shown, counted
-from inductor_lab.errors import NotRunnable
+from inductor_lab.operations import perform
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +86,4 @@ class FxGraph(Shown):
 
     def run(self, *inputs: Any) -> Any:
         """Run the graph with torch, node by node, on one real input for each placeholder."""
-        if self.module is None:
-            raise NotRunnable(
-                f"the graph {self.name} was loaded from a file and cannot run",
-                todo="compile the function again with lab.inspect to get a live one",
-            )
-        return torch.fx.Interpreter(self.module).run(*inputs, enable_io_processing=False)
+        return perform("run_graph", self, inputs)

@@ -13,6 +13,7 @@ import torch
 from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
+from inductor_lab.debug.running import calling
 from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import BadArguments
 from inductor_lab.records import Record
@@ -41,6 +42,12 @@ class Again:
 
 def call_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
     """`Compilation.again`, which says what it does."""
+    with calling("again", call_of(compilation), args, kwargs):
+        return called_again(compilation, *args, **kwargs)
+
+
+def called_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
+    """The call, with arguments that are known to be possible."""
     call, compiled = call_of(compilation), compilation.compiled
     assert compiled is not None, "what has its call has its function"
     with (

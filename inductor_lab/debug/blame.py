@@ -26,6 +26,7 @@ from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.graphs import is_random
 from inductor_lab.debug.guards import stale_guard
 from inductor_lab.debug.result import Blame, Fault, StageRow
+from inductor_lab.debug.running import calling
 from inductor_lab.debug.watch import Watching, watch
 from inductor_lab.debug.what_if import call_of
 from inductor_lab.errors import NotRunnable
@@ -121,8 +122,9 @@ def blame_again(compilation: Record, *args: Any, limit: float = LIMIT, **kwargs:
     call = call_of(compilation)
     if not args and not kwargs:
         args, kwargs = call.args, dict(call.kwargs)
-    stale = stale_guard(compilation, args, kwargs)
-    if stale is not None:
-        return stale
-    return blame(call.fn, *args, options=call.options, limit=limit, **kwargs)
+    with calling("blame", call, args, kwargs):
+        stale = stale_guard(compilation, args, kwargs)
+        if stale is not None:
+            return stale
+        return blame(call.fn, *args, options=call.options, limit=limit, **kwargs)
 

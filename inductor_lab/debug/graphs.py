@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,10 @@ WIDENING = {
 } | {"cfloat": "cdouble", "chalf": "cdouble"}  # fmt: skip
 """Methods that convert to a dtype → what the referee calls."""
 AUTOCAST = ("_enter_autocast", "_exit_autocast")
+TRANSFORMS = {"_increment_nesting": "_decrement_nesting", "_enter_dual_level": "_exit_dual_level"}
+"""How the functions are called that begin a transform of torch.func, and those that end it."""
+HOOK = "register_hook"
+"""Puts a hook on the gradient of a value, which it returns."""
 SHAKES = 3
 """Runs that show how far roundings reach."""
 RANDOM = frozenset(
@@ -55,21 +60,44 @@ class Keeping(Interpreter):
         self._writes = any(map(may_write, self.graph_module.graph.nodes))
         self._random = torch.Generator().manual_seed(self.shaken or 0)
 
+        self._left_by: list[Callable[[], Any]] = []
+
     def run_graph(self, inputs: Sequence[Any]) -> Any:
-        return self.run(*inputs, enable_io_processing=False)
+        try:
+            return self.run(*inputs, enable_io_processing=False)
+        finally:
+            while self._left_by:
+                self._left_by.pop()()
 
     def run_node(self, n: Node) -> Any:
         if n.name in self.replaced:
             value = self._as_wanted(self.replaced[n.name])
+        elif str(n.target) == HOOK and not self.env[n.all_input_nodes[0]].requires_grad:
+            value = self.env[n.all_input_nodes[0]]
         elif self.wide:
             value = self._wide(n)
         else:
             value = super().run_node(n)
-        if self.shaken is not None and n.op != "output":
+        self._follow_transforms(n)
+        whole = n.op != "output" and not self._left_by
+        if self.shaken is not None and whole:
             value = self._shake(n, value)
-        if self.keep and n.op != "output":
+        if self.keep and whole:
             self.values[n.name] = _snapshot(value, self._writes)
         return value
+
+    def _follow_transforms(self, node: Node) -> None:
+        """Within a transform of torch.func, values are wrapped, and mean nothing outside of it:
+        `_left_by` has the call that ends each one that the graph has entered."""
+        name = getattr(node.target, "__name__", "")
+        entered = next((begins for begins in TRANSFORMS if name.endswith(begins)), None)
+        if entered is not None:
+            name = name.replace(entered, TRANSFORMS[entered])
+            ends = (n for n in node.graph.nodes if getattr(n.target, "__name__", "") == name)
+            end: Any = next(ends)
+            self._left_by.append(partial(end.target, *end.args, **end.kwargs))
+        elif name.endswith(tuple(TRANSFORMS.values())):
+            self._left_by.pop()
 
     def _as_wanted(self, value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -188,6 +216,8 @@ def runner(module: GraphModule, **how: Any) -> Runner:
 def values_of(module: GraphModule, inputs: Sequence[Any], **how: Any) -> dict[str, Any]:
     """What each node made, by name."""
     run = Keeping(module, **how)
-    with torch.no_grad():
+    names = (getattr(node.target, "__name__", "") for node in module.graph.nodes)
+    transformed = any(name.endswith(tuple(TRANSFORMS)) for name in names)
+    with torch.set_grad_enabled(transformed):  # some transforms record gradients themselves
         run.run_graph(inputs)
     return run.values

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from inductor_lab.capture.graph import FxGraph, FxNode
-from inductor_lab.debug.again import call_again
+from inductor_lab.debug.again import called_again
 from inductor_lab.debug.judging import first_wrong, judge_all
 from inductor_lab.debug.result import Blame, Fault, StageRow
 from inductor_lab.debug.values import copied_call, named_results
@@ -25,7 +25,7 @@ def stale_guard(
     """What to blame if the compiled function answers this call with code that does not fit it."""
     call = call_of(compilation)
     given, named = copied_call(args, kwargs)
-    again = call_again(compilation, *given, **named)
+    again = called_again(compilation, *given, **named)
     given, named = copied_call(args, kwargs)
     with torch.set_grad_enabled(call.with_grad):
         expected = dict(named_results(call.fn(*given, **named)))

@@ -5,7 +5,6 @@ Inductor: `output_code.py`, CompiledFxGraph.
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import re
 import warnings
@@ -21,6 +20,8 @@ from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
 from inductor_lab.ir.collective import NAMESPACES
 from inductor_lab.ir.expr import NO_ORIGINS
+from inductor_lab.ir.program import LoopProgram
+from inductor_lab.operations import perform
 from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.bounds import checked_function, is_checked
@@ -46,13 +47,13 @@ class Executable:
 
     call      the host program's `call`
     library   the C++ kernels' library; None if there are none, or it is made ahead
-    written   positions of the inputs that a call writes to
+    program   what it computes
     """
 
     host: HostProgram
     library: Library | None
     call: Callable[[list[Any]], tuple[Any, ...]]
-    written: tuple[int, ...] = ()
+    program: LoopProgram
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -72,11 +73,7 @@ class Executable:
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Call it with inputs that stay as they are; what it would have written to them comes after
         the results, as it does from the other stages."""
-        given = list(inputs)
-        for position in self.written:
-            given[position] = copy.deepcopy(given[position].detach())  # a clone closes gaps
-        new_values = [given[position] for position in self.written]
-        return (*self.call(given), *new_values)
+        return tuple(perform("run_executable", self, inputs))
 
     @property
     def file(self) -> str:
@@ -130,8 +127,7 @@ def build_executable(
             namespace[space] = Collectives(namespace[space])
     if cpp and ahead:
         _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
-    written = tuple(program.inputs.index(write.input) for write in program.writes)
-    return Executable(host, library, mark_boxed(namespace["call"]), written)
+    return Executable(host, library, mark_boxed(namespace["call"]), program)
 
 
 Functions = dict[str, Callable[..., Any]]

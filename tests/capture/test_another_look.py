@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.errors import BadArguments
 
 
 def scaled(x: Any) -> Any:
@@ -39,7 +40,7 @@ def test_numbers_first_and_tensors_then() -> None:
     assert len(lab.inspect(added, 3).graphs) == 0
     c = lab.inspect(added, torch.ones(4))
     assert len(c.graphs) == 1
-    with pytest.raises(TypeError):
+    with pytest.raises(BadArguments, match="TypeError: unsupported operand"):
         c.again(None)
     assert len(c.what_if(fusion=False).graphs) == 1
     assert c.again(torch.ones(4)).hit and len(c.again(torch.ones(4, 5)).capture.bytecode) == 1

@@ -112,6 +112,98 @@ def refused(call: Callable[[], Any]) -> None:
     assert len(told.value.what) < 150
 
 
+Y = torch.ones(5, 6)
+NO_TENSOR = (3, None, "x", [X])
+NO_CALL = ((), (X,), (X, Y, 2, 3), (3, Y), ("x", Y), (None, Y))
+"""Arguments that `product` cannot be called with."""
+
+
+def product(x: torch.Tensor, y: torch.Tensor, n: int = 2) -> torch.Tensor:
+    return (x @ y).relu() * n
+
+
+@pytest.fixture(scope="module")
+def stages() -> dict[str, Any]:
+    """By name, all that runs by itself, with inputs that it takes."""
+    x = torch.ones(4, 5, requires_grad=True)
+    c = lab.inspect(product, x, Y)
+    graph, part = c.graphs[0], c.graphs[0].forward
+    assert graph.joint is not None and part.executable is not None
+    stages = {
+        "capture": c.capture, "graph": graph.captured, "aten graph": part.graph,
+        "loops": part.loops, "schedule": part.schedule, "executable": part.executable,
+    }  # fmt: skip
+    return {name: (stage, (x.detach(), Y)) for name, stage in stages.items()} | {
+        "joint": (graph.joint, (x.detach(), Y, torch.ones(4, 6)))
+    }
+
+
+STAGES = ("capture", "graph", "aten graph", "joint", "loops", "schedule", "executable")
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_says_what_it_runs_on(name: str, stages: dict[str, Any]) -> None:
+    stage, right = stages[name]
+    expected = product(*right[:2])
+    torch.testing.assert_close(next(r for r in stage.run(*right)), expected)
+    for inputs in ((), right[:-1], (*right, Y)):
+        refused(lambda inputs=inputs: stage.run(*inputs))
+    for value in NO_TENSOR:
+        refused(lambda value=value: stage.run(value, *right[1:]))
+
+
+@pytest.mark.parametrize("name", ["loops", "schedule", "executable"])
+def test_loops_are_of_their_sizes(name: str, stages: dict[str, Any]) -> None:
+    stage, (_, y) = stages[name]
+    for wrong in (torch.ones(4), torch.ones(4, 6), torch.ones(5, 4), torch.ones(0, 5)):
+        refused(lambda wrong=wrong: stage.run(wrong, y))
+
+
+def test_kernels_are_of_the_memory_of_their_inputs(stages: dict[str, Any]) -> None:
+    """Which they would read beside of, or as other numbers."""
+    executable, (x, y) = stages["executable"]
+    columns = torch.ones(5, 4).t()
+    for wrong in (x.double(), columns, x.to("meta")):
+        refused(lambda wrong=wrong: executable.run(wrong, y))
+    for stage in ("graph", "loops", "schedule"):
+        assert stages[stage][0].run(columns, y)[0].equal(product(x, y)), "laid out as planned"
+
+
+def test_sizes_that_are_symbols_may_be_any() -> None:
+    c = lab.inspect(wave, torch.ones(8), options={"dynamic": True})
+    part = c.graphs[0].forward
+    for stage in (part.graph, part.loops, part.schedule, part.executable):
+        assert stage is not None and stage.run(5, torch.ones(5))[-1].shape == (5,)
+        refused(lambda stage=stage: stage.run(5, 5))
+        refused(lambda stage=stage: stage.run("5", torch.ones(5)))
+    for compiled in (part.loops, part.schedule, part.executable):
+        refused(lambda stage=compiled: stage.run(torch.ones(5), torch.ones(5)))
+        refused(lambda stage=compiled: stage.run(5, torch.ones(5, 1)))
+
+
+@pytest.mark.parametrize("given", NO_CALL, ids=str)
+@pytest.mark.parametrize("asked", ["again", "blame"])
+def test_the_inspected_function_says_what_it_takes(asked: str, given: tuple[Any, ...]) -> None:
+    if asked == "blame" and not given:
+        return  # the inspected call's own arguments
+    c = lab.inspect(product, torch.ones(4, 5), Y)
+    with pytest.raises(BadArguments, match=rf"^{asked}\(.* is not possible") as told:
+        getattr(c, asked)(*given)
+    assert told.value.todo.startswith("expected: ")
+
+
+def test_what_the_function_itself_raises_comes_through() -> None:
+    def picky(x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] == 3:
+            raise ZeroDivisionError("three")
+        return x + 1
+
+    c = lab.inspect(picky, X)
+    with pytest.raises(ZeroDivisionError, match="three"):
+        c.again(torch.ones(3))
+    assert c.again(torch.ones(4)).result.sum() == 8
+
+
 def test_each_public_call_of_a_compilation_is_checked() -> None:
     """What takes arguments of its own is in the table above."""
     names = {name.split()[0] for name in OF_A_COMPILATION}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -132,3 +133,30 @@ def test_an_overflow_of_halves_is_told_from_a_real_infinity() -> None:
     found = lab.blame(large, torch.full((5,), 300.0).half())
     assert found.fault is None
     assert [(b.what, b.in_float64) for b in found.births] == [("inf", False)]
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    y = x * 1
+    y.register_hook(lambda gradient: gradient * 2)
+    return y.sin()
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        torch.func.grad(lambda v: (v**3).sum()),
+        torch.func.vmap(torch.func.grad(lambda v: v.sin() * v)),
+        torch.func.hessian(lambda v: (v.sin() * v).sum()),
+        torch.func.jacfwd(torch.tanh),
+        lambda x: torch.func.jvp(torch.sin, (x,), (x,)),
+    ],
+    ids=["grad", "vmap", "hessian", "jacfwd", "jvp"],
+)
+def test_transforms_of_functions_are_looked_into(transformed: Callable[..., Any]) -> None:
+    found = lab.blame(transformed, torch.linspace(-1, 1, 6))
+    assert found.verdict in ("right", "rounding") and len(found.stages) > 5
+
+
+def test_a_hook_on_a_value_is_looked_into() -> None:
+    found = lab.blame(doubled, torch.linspace(-1, 1, 6).requires_grad_())
+    assert found.verdict in ("right", "rounding") and "gradient of x" in found.results

@@ -124,6 +124,21 @@ def test_function_transforms() -> None:
         return slope, rows, torch.func.jvp(torch.sin, (x,), (x,))
 
     check_call(function, lambda: [wave(4, 4)])
+    inspected = lab.inspect(function, wave(4, 4))
+    assert_same(inspected.result, function(wave(4, 4)))
+    assert inspected.eager is not None and inspected.eager.kernels > 3, "eager's calls are counted"
+
+
+def test_a_count_of_eager_that_fails_leaves_nothing_switched_on() -> None:
+    """Fake tensors do not know how many elements are found, in the midst of all this."""
+    found = torch.func.vmap(torch.func.grad(lambda v: (v * torch.tensor([2.0]).item()).sum()))
+
+    def function(x):
+        return found(x) * x.sum()
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert_same(lab.inspect(function, wave(4, 4)).result, function(wave(4, 4)))
+    assert_same(torch.randn(3).requires_grad_().sigmoid().requires_grad, True)
 
 
 def test_tangents_of_forward_mode() -> None:
