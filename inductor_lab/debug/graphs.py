@@ -63,9 +63,12 @@ class Keeping(Interpreter):
         self._left_by: list[Callable[[], Any]] = []
 
     def run_graph(self, inputs: Sequence[Any]) -> Any:
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(WIDE.get(usual, usual) if self.wide else usual)
         try:
             return self.run(*inputs, enable_io_processing=False)
         finally:
+            torch.set_default_dtype(usual)
             while self._left_by:
                 self._left_by.pop()()
 

@@ -160,3 +160,14 @@ def test_transforms_of_functions_are_looked_into(transformed: Callable[..., Any]
 def test_a_hook_on_a_value_is_looked_into() -> None:
     found = lab.blame(doubled, torch.linspace(-1, 1, 6).requires_grad_())
     assert found.verdict in ("right", "rounding") and "gradient of x" in found.results
+
+
+def test_new_tensors_of_no_dtype_are_doubles_for_the_referee() -> None:
+    def sampled(x: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        grid = torch.zeros(2, 4, 4, 2) + (steps / 3).mean()
+        return torch.nn.functional.grid_sample(x, grid, align_corners=False).softmax(-1)
+
+    torch.manual_seed(0)
+    found = lab.blame(sampled, torch.randn(2, 3, 8, 8), torch.arange(3))
+    assert found.verdict in ("right", "rounding") and not found.notes
+    assert torch.get_default_dtype() is torch.float32
