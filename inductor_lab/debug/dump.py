@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
 from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.kernel import Kernel
@@ -128,6 +129,7 @@ def dump_part(part: CompiledPart, folder: Path, target: str | None = None) -> Pa
         if kernel.language == "triton":
             _rungs(kernel, kernels, target or _this_gpu())
     inner = inner_tensors(part.graph.module, "Constants")
+    inner |= inner_tensors(_called_graphs(part.loops), "Constants")
     constants = {**_attributes(part), **inner, **part.loops.constants}
     if constants:
         torch.save(constants, folder / CONSTANTS)
@@ -188,12 +190,18 @@ def output_code(part: CompiledPart) -> str:
     heading = f'"""{part.name}: the generated code, on random inputs."""\n'
     others = [kernel.name for kernel in part.kernels if kernel.language != "cpp"]
     cannot = "Triton kernels are started by the compiled function alone" if others else ""
-    cannot = "it calls functions that are not in this file" if loops.callees else cannot
+    graphs = _called_graphs(loops)
+    if len(graphs) < len(loops.callees):
+        cannot = "it calls functions that are not in this file"
     lines = [heading, operators_of_the_user(part.graph.module), *_cpp(part)]
     lines += [f"{kernel.code}" for kernel in part.kernels if kernel.language != "cpp"]
     lines.append(str(part.host))
-    if loops.constants:
+    if loops.constants or inner_tensors(graphs, "Constants"):
         lines.append(_LOADED + "globals().update(constants)\n")
+    if graphs:
+        lines.append("from torch import device, inf, nan\n\n\nclass Constants:\n    pass\n\n")
+        lines += sub_graphs(graphs, "Constants")
+        lines += [f"{name} = Constants.{name}" for name in graphs]
     run = "call(inputs())"
     if loops.writes:
         places = [str(entry) for entry in loops.inputs]
@@ -202,6 +210,12 @@ def output_code(part: CompiledPart) -> str:
         run = "results(inputs())"
     run = f"exit({cannot!r})" if cannot else run
     return "\n".join([*lines, _GIVEN.format(inputs=_inputs(loops), run=run)])
+
+
+def _called_graphs(program: LoopProgram) -> torch.nn.ModuleDict:
+    """The sub-graphs that higher-order operators are given."""
+    called = program.callees.items()
+    return torch.nn.ModuleDict({name: f for name, f in called if isinstance(f, GraphModule)})
 
 
 def _cpp(part: CompiledPart) -> Iterator[str]:

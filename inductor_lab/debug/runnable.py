@@ -27,7 +27,7 @@ _DEFINED: Mapping[str, Any] = optional("torch._library.custom_ops.OPDEFS", {})
 """Every operator of `torch.library.custom_op`, by its name `mine::twice`."""
 
 
-def sub_graphs(module: GraphModule | None, holder: str) -> Iterator[str]:
+def sub_graphs(module: torch.nn.Module | None, holder: str) -> Iterator[str]:
     """The sub-graphs of a module as Python, each an attribute of `holder`; inner ones first."""
     for name, inner in [] if module is None else module.named_children():
         if not isinstance(inner, GraphModule):
@@ -48,7 +48,7 @@ def tensors_of(module: GraphModule) -> dict[str, torch.Tensor]:
     return {name: value.detach() for name, value in found if isinstance(value, torch.Tensor)}
 
 
-def inner_tensors(module: GraphModule | None, holder: str) -> dict[str, torch.Tensor]:
+def inner_tensors(module: torch.nn.Module | None, holder: str) -> dict[str, torch.Tensor]:
     """Those of its sub-graphs, by the names under which `sub_graphs` looks for them."""
     found: dict[str, torch.Tensor] = {}
     for name, inner in [] if module is None else module.named_children():
