@@ -108,9 +108,9 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
         return tensor
 
     counts = _Counts()
-    trained = any(value.requires_grad for value in tensors)  # if none, nothing is kept
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    with hooks if trained else nullcontext(), counts:
+    # without gradients nothing is kept; and transforms of torch.func do not admit hooks
+    with hooks if any(value.requires_grad for value in tensors) else nullcontext(), counts:
         run = _OnFakes(module)
         results = pytree.tree_leaves(run.run(*given))
     tensors += [made for made in run.made.values() if isinstance(made, torch.Tensor)]

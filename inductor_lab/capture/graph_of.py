@@ -30,17 +30,15 @@ def fx_graph(module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None
     """Read a GraphModule as data; `earlier` is the graph that it was made from, for `came_from`."""
     spans: _Spans = {}
     ancestors = _ancestors(module.graph, earlier)
-    facts = (_fx_node(node, spans, ancestors) for node in module.graph.nodes)
+    facts = (_fx_node(node, spans, ancestors, of) for node, of in _told(module.graph).items())
     nodes = tuple(_by_place(earlier, facts))
     return FxGraph(name, nodes, graph_text(name, module.graph, nodes), module)
 
 
 def _fx_node(
-    node: torch.fx.Node,
-    spans: _Spans,
-    ancestors: Mapping[str, tuple[str, ...]],
+    node: torch.fx.Node, spans: _Spans, ancestors: Mapping[str, tuple[str, ...]], told: torch.fx.Node
 ) -> FxNode:
-    place = (node.meta.get("stack_trace") or "", _callee(node))
+    place = (told.meta.get("stack_trace") or "", _callee(told))
     if place not in spans:
         spans[place] = innermost(*place)
     is_input = node.op == "placeholder"
@@ -57,6 +55,16 @@ def _fx_node(
         is_backward=is_backward(node),
         given=given_name(node) if is_input else "",
     )
+
+
+def _told(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
+    """Each node → the one that says where in the user's code it is: itself; or, of what torch has
+    added (a number that became a tensor), the first one that it is computed for."""
+    told: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in reversed(graph.nodes):
+        user = None if node.meta.get("stack_trace") else next(iter(node.users), None)
+        told[node] = node if user is None else told[user]
+    return dict(reversed(told.items()))
 
 
 def _callee(node: torch.fx.Node) -> str:

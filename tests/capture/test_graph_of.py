@@ -7,6 +7,7 @@ import linecache
 import pytest
 import torch
 
+import inductor_lab as lab
 from inductor_lab import torch_api
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
@@ -199,3 +200,14 @@ def test_symbolic_sizes_are_shown():
 def test_a_loaded_graph_cannot_run():
     with pytest.raises(NotRunnable, match="loaded from a file"):
         FxGraph("g", (), "").run()
+
+
+def test_what_torch_adds_for_a_symbolic_number_is_at_the_line_of_its_use():
+    def scaled(x, epsilon):
+        return (x.mean(-1) + epsilon).rsqrt()
+
+    inspected = lab.inspect(scaled, torch.rand(4, 8), 0.5, options={"dynamic": True})
+    (part,) = inspected.parts
+    added = [node for node in part.graph.nodes if "tensor" in node.name or "default" in node.name]
+    assert added, "TorchDynamo's float is a tensor by now"
+    assert {node.span.line for node in added} == {scaled.__code__.co_firstlineno + 1}
