@@ -36,9 +36,9 @@ def fx_graph(module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None
 
 
 def _fx_node(
-    node: torch.fx.Node, spans: _Spans, ancestors: Mapping[str, tuple[str, ...]], told: torch.fx.Node
+    node: torch.fx.Node, spans: _Spans, ancestors: Mapping[str, tuple[str, ...]], at: torch.fx.Node
 ) -> FxNode:
-    place = (told.meta.get("stack_trace") or "", _callee(told))
+    place = (at.meta.get("stack_trace") or "", _callee(at))
     if place not in spans:
         spans[place] = innermost(*place)
     is_input = node.op == "placeholder"
