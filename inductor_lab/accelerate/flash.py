@@ -1,10 +1,10 @@
-"""Calls of `flex_attention` that a GPU does without a matrix of scores: which they are, and what
-runs in their place (`codegen/triton_flash.py` has the kernels).
+"""Calls of `flex_attention` that need no matrix of scores: which they are, and what runs in their
+place (`codegen/triton_flash.py` and `cpp_flash.py` have the kernels).
 
-    flex_attention(q, k, v, score_mod, block_mask)    →    one Triton kernel, two for a backward
+    flex_attention(q, k, v, score_mod, block_mask)    →    one kernel, two for a backward
 
-A call stays two products and a softmax where numbers have 64 bits, or gradients are asked for of
-what the user's functions read.
+A call stays two products and a softmax where numbers have 64 bits, or gradients are asked for on a
+CPU, or of what the user's functions read.
 
 Inductor: `kernel/flex/flex_attention.py`.
 """
@@ -16,25 +16,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
 from torch import Tensor
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate
 
 from inductor_lab.accelerate.flex_definitions import Functions
-from inductor_lab.codegen import triton_flash
+from inductor_lab.codegen import cpp_flash, triton_flash
+from inductor_lab.codegen.attention import WHOLE_LENGTH, Attention, Inner, Operand, Visit
+from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_attention import (
-    WHOLE_LENGTH,
-    Attention,
-    Inner,
-    Operand,
-    Tile,
-    Visit,
-)
+from inductor_lab.codegen.triton_attention import Tile
 from inductor_lab.codegen.triton_blocks import INT32_REACH
 from inductor_lab.errors import IndexOutOfRange
 from inductor_lab.ir.higher_order import Written
@@ -45,14 +40,17 @@ from inductor_lab.lower.graph import lower_graph
 from inductor_lab.options import FusionOptions, Options
 from inductor_lab.rewrite.adding import flat, mode_of
 from inductor_lab.rewrite.decompositions import Decomposition
+from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.runtime.executable import cpp_function
+from inductor_lab.runtime.library import library_builder
 from inductor_lab.schedule.fuse import schedule_program
 from inductor_lab.torch_api import expression_of, make_fx
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 WIDEST = 256
 """Numbers of a query or a value, of which a program has whole rows at hand."""
-DEVICES = ("cuda",)
-"""On which Triton's kernels run."""
+DEVICES = {"cpu": "cpp", "cuda": "triton"}
+"""Where kernels run, and their languages."""
 SHARED_MEMORY = 232_448
 """Bytes that a program of an H100 may share."""
 MOST_KERNELS = 256
@@ -81,14 +79,18 @@ TILES = {
 256 bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
 others were not measured."""
 
+Known: TypeAlias = dict[tuple[Any, ...], Inner | None]
+"""Programs of users' functions, by what makes them equal."""
+
 
 def flash(
-    node: Node, table: Mapping[Any, Decomposition]
+    node: Node, table: Mapping[Any, Decomposition], known: Known
 ) -> tuple[Flash, list[Node]] | None:
     """What may run in the place of a call, and what it is given; None if the call stays.
 
-    The user's functions are decomposed by `table`."""
-    call = Call(node, table)
+    The user's functions are decomposed by `table`; what is `known` of them stays so for equal
+    calls."""
+    call = Call(node, table, known)
     kernels = call.kernels() if call.fits() else None
     if kernels is None:
         return None
@@ -100,13 +102,14 @@ def flash(
     run = Flash(kernels, shapes, call.made, results, absent, call.reached)
     if not run.knows_all():
         return None
-    if torch.cuda.is_available():
+    if kernels[0].language == "cpp" or torch.cuda.is_available():
         run.begin()
     return run, list(inputs.values())
 
 
-def on_gpu(tensor: Tensor) -> bool:
-    return tensor.device.type in DEVICES
+def language_of(tensor: Tensor) -> str | None:
+    """That of kernels where the tensor is; None without any."""
+    return DEVICES.get(tensor.device.type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +191,8 @@ class Call:
     values   the same, with fake tensors and functions in the place of nodes
     """
 
-    def __init__(self, node: Node, table: Mapping[Any, Decomposition]) -> None:
-        self.node, self.table = node, table
+    def __init__(self, node: Node, table: Mapping[Any, Decomposition], known: Known) -> None:
+        self.node, self.table, self.known = node, table, known
         names = FORWARD if len(node.args) == len(FORWARD) else BACKWARD
         self.items: dict[str, Any] = dict(zip(names, node.args, strict=True))
         self.lengths, self.sparse = self._of_mask(0, 2), self._of_mask(-3, -1)
@@ -207,7 +210,7 @@ class Call:
 
         self.values: dict[str, Any] = {k: map_aggregate(v, value) for k, v in self.items.items()}
         self.backward = "joint" in self.items
-        self.programs: dict[bool, Inner | None] = {}
+        self.language = language_of(self.values["query"])
         self.reached: tuple[tuple[Size, Size], ...] = ()
 
     def _of_mask(self, start: int, end: int) -> tuple[Any, ...]:
@@ -231,7 +234,9 @@ class Call:
         query, key, value = (self.values[name] for name in FORWARD[:3])
         tensors = list(flat(self.values.values()))
         alike = query.dtype == key.dtype == value.dtype and query.dtype in DTYPES
-        if not (on_gpu(query) and alike and all(t.device == query.device for t in tensors)):
+        if not (alike and all(t.device == query.device for t in tensors)):
+            return False
+        if self.language is None or (self.language == "cpp" and self.backward):
             return False
         counted = [n for t in (query, key, value) for n in (t.shape[1], t.shape[3])]
         if not all(isinstance(n, int) for n in (*counted, *self.sparse)):
@@ -258,11 +263,14 @@ class Call:
         queries = self.visits("queries", "columns") if self.backward else keys
         if not keys or not queries:
             return None
-        name = f"triton_{re.sub(r'_[0-9]+$', '', self.node.name)}"  # equal layers have equal texts
+        name = re.sub(r"_[0-9]+$", "", self.node.name)  # equal layers have equal texts
+        name = f"{self.language}_{name}"
         made = self.made
         device = str(self.values["query"].device)
         if not self.backward:
             results = (made["out"], made["logs_rows"], made["tops_rows"])
+            if self.language == "cpp":
+                return (cpp_flash.forward(name, self.attention, keys, results, device),)
             tile = self.tile("forward")
             kernel = triton_flash.forward(name, self.attention, tile, keys, results, device)
             return (kernel,)
@@ -318,30 +326,64 @@ class Call:
             if isinstance(rows, int) and isinstance(length, int) and rows < length:
                 return ()
             self.reached += ((length, rows),)
-        return tuple(found) if all(n % 16 == 0 for n in self.attention.sparse) else ()
+        even = self.language == "cpp" or all(n % 16 == 0 for n in self.attention.sparse)
+        return tuple(found) if even else ()
 
     def inner(self, masked: bool) -> Inner | None:
-        """What the user's functions make of scores, with or without the mask."""
-        if masked not in self.programs:
-            self.programs[masked] = self._inner(masked)
-        return self.programs[masked]
+        """What the user's functions make of scores, with or without the mask; equal calls share it.
+        """
+        key = (masked, *self.traced_from)
+        if key not in self.known:
+            self.known[key] = self._inner(masked)
+        return self.known[key]
+
+    @cached_property
+    def traced_from(self) -> tuple[Any, ...]:
+        """What makes the user's functions equal."""
+        read = [*self.items["score_given"], *self.items["mask_given"]]
+        numbers = (None if isinstance(item, Node) else item for item in read)
+        functions = (self.values["score_mod"], self.values["block_mask"][-1])
+        texts = map(_text, (*functions, self.values.get("joint")))
+        tensors = (self.operand(f"in{n}") for n in range(len(self.given)))
+        blocks = (map_aggregate(shape, expression_of) for shape in self._blocks())
+        return self.values["scale"], *numbers, *texts, *tensors, *blocks
+
+    def _blocks(self) -> tuple[tuple[Any, ...], ...]:
+        """The shapes of scores, and what goes with them, that programs are made for."""
+        query, key = self.values["query"], self.values["key"]
+        if self.language == "cpp":
+            rows, columns = cpp_flash.block_of(self.attention)
+            return ((1, 1, columns, rows),)
+        rows = query.shape[:3]
+        square = (*rows, key.shape[2])
+        return (square, square, rows, rows) if self.backward else (square,)
 
     def _inner(self, masked: bool) -> Inner | None:
-        query, key = self.values["query"], self.values["key"]
-        rows = query.shape[:3]
-
         def scored(products: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
             return (self.functions(given).seen(products, masked),)
+
+        def placed(scores: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+            batch, head, *first, last_row, last_column = places.unbind()
+            columns, rows = (torch.arange(size) for size in scores.shape[2:])
+            at = (batch.view(1), head.view(1), (first[0] + rows).minimum(last_row),
+                  (first[1] + columns).minimum(last_column))  # fmt: skip
+            return (replace(self.functions(given), places=at).seen(scores, masked),)
 
         def sloped(products: Tensor, of_weights: Tensor, logs: Tensor, inner: Tensor,
                    *given: Tensor) -> tuple[Tensor, ...]:  # fmt: skip
             return self.functions(given).slopes(products, of_weights, logs, inner, masked)[:2]
 
+        known, results, made = ("scores",), ("seen",), scored
+        if self.backward:
+            known, results = ("scores", "of_weights", "logs", "inner"), ("weights", "slopes")
+            made = sloped
+        elif self.language == "cpp":
+            known, results, made = ("scores", "places"), ("scores",), placed
+        query = self.values["query"]
         with mode_of([query]):
-            square = (*rows, key.shape[2])
-            shapes = [square, square, rows, rows] if self.backward else [square]
-            blocks = [query.new_empty(shape, dtype=torch.float32) for shape in shapes]
-            made = sloped if self.backward else scored
+            blocks = [query.new_empty(shape, dtype=torch.float32) for shape in self._blocks()]
+            if "places" in known:
+                blocks.append(query.new_empty(cpp_flash.PLACES, dtype=torch.int64))
             run = make_fx(made, decomposition_table=self.table)
             given = [self.values[f"in{n}"] for n in range(len(self.given))]
             traced = run(*blocks, *given)
@@ -352,10 +394,7 @@ class Call:
         pointwise = len(groups) == len(schedule.steps) == 1 and not program.constants
         if not pointwise or not all(isinstance(nest, Pointwise) for nest in groups[0].nests):
             return None
-        if self.backward:
-            known = ("scores", "of_weights", "logs", "inner")
-            return Inner(schedule, known, ("weights", "slopes"))
-        return Inner(schedule, ("scores",), ("seen",))
+        return Inner(schedule, known, results)
 
     def functions(self, given: tuple[Tensor, ...]) -> Functions:
         """The user's functions, which read these tensors."""
@@ -387,9 +426,30 @@ class _ByText:
 
 @lru_cache(MOST_KERNELS)
 def _loaded(of: _ByText) -> Callable[..., None]:
+    if of.kernel.language == "cpp":
+        return _loaded_cpp(of.kernel)
     from inductor_lab.runtime.triton_launch import load_kernel
 
     return load_kernel(of.kernel)
+
+
+def _loaded_cpp(kernel: Kernel) -> Callable[..., None]:
+    library = Ahead(library_builder(translation_unit([kernel]), kernel.name))
+
+    def launch(*given: Tensor | int) -> None:
+        function = cpp_function(library.wait(), [kernel], {})
+        function(*(n if isinstance(n, int) else n.data_ptr() for n in given))
+
+    return launch
+
+
+def _text(function: Any) -> Any:
+    """The text of a graph of the user's; with tensors of its own it is equal to none but itself."""
+    if not isinstance(function, GraphModule) or any(
+        node.op == "get_attr" for node in function.graph.nodes
+    ):
+        return function
+    return function.code
 
 
 def _shared_memory(device: torch.device) -> int:

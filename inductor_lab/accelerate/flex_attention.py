@@ -1,5 +1,5 @@
-"""`flex_attention` with the user's functions compiled: on a GPU as Triton kernels with them in the
-midst, elsewhere as two products and a softmax whose loop nests they are part of.
+"""`flex_attention` with the user's functions compiled: as kernels with them in the midst where there
+are some, elsewhere as two products and a softmax whose loop nests they are part of.
 
     flex_attention(q, k, v, score_mod, mask)   →   s = score_mod(q @ k.mT * scale, b, h, i, j)
                                                    softmax(where(mask(b, h, i, j), s, -inf)) @ v
@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from torch.fx import GraphModule, Node
 
-from inductor_lab.accelerate.flash import flash, on_gpu
-from inductor_lab.accelerate.flex_definitions import DEFINITIONS
+from inductor_lab.accelerate.flash import Known, flash, language_of
+from inductor_lab.accelerate.flex_definitions import BACKWARD, DEFINITIONS
 from inductor_lab.capture.operands import operand
 from inductor_lab.errors import working_on
 from inductor_lab.lower.graph import lowered
@@ -31,10 +31,10 @@ def calls_of(module: GraphModule) -> list[Node]:
 
 
 def forget_blocks(module: GraphModule) -> None:
-    """Leave lists of blocks, which only kernels for a GPU read, out of other calls: a forward would
-    make them and a backward keep them."""
-    for call in calls_of(module):
-        if on_gpu(operand(call).meta["val"]):
+    """Leave lists of blocks, which only kernels for a GPU read, out of other backwards: a forward
+    would make and keep them."""
+    for call in module.graph.find_nodes(op="call_function", target=BACKWARD):
+        if language_of(operand(call).meta["val"]) == "triton":
             continue
         for n, given in enumerate(call.args):
             if isinstance(given, tuple) and given:
@@ -48,9 +48,10 @@ def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) ->
     """Compile attention with functions of the user's together with them."""
     calls = calls_of(module)
     table = decomposition_table(lowered()) if calls else {}
+    known: Known = {}
     for call in calls:
         with working_on((call.name,)):
-            kernels = None if "flash_attention" in off else flash(call, table)
+            kernels = None if "flash_attention" in off else flash(call, table, known)
             if kernels is not None:
                 call.meta["lab_kernels"] = (*kernels, "kernels of ours")
                 yield Fired("flash_attention", call.name, call.name, span_of(call))

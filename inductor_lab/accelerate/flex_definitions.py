@@ -32,7 +32,8 @@ class Functions:
     `mask_mod(b, h, i, j, *mask_given)`.
 
     `joint` takes what `score_mod` does, with the gradient of its result before what is given, and
-    returns the gradients of all that `score_mod` takes.
+    returns the gradients of all that `score_mod` takes.  `places` are those of scores, batches,
+    heads, rows and columns; with them the columns come before the rows.
     """
 
     score_mod: Function
@@ -41,15 +42,16 @@ class Functions:
     score_given: Given
     mask_given: Given
     joint: Function | None = None
+    places: tuple[Tensor, ...] | None = None
 
     def seen(self, products: Tensor, masked: bool = True) -> Tensor:
         """What the softmax is taken of; `products` are queries times keys, [B, H, M, N]."""
         scores = products * self.scale
-        seen: Tensor = _at_each(scores, self.score_mod, (scores,), self.score_given)
+        seen: Tensor = self._at_each(scores, self.score_mod, (scores,), self.score_given)
         return torch.where(self.shown(scores), seen, -math.inf) if masked else seen
 
     def shown(self, scores: Tensor) -> Tensor:
-        shown: Tensor = _at_each(scores, self.mask_mod, (), self.mask_given)
+        shown: Tensor = self._at_each(scores, self.mask_mod, (), self.mask_given)
         return shown
 
     def slopes(
@@ -63,27 +65,30 @@ class Functions:
         powers = (self.seen(products, masked) - logs / LOG2_E).exp()
         weights = torch.where(logs == -math.inf, 0.0, powers)
         of_seen = weights * (of_weights - inner.unsqueeze(-1))
-        of_scores, *of_given = _at_each(scores, self.joint, (scores,), self.score_given, of_seen)
+        of_scores, *of_given = self._at_each(
+            scores, self.joint, (scores,), self.score_given, of_seen
+        )
         slopes = of_scores * self.scale
         if masked:
             slopes = torch.where(self.shown(scores), slopes, 0.0)
         return weights, slopes, *of_given
 
+    def _at_each(
+        self, scores: Tensor, function: Any, score: Given, given: Given, *gradient: Tensor
+    ) -> Any:
+        """`function` at each score, which it is told the place of.
 
-def _at_each(scores: Tensor, function: Any, score: Given, given: Given, *gradient: Tensor) -> Any:
-    """`function` at each score, which it is told the place of.
-
-    With a gradient the results are gradients: of the score, and of what is given, for all scores
-    together."""
-    none = (None,) * len(given)
-    results: Any = [0, None, None, None, None, *none] if gradient else 0
-    for dim in (3, 2, 1, 0):
-        place = tuple(0 if n == dim else None for n in range(4))
-        taken = ((0,) * len(score), place, (0,) * len(gradient), none)
-        function = torch.vmap(function, in_dims=sum(taken, ()), out_dims=results)
-    places = (torch.arange(size, device=scores.device) for size in scores.shape)
-    made = function(*score, *places, *gradient, *given)
-    return (made[0], *made[5:]) if gradient else made
+        With a gradient the results are gradients: of the score, and of what is given, for all
+        scores together."""
+        none = (None,) * len(given)
+        results: Any = [0, None, None, None, None, *none] if gradient else 0
+        for dim in (2, 3, 1, 0) if self.places else (3, 2, 1, 0):
+            place = tuple(0 if n == dim else None for n in range(4))
+            taken = ((0,) * len(score), place, (0,) * len(gradient), none)
+            function = torch.vmap(function, in_dims=sum(taken, ()), out_dims=results)
+        all_places = (torch.arange(size, device=scores.device) for size in scores.shape)
+        made = function(*score, *(self.places or all_places), *gradient, *given)
+        return (made[0], *made[5:]) if gradient else made
 
 
 # ---- the two operators -----------------------------------------------------------------------
@@ -129,10 +134,9 @@ def backward(
     return of_query, of_key, of_value, tuple(of_given)
 
 
-DEFINITIONS: dict[Any, Function] = {
-    torch.ops.higher_order.flex_attention: forward,
-    torch.ops.higher_order.flex_attention_backward: backward,
-}
+FORWARD = torch.ops.higher_order.flex_attention
+BACKWARD = torch.ops.higher_order.flex_attention_backward
+DEFINITIONS: dict[Any, Function] = {FORWARD: forward, BACKWARD: backward}
 
 
 # ---- products of heads -----------------------------------------------------------------------

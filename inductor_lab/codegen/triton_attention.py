@@ -13,60 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
-import torch
 
+from inductor_lab.codegen.attention import WHOLE_LENGTH, Attention, Operand, Visit
 from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.triton_blocks import power_of_2
 from inductor_lab.codegen.triton_ops import TRITON_OPS, TRITON_TYPES
 from inductor_lab.codegen.triton_text import Expressions, Value, signature
 from inductor_lab.codegen.triton_within import Surroundings, Within, tree_of
-from inductor_lab.ir.expr import Origins
 from inductor_lab.ir.index import Size, given_of, is_int, mul_sizes
 from inductor_lab.ir.program import views_in
-from inductor_lab.schedule.result import Group, Schedule
 
 ROW, COLUMN = frozenset("x"), frozenset("r")
-WHOLE_LENGTH = 1 << 30
-"""A block of lists that is as long as anything."""
-
-
-@dataclass(frozen=True)
-class Inner:
-    """What the user's functions make of scores: a program of one pointwise group.
-
-    Its first inputs are blocks, by the names that a kernel has for them, and then come tensors that
-    the kernel is given; its results become the variables `made`.
-    """
-
-    schedule: Schedule
-    blocks: tuple[str, ...]
-    made: tuple[str, ...]
-
-    @property
-    def group(self) -> Group:
-        (group,) = self.schedule.groups
-        return group
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A tensor that a kernel is given or makes."""
-
-    shape: tuple[Size, ...]
-    stride: tuple[Size, ...]
-    dtype: torch.dtype
-
-
-@dataclass(frozen=True)
-class Visit:
-    """The blocks of keys that each block of queries visits, or the other way round: how many
-    (`counts[B, H, blocks]`), which (`indices[B, H, blocks, most]`), and what is done there."""
-
-    name: str
-    counts: Operand
-    indices: Operand
-    inner: Inner
 
 
 @dataclass(frozen=True)
@@ -77,40 +35,6 @@ class Tile:
     columns: int
     warps: int
     stages: int
-
-
-@dataclass(frozen=True)
-class Attention:
-    """What a call is given; `given` are read by the user's functions.
-
-    `sparse` are the lengths of the blocks in lists, of queries and of keys; `exact` if lists were
-    made for just as many queries and keys.
-    """
-
-    query: Operand
-    key: Operand
-    value: Operand
-    given: tuple[Operand, ...]
-    sparse: tuple[int, int]
-    exact: bool
-    origins: Origins
-
-    def length(self, along: str) -> Size:
-        return self.query.shape[2] if along == "rows" else self.key.shape[2]
-
-    def listed(self, along: str) -> int:
-        """The length of a block of the lists."""
-        return self.sparse[along == "columns"]
-
-    def heads(self, along: str) -> int:
-        count = (self.query if along == "rows" else self.key).shape[1]
-        assert isinstance(count, int), "heads can be counted"
-        return count
-
-    @property
-    def shared_by(self) -> int:
-        """Heads of queries that share one of keys."""
-        return self.heads("rows") // self.heads("columns")
 
 
 def padded(tensor: Operand) -> int:

@@ -23,8 +23,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from inductor_lab.codegen.attention import Attention, Operand, Visit
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_attention import Attention, Operand, Tile, Visit, Writer, padded
+from inductor_lab.codegen.triton_attention import Tile, Writer, padded
 
 LOG2_E = 1 / math.log(2)
 NEVER = 'float("-inf")'

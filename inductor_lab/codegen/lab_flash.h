@@ -1,0 +1,162 @@
+// Attention that keeps no matrix of scores: some rows of queries go through keys a block at a time
+// (`codegen/cpp_flash.py`).
+
+//@ lab_product
+// result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count and k < depth; onto
+// what is there times scale[r], if that is given.  Blocks of the result stay in registers.
+#include <string.h>
+#if defined(__AVX512F__) && defined(__GNUC__)
+#define LAB_WIDTH 16
+#elif defined(__AVX__) && defined(__GNUC__)
+#define LAB_WIDTH 8
+#elif defined(__GNUC__)
+#define LAB_WIDTH 4
+#endif
+#if defined(LAB_WIDTH)
+typedef float lab_vector __attribute__((vector_size(4 * LAB_WIDTH)));
+#else
+#define LAB_WIDTH 1
+typedef float lab_vector;
+#endif
+static inline lab_vector lab_vector_at(const float* place) {
+    lab_vector found;
+    memcpy(&found, place, sizeof(found));
+    return found;
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#define lab_contracted __attribute__((optimize("fp-contract=fast")))
+#else
+#define lab_contracted
+#endif
+template <int R, int N>
+lab_contracted static void lab_product_block(float* result, const float* a, int64_t down, int64_t across,
+                                             const float* b, int64_t depth, const float* scale) {
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#endif
+    constexpr int vectors = R / LAB_WIDTH < 2 ? 1 : 2;
+    for (int r = 0; r < R; r += vectors * LAB_WIDTH) {
+        lab_vector sums[N][vectors], right[vectors];
+        for (int v = 0; v < vectors; v++) {
+            const int lane = r + v * LAB_WIDTH;
+            if (scale) right[v] = lab_vector_at(scale + lane);
+            for (int n = 0; n < N; n++) {
+                sums[n][v] = scale ? lab_vector_at(result + R * n + lane) * right[v] : lab_vector{};
+            }
+        }
+        for (int64_t k = 0; k < depth; k++) {
+            for (int v = 0; v < vectors; v++) right[v] = lab_vector_at(b + R * k + r + v * LAB_WIDTH);
+            for (int n = 0; n < N; n++) {
+                const float left = a[down * n + across * k];
+                for (int v = 0; v < vectors; v++) sums[n][v] += left * right[v];
+            }
+        }
+        for (int n = 0; n < N; n++) {
+            for (int v = 0; v < vectors; v++) {
+                memcpy(result + R * n + r + v * LAB_WIDTH, &sums[n][v], sizeof(lab_vector));
+            }
+        }
+    }
+}
+template <int R>
+static inline void lab_product(float* result, const float* a, int64_t down, int64_t across,
+                               const float* b, int64_t count, int64_t depth, const float* scale) {
+    constexpr int block = LAB_WIDTH == 16 ? 8 : 4;
+    int64_t n = 0;
+    for (; n + block <= count; n += block) {
+        lab_product_block<R, block>(result + R * n, a + down * n, down, across, b, depth, scale);
+    }
+    for (; n < count; n++) {
+        lab_product_block<R, 1>(result + R * n, a + down * n, down, across, b, depth, scale);
+    }
+}
+
+//@ lab_flash
+// R rows of queries of D numbers, which look at C keys at a time; values have E numbers.  All is kept
+// with the rows last, so that vector lanes run along them.  What is visited is scores[C][R], made
+// by products(), changed by the user's functions, and used by weigh().
+template <class T, int R, int C, int D, int E> struct lab_flash {
+    // b, h, the first row and column, the last row and column
+    int64_t places[6];
+    int64_t rows, columns;
+    alignas(64) float queries[D * R];
+    alignas(64) float scores[C * R] = {};
+    alignas(64) float sums[E * R] = {};
+    alignas(64) float largest[R], total[R], shrink[R];
+    alignas(64) float wide[sizeof(T) < 4 ? C * (D > E ? D : E) : 1];
+
+    lab_flash(int64_t b, int64_t h, int64_t first, int64_t beyond)
+        : places{b, h, first, 0, beyond - 1, 0}, rows(beyond - first < R ? beyond - first : R) {
+        for (int r = 0; r < R; r++) largest[r] = -lab_inff, total[r] = 0;
+    }
+    void look(const T* query, int64_t down, int64_t across) {
+        for (int r = 0; r < R; r++) {
+            const T* row = query + down * (r < rows ? r : rows - 1);
+            for (int d = 0; d < D; d++) queries[R * d + r] = lab_convert<float>(row[across * d]);
+        }
+    }
+    // The keys from `first` on that are not beyond: from here on they are the columns.
+    void products(const T* key, int64_t down, int64_t across, int64_t first, int64_t beyond) {
+        columns = beyond - first < C ? beyond - first : C;
+        places[3] = first, places[5] = beyond - 1;
+        const float* keys = floats(key + down * first, down, across, D);
+        lab_product<R>(scores, keys, down, across, queries, columns, D, nullptr);
+    }
+    // All before is scaled to the largest score so far.
+    void weigh(const T* value, int64_t down, int64_t across) {
+        alignas(64) float shift[R], top[R];
+        memcpy(top, largest, sizeof(top));
+        for (int64_t c = 0; c < columns; c++) {
+            #pragma omp simd
+            for (int r = 0; r < R; r++) {
+                const float seen = scores[R * c + r];
+                top[r] = seen > top[r] ? seen : top[r];
+            }
+        }
+        #pragma omp simd
+        for (int r = 0; r < R; r++) {
+            shift[r] = top[r] == -lab_inff ? 0 : top[r];
+            shrink[r] = lab_exp<float>(largest[r] - shift[r]);
+            total[r] *= shrink[r];
+            largest[r] = top[r];
+        }
+        for (int64_t c = 0; c < columns; c++) {
+            #pragma omp simd
+            for (int r = 0; r < R; r++) {
+                scores[R * c + r] = lab_exp<float>(scores[R * c + r] - shift[r]);
+                total[r] += scores[R * c + r];
+            }
+        }
+        const float* values = floats(value + down * places[3], down, across, E);
+        lab_product<R>(sums, values, across, down, scores, E, columns, shrink);
+    }
+    // A row in which nothing is seen gives 0; logarithms and largest scores are to base 2.
+    void finish(T* out, int64_t down, int64_t across, float* logs, int64_t logs_down, float* tops,
+                int64_t tops_down) {
+        for (int64_t e = 0; e < E; e++) {
+            #pragma omp simd
+            for (int r = 0; r < R; r++) sums[R * e + r] /= total[r] == 0 ? 1 : total[r];
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t e = 0; e < E; e++) {
+                out[down * r + across * e] = lab_convert<T>(sums[R * e + r]);
+            }
+            const float shift = largest[r] == -lab_inff ? 0 : largest[r];
+            logs[logs_down * r] = (shift + lab_log<float>(total[r])) * 1.44269504f;
+            tops[tops_down * r] = largest[r] * 1.44269504f;
+        }
+    }
+    // Keys or values as floats, with the strides that they then have.
+    const float* floats(const float* from, int64_t&, int64_t&, int) { return from; }
+    template <class Half>
+    const float* floats(const Half* from, int64_t& down, int64_t& across, int width) {
+        for (int64_t c = 0; c < columns; c++) {
+            #pragma omp simd
+            for (int d = 0; d < width; d++) {
+                wide[width * c + d] = lab_convert<float>(from[down * c + across * d]);
+            }
+        }
+        down = width, across = 1;
+        return wide;
+    }
+};
