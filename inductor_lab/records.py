@@ -131,7 +131,8 @@ class ExternUse:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the work is generated code: loop nests against calls into a library.
+    """How much of the work is generated code: loop nests, and kernels that replace operators,
+    against calls into a library.
 
     `lines` counts the generated lines that compute something; `linked` are those of them that lead
     to a line of the user's source.
@@ -243,7 +244,8 @@ class Record(Shown):
     @property
     def coverage(self) -> Coverage:
         steps = [step for part in self.parts for step in part.loops.steps]
-        uses = Counter((s.op, s.reason) for s in steps if isinstance(s, ExternCall))
+        calls = [s for s in steps if isinstance(s, ExternCall) and not s.generated]
+        uses = Counter((call.op, call.reason) for call in calls)
         extern = tuple(ExternUse(op, why, n) for (op, why), n in uses.most_common())
         linked = [is_linked for part in self.parts for is_linked in _linked_lines(part)]
         return Coverage(len(steps) - sum(uses.values()), extern, len(linked), sum(linked))

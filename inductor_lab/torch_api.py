@@ -265,6 +265,12 @@ def size_hint(size: Any) -> int:
     return 4096 if hint is None else int(hint)
 
 
+def specialized(size: Any) -> int | None:
+    """The number that a size is in this call, and in all others by a guard; None if only the call
+    itself tells it."""
+    return int(size) if isinstance(size, int) or size.node.has_hint() else None
+
+
 def surely_positive(size: Any, fake: FakeTensor) -> bool:
     """Is a size positive by what is known of its symbols?  `fake` is a tensor of the graph."""
     if isinstance(size, int):

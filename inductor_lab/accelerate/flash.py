@@ -16,35 +16,42 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import sympy
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 from torch.fx.node import map_aggregate
 
+from inductor_lab.accelerate.flash_inner import (
+    Known,
+    Making,
+    inner_of,
+    seen,
+    seen_at,
+    slopes,
+    text_of,
+)
 from inductor_lab.accelerate.flex_definitions import Functions
+from inductor_lab.capture.span import code_line
 from inductor_lab.codegen import cpp_flash, triton_flash
 from inductor_lab.codegen.attention import WHOLE_LENGTH, Attention, Inner, Operand, Visit
 from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton_attention import Tile
 from inductor_lab.codegen.triton_blocks import INT32_REACH
-from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.errors import DividedByZero, IndexOutOfRange
 from inductor_lab.ir.higher_order import Written
 from inductor_lab.ir.index import Size, is_int, mul_sizes
 from inductor_lab.ir.interpret import concrete
-from inductor_lab.ir.program import Layout, Pointwise
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.options import FusionOptions, Options
+from inductor_lab.ir.program import Layout
 from inductor_lab.rewrite.adding import flat, mode_of
 from inductor_lab.rewrite.decompositions import Decomposition
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.executable import cpp_function
 from inductor_lab.runtime.library import library_builder
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.torch_api import expression_of, make_fx
+from inductor_lab.torch_api import expression_of, specialized
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 WIDEST = 256
@@ -79,9 +86,6 @@ TILES = {
 256 bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
 others were not measured."""
 
-Known: TypeAlias = dict[tuple[Any, ...], Inner | None]
-"""Programs of users' functions, by what makes them equal."""
-
 
 def flash(
     node: Node, table: Mapping[Any, Decomposition], known: Known
@@ -99,7 +103,8 @@ def flash(
     results = tuple(name for name in call.made if name != "inner_rows")
     shapes = {name: call.operand(name) for name in inputs}
     absent = len(node.meta["val"]) - len(results)
-    run = Flash(kernels, shapes, call.made, results, absent, call.reached)
+    place = code_line(node.stack_trace or "")
+    run = Flash(kernels, shapes, call.made, results, absent, call.reached, place)
     if not run.knows_all():
         return None
     if kernels[0].language == "cpp" or torch.cuda.is_available():
@@ -118,7 +123,7 @@ class Flash(Written):
 
     `given` is what it is given, by name and in order; `made` is what kernels make, of which
     `results` are returned, and then so many that are `absent`.  Each pair of `reached` is a number
-    of rows, and how many rows the lists of blocks are for at least."""
+    of rows, and how many rows the lists of blocks are for at least.  `place` is the user's line."""
 
     kernels: tuple[Kernel, ...]
     given: Mapping[str, Operand]
@@ -126,6 +131,7 @@ class Flash(Written):
     results: tuple[str, ...]
     absent: int
     reached: tuple[tuple[Size, Size], ...]
+    place: str
 
     def __str__(self) -> str:
         return "\n\n".join(str(kernel) for kernel in self.kernels)
@@ -156,12 +162,15 @@ class Flash(Written):
         tensors = dict(zip(self.given, given, strict=True))
         sizes, numbers = self.sizes(*(given[n].shape[dim] for n, dim in self.told_by.values()))
         if self.told_by and not all(_is_short(t.shape[2:], t.stride()[2:]) for t in given):
-            raise IndexOutOfRange("a head of this attention has 2**31 elements or more")
+            raise IndexOutOfRange("a head of this attention has 2**31 elements or more", self.place)
         for name, (size, stride) in sizes.items():
             dtype, device = self.made[name].dtype, given[0].device
             tensors[name] = torch.empty_strided(size, stride, dtype=dtype, device=device)
         for kernel, more, launch in zip(self.kernels, numbers, self.launches, strict=True):
-            launch(*(tensors[p.name] for p in kernel.parameters if p.symbol is None), *more)
+            try:
+                launch(*(tensors[p.name] for p in kernel.parameters if p.symbol is None), *more)
+            except (DividedByZero, IndexOutOfRange) as found:
+                raise type(found)(found.what, self.place) from None
         return (*(tensors[name] for name in self.results), *[None] * self.absent)
 
     @cached_property
@@ -178,7 +187,8 @@ class Flash(Written):
 
         for rows, listed in map(known, self.reached):
             if rows > listed:
-                raise IndexOutOfRange(f"a block mask for {listed} rows does not reach all {rows}")
+                said = f"a block mask for {listed} rows does not reach all {rows}"
+                raise IndexOutOfRange(said, self.place)
         made = {name: (known(m.shape), known(m.stride)) for name, m in self.made.items()}
         asked = ((p.symbol for p in k.parameters if p.symbol is not None) for k in self.kernels)
         return made, list(map(known, asked))
@@ -195,8 +205,7 @@ class Call:
         self.node, self.table, self.known = node, table, known
         names = FORWARD if len(node.args) == len(FORWARD) else BACKWARD
         self.items: dict[str, Any] = dict(zip(names, node.args, strict=True))
-        self.lengths, self.sparse = self._of_mask(0, 2), self._of_mask(-3, -1)
-        self.items.update(zip(LISTS, self._of_mask(2, 10), strict=True))
+        self.items.update(zip(LISTS, self.items["block_mask"][2:10], strict=True))
         read = (*self.items["score_given"], *self.items["mask_given"])
         self.given = [item for item in read if isinstance(item, Node)]
         self.items.update((f"in{n}", item) for n, item in enumerate(self.given))
@@ -213,8 +222,12 @@ class Call:
         self.language = language_of(self.values["query"])
         self.reached: tuple[tuple[Size, Size], ...] = ()
 
-    def _of_mask(self, start: int, end: int) -> tuple[Any, ...]:
-        return tuple(self.items["block_mask"][start:end])
+    @cached_property
+    def sparse(self) -> tuple[int, int] | None:
+        """The lengths of blocks in lists, which a graph is compiled for; None if only a call tells
+        them."""
+        rows, columns = map(specialized, self.values["block_mask"][-3:-1])
+        return None if rows is None or columns is None else (rows, columns)
 
     def operand(self, name: str) -> Operand:
         return _operand(self.values[name])
@@ -239,14 +252,15 @@ class Call:
         if self.language is None or (self.language == "cpp" and self.backward):
             return False
         counted = [n for t in (query, key, value) for n in (t.shape[1], t.shape[3])]
-        if not all(isinstance(n, int) for n in (*counted, *self.sparse)):
+        if not all(isinstance(n, int) for n in counted):
             return False
         sizes = map(expression_of, (*counted, query.shape[2], key.shape[2]))
         empty = any(is_int(size, 0) for size in sizes)
         narrow = max(query.shape[3], value.shape[3]) <= WIDEST and not empty
         short = all(_is_short(t.shape, t.stride()) for t in tensors if _is_fixed(t))
         numbers = all(isinstance(self.values[f"in{n}"], Tensor) for n in range(len(self.given)))
-        return narrow and short and numbers and not (self.backward and self._asks_more())
+        fits = narrow and short and numbers and not (self.backward and self._asks_more())
+        return fits and self.sparse is not None
 
     def _asks_more(self) -> bool:
         """Are gradients needed of what the user's functions read, or of keys that batches share?"""
@@ -293,7 +307,8 @@ class Call:
         query, key, value = (self.operand(name) for name in FORWARD[:3])
         given = tuple(self.operand(f"in{n}") for n in range(len(self.given)))
         lengths = (query.shape[2], key.shape[2])
-        exact = tuple(map(expression_of, self.lengths)) == lengths
+        exact = tuple(map(expression_of, self.values["block_mask"][:2])) == lengths
+        assert self.sparse is not None, "the call fits"
         all_in_one = all(n >= WHOLE_LENGTH for n in self.sparse)
         origins = frozenset([self.node.name])
         return Attention(query, key, value, given, self.sparse, exact or all_in_one, origins)
@@ -332,69 +347,37 @@ class Call:
     def inner(self, masked: bool) -> Inner | None:
         """What the user's functions make of scores, with or without the mask; equal calls share it.
         """
-        key = (masked, *self.traced_from)
+        query, read = self.values["query"], [*self.items["score_given"], *self.items["mask_given"]]
+        making, shapes = self._blocks()
+        functions = (self.values["score_mod"], self.values["block_mask"][-1])
+        key = (
+            masked, making, self.values["scale"], repr(map_aggregate(shapes, expression_of)),
+            *map(text_of, (*functions, self.values.get("joint"))),
+            *(None if isinstance(item, Node) else item for item in read),
+            *(self.operand(f"in{n}") for n in range(len(self.given))),
+        )  # fmt: skip
         if key not in self.known:
-            self.known[key] = self._inner(masked)
+            with mode_of([query]):
+                blocks = {name: query.new_empty(shape, dtype=dtype)
+                          for name, (shape, dtype) in shapes.items()}  # fmt: skip
+                tensors = [self.values[f"in{n}"] for n in range(len(self.given))]
+                self.known[key] = inner_of(
+                    making, self.functions, masked, blocks, tensors, self.table
+                )
         return self.known[key]
 
-    @cached_property
-    def traced_from(self) -> tuple[Any, ...]:
-        """What makes the user's functions equal."""
-        read = [*self.items["score_given"], *self.items["mask_given"]]
-        numbers = (None if isinstance(item, Node) else item for item in read)
-        functions = (self.values["score_mod"], self.values["block_mask"][-1])
-        texts = map(_text, (*functions, self.values.get("joint")))
-        tensors = (self.operand(f"in{n}") for n in range(len(self.given)))
-        blocks = (map_aggregate(shape, expression_of) for shape in self._blocks())
-        return self.values["scale"], *numbers, *texts, *tensors, *blocks
-
-    def _blocks(self) -> tuple[tuple[Any, ...], ...]:
-        """The shapes of scores, and what goes with them, that programs are made for."""
+    def _blocks(self) -> tuple[Making, dict[str, Any]]:
+        """What is made of the blocks that a kernel has, and their shapes and types by name."""
         query, key = self.values["query"], self.values["key"]
         if self.language == "cpp":
             rows, columns = cpp_flash.block_of(self.attention)
-            return ((1, 1, columns, rows),)
-        rows = query.shape[:3]
-        square = (*rows, key.shape[2])
-        return (square, square, rows, rows) if self.backward else (square,)
-
-    def _inner(self, masked: bool) -> Inner | None:
-        def scored(products: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-            return (self.functions(given).seen(products, masked),)
-
-        def placed(scores: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-            batch, head, *first, last_row, last_column = places.unbind()
-            columns, rows = (torch.arange(size) for size in scores.shape[2:])
-            at = (batch.view(1), head.view(1), (first[0] + rows).minimum(last_row),
-                  (first[1] + columns).minimum(last_column))  # fmt: skip
-            return (replace(self.functions(given), places=at).seen(scores, masked),)
-
-        def sloped(products: Tensor, of_weights: Tensor, logs: Tensor, inner: Tensor,
-                   *given: Tensor) -> tuple[Tensor, ...]:  # fmt: skip
-            return self.functions(given).slopes(products, of_weights, logs, inner, masked)[:2]
-
-        known, results, made = ("scores",), ("seen",), scored
-        if self.backward:
-            known, results = ("scores", "of_weights", "logs", "inner"), ("weights", "slopes")
-            made = sloped
-        elif self.language == "cpp":
-            known, results, made = ("scores", "places"), ("scores",), placed
-        query = self.values["query"]
-        with mode_of([query]):
-            blocks = [query.new_empty(shape, dtype=torch.float32) for shape in self._blocks()]
-            if "places" in known:
-                blocks.append(query.new_empty(cpp_flash.PLACES, dtype=torch.int64))
-            run = make_fx(made, decomposition_table=self.table)
-            given = [self.values[f"in{n}"] for n in range(len(self.given))]
-            traced = run(*blocks, *given)
-        traced.graph.eliminate_dead_code()
-        program = lower_graph(traced, self.node.name, Options())
-        schedule = schedule_program(program, FusionOptions())
-        groups = schedule.groups
-        pointwise = len(groups) == len(schedule.steps) == 1 and not program.constants
-        if not pointwise or not all(isinstance(nest, Pointwise) for nest in groups[0].nests):
-            return None
-        return Inner(schedule, known, results)
+            scores = ((1, 1, columns, rows), torch.float32)
+            return seen_at, {"scores": scores, "places": ((cpp_flash.PLACES,), torch.int64)}
+        ends = query.shape[:3]
+        square, row = ((*ends, key.shape[2]), torch.float32), (ends, torch.float32)
+        if not self.backward:
+            return seen, {"scores": square}
+        return slopes, {"scores": square, "of_weights": square, "logs": row, "inner": row}
 
     def functions(self, given: tuple[Tensor, ...]) -> Functions:
         """The user's functions, which read these tensors."""
@@ -441,15 +424,6 @@ def _loaded_cpp(kernel: Kernel) -> Callable[..., None]:
         function(*(n if isinstance(n, int) else n.data_ptr() for n in given))
 
     return launch
-
-
-def _text(function: Any) -> Any:
-    """The text of a graph of the user's; with tensors of its own it is equal to none but itself."""
-    if not isinstance(function, GraphModule) or any(
-        node.op == "get_attr" for node in function.graph.nodes
-    ):
-        return function
-    return function.code
 
 
 def _shared_memory(device: torch.device) -> int:

@@ -1,5 +1,5 @@
-"""`flex_attention` with the user's functions compiled: as kernels with them in the midst where there
-are some, elsewhere as two products and a softmax whose loop nests they are part of.
+"""`flex_attention` with the user's functions compiled: as kernels with them in the midst, or, where
+there are none for it, as two products and a softmax whose loop nests they are part of.
 
     flex_attention(q, k, v, score_mod, mask)   →   s = score_mod(q @ k.mT * scale, b, h, i, j)
                                                    softmax(where(mask(b, h, i, j), s, -inf)) @ v
@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 from torch.fx import GraphModule, Node
 
-from inductor_lab.accelerate.flash import Known, flash, language_of
+from inductor_lab.accelerate.flash import flash, language_of
+from inductor_lab.accelerate.flash_inner import Known
 from inductor_lab.accelerate.flex_definitions import BACKWARD, DEFINITIONS
 from inductor_lab.capture.operands import operand
 from inductor_lab.errors import working_on
@@ -53,7 +54,7 @@ def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) ->
         with working_on((call.name,)):
             kernels = None if "flash_attention" in off else flash(call, table, known)
             if kernels is not None:
-                call.meta["lab_kernels"] = (*kernels, "kernels of ours")
+                call.meta["lab_kernels"] = kernels
                 yield Fired("flash_attention", call.name, call.name, span_of(call))
             else:
                 fired = Fired("flex_attention", call.name, "", span_of(call))

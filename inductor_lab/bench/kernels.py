@@ -316,7 +316,7 @@ def _measured(
     outputs = [buffers[buffer] for buffer in made if buffer is not None]
     time = StepTime(
         name=name,
-        generated=not isinstance(step, ExternCall),
+        generated=not isinstance(step, ExternCall) or step.generated,
         seconds=timings.median_ms(name) / 1e3,
         spread=timings.spread(name),
         nbytes=cost.bytes,

@@ -1,7 +1,7 @@
-"""Attention as a C++ kernel that goes through keys block by block and keeps no matrix of scores, with
-the user's functions in its midst (`accelerate/flex_attention.py` says what is computed).
+"""Attention as a C++ kernel that goes through keys block by block and keeps no matrix of scores,
+with the user's functions in its midst (`accelerate/flex_attention.py` says what is computed).
 
-    lab_flash<float, 64, 64, 128, 128> at(b, h, first, beyond);     some rows of one head
+    lab_flash<float, 64, 64, 128, 128> at(b, h, first, beyond);     some rows of a head
     at.look(query + ...);
     for (int64_t k = 0; k < shown_keys_counts[...]; k++) {          keys that the mask may show
         at.products(key + ...);
@@ -20,7 +20,7 @@ Inductor: `codegen/cpp_flex_attention_template.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from inductor_lab.codegen.attention import Attention, Operand, Visit
 from inductor_lab.codegen.cpp import cpp_kernel
@@ -35,17 +35,19 @@ from inductor_lab.ir.program import views_in
 ROWS, COLUMNS = 64, 64
 """Queries and keys at a time: their scores stay in the first cache."""
 FEW_ROWS = 16
+MADE = ("out", "logs_rows", "tops_rows")
 PLACES = 6
-"""Where a block of scores is, as the user's functions are told it: batch, head, first row and column,
-last row and column of all that there are."""
+"""Where a block of scores is, as the user's functions are told it: batch, head, first row and
+column, and the last ones that there are."""
 OF_THE_KERNEL = frozenset({"parts", "threads"})
 """Passes that share work among threads, which the kernel has done."""
 
 
 def block_of(attention: Attention) -> tuple[int, int]:
     """How many rows and columns of scores are at hand; rows fill vector lanes."""
-    rows = attention.query.shape[2]
-    return FEW_ROWS if isinstance(rows, int) and rows <= FEW_ROWS else ROWS, COLUMNS
+    lengths = (attention.query.shape[2], attention.sparse[0])
+    few = any(isinstance(n, int) and n <= FEW_ROWS for n in lengths)
+    return FEW_ROWS if few else ROWS, COLUMNS
 
 
 def forward(
@@ -59,7 +61,7 @@ def forward(
              for visit in visits for part in ("counts", "indices")}  # fmt: skip
     given = {f"in{n}": tensor for n, tensor in enumerate(call.given)}
     read = {"query": call.query, "key": call.key, "value": call.value, **lists, **given}
-    written = dict(zip(("out", "logs_rows", "tops_rows"), made, strict=True))
+    written = dict(zip(MADE, made, strict=True))
     inner = {visit.name: cpp_kernel(visit.inner.group, visit.inner.schedule.program.buffers,
                                     f"{name}_{visit.name}", off=OF_THE_KERNEL)
              for visit in visits}  # fmt: skip
@@ -92,62 +94,59 @@ class _Lines:
     def size(self, size: Size) -> str:
         return self.text.size(size)
 
-    def place(self, name: str, *at: str) -> str:
-        """The address of an element, given its positions in the first dimensions."""
+    def index(self, name: str, *at: str) -> str:
+        """Where an element is, given its positions in the first dimensions."""
         tensor = self.tensors[name]
         steps = zip(at, tensor.shape, tensor.stride, strict=False)
-        return " + ".join([name, *(f"{self.size(stride)} * {position}"
-                                   for position, size, stride in steps
-                                   if not is_int(size, 1))])  # fmt: skip
+        parts = [position if is_int(stride, 1) else f"{self.size(stride)} * {position}"
+                 for position, size, stride in steps if not is_int(size, 1)]  # fmt: skip
+        return " + ".join(parts) or "0"
 
-    def strides(self, name: str) -> str:
-        """Those of a tensor's rows, and of numbers in a row."""
-        return ", ".join(map(self.size, self.tensors[name].stride[2:]))
+    def rows(self, name: str, *at: str) -> str:
+        """The address of rows, and the strides of what is in them."""
+        strides = map(self.size, self.tensors[name].stride[2:])
+        return ", ".join([f"{name} + {self.index(name, *at)}", *strides])
 
     def body(self, visits: tuple[Visit, ...], inner: dict[str, Kernel]) -> Iterator[str]:
-        query, value, shared = self.call.query, self.call.value, self.call.shared_by
+        query, value, by = self.call.query, self.call.value, self.call.shared_by
         rows, columns = block_of(self.call)
         length, listed = self.size(query.shape[2]), self.call.sparse[0]
-        whole = f"lab_minimum<int64_t>({listed}, {length})"
         numbers = f"{rows}, {columns}, {query.shape[3]}, {value.shape[3]}"
+        out, logs, tops = (self.rows(n, "b", "h", "first") for n in MADE)
         yield from (
-            f"const int64_t block_rows = {whole}, parts = (block_rows + {rows - 1}) / {rows};",
-            f"const int64_t all_parts = ({length} + block_rows - 1) / block_rows * parts;",
+            f"const int64_t listed = lab_minimum<int64_t>({listed}, {length});",
+            f"const int64_t parts = (listed + {rows - 1}) / {rows};",
+            f"const int64_t all_parts = ({length} + listed - 1) / listed * parts;",
             "#pragma omp parallel for collapse(3) schedule(dynamic) reduction(|: bad)",
             f"for (int64_t b = 0; b < {self.size(query.shape[0])}; b++)",
             f"for (int64_t h = 0; h < {query.shape[1]}; h++)",
             "for (int64_t part = 0; part < all_parts; part++) {",
-            f"    const int64_t block = part / parts, shared = h / {shared};",
-            f"    const int64_t first = block_rows * block + part % parts * {rows};",
-            f"    const int64_t beyond = lab_minimum<int64_t>(block_rows * (block + 1), {length});",
+            f"    const int64_t block = part / parts, shared = {f'h / {by}' if by > 1 else 'h'};",
+            f"    const int64_t first = listed * block + part % parts * {rows};",
+            f"    const int64_t beyond = lab_minimum<int64_t>(listed * (block + 1), {length});",
             "    if (first >= beyond) continue;",
             f"    lab_flash<{CTYPES[query.dtype]}, {numbers}> at(b, h, first, beyond);",
-            f"    at.look({self.place('query', 'b', 'h', 'first')}, {self.strides('query')});",
+            f"    at.look({self.rows('query', 'b', 'h', 'first')});",
         )
         for visit in visits:
-            for line in self.visited(visit, inner[visit.name], columns):
-                yield f"    {line}"
-        logs, tops = (self.place(name, "b", "h", "first") for name in ("logs_rows", "tops_rows"))
-        yield from (
-            f"    at.finish({self.place('out', 'b', 'h', 'first')}, {self.strides('out')},",
-            f"              {logs}, {self.strides('logs_rows')}, {tops}, {self.strides('tops_rows')});",
-            "}",
-        )
+            yield from (f"    {line}" for line in self.visited(visit, inner[visit.name], columns))
+        yield from (f"    at.finish({out},", f"              {logs}, {tops});", "}")
 
     def visited(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
         """The loops over keys that are listed for a block of rows."""
-        counts = self.place(f"{visit.name}_counts", "b", "h", "block")
-        indices = self.place(f"{visit.name}_indices", "b", "h", "block", "k")
+        counts, indices = f"{visit.name}_counts", f"{visit.name}_indices"
+        counts += f"[{self.index(counts, 'b', 'h', 'block')}]"
+        indices += f"[{self.index(indices, 'b', 'h', 'block', 'k')}]"
         listed, length = self.call.sparse[1], self.size(self.call.key.shape[2])
         most = self.size(visit.indices.shape[3])
         yield from (
-            f"for (int64_t k = 0; k < lab_minimum<int64_t>(*({counts}), {most}); k++) {{",
-            f"    const int64_t begin = {listed} * lab_maximum<int64_t>(*({indices}), 0);",
+            f"for (int64_t k = 0; k < lab_minimum<int64_t>({counts}, {most}); k++) {{",
+            f"    const int64_t begin = {listed} * lab_maximum<int64_t>({indices}, 0);",
             f"    const int64_t end = lab_minimum<int64_t>(begin + {listed}, {length});",
             f"    for (int64_t j = begin; j < end; j += {columns}) {{",
-            f"        at.products({self.place('key', 'b', 'shared')}, {self.strides('key')}, j, end);",
+            f"        at.products({self.rows('key', 'b', 'shared')}, j, end);",
             f"        bad |= {inner.name}({', '.join(self.arguments(visit, inner))});",
-            f"        at.weigh({self.place('value', 'b', 'shared')}, {self.strides('value')});",
+            f"        at.weigh({self.rows('value', 'b', 'shared')});",
             "    }",
             "}",
         )
@@ -156,9 +155,10 @@ class _Lines:
         """What the user's functions are given: what is at hand, and tensors of the user's."""
         program = visit.inner.schedule.program
         names = [name for name in program.inputs if isinstance(name, str)]
-        blocks = [f"at.{block}" for block in visit.inner.blocks]
-        known = dict(zip(names, [*blocks, *(f"in{n}" for n in range(len(names)))], strict=False))
-        made = (f"at.{name}" for name in visit.inner.made)
-        known |= {view.buffer: name for view, name in zip(views_in(program.outputs), made)}
+        names += [view.buffer for view in views_in(program.outputs)]
+        blocks, made = visit.inner.blocks, visit.inner.made
+        given = (f"in{n}" for n in range(len(self.call.given)))
+        texts = (*(f"at.{n}" for n in blocks), *given, *(f"at.{n}" for n in made))
+        known = dict(zip(names, texts, strict=True))
         for p in inner.parameters:
             yield self.text.symbols[p.symbol] if p.buffer is None else known[p.buffer]

@@ -2,6 +2,7 @@
 
 A multiplication and an addition each count one, as in `torch.utils.flop_counter` (which takes
 longer to import than most graphs to compile).  Biases and the softmax of attention do not count.
+Its products count for all queries and keys: which of them a mask leaves out only the call tells.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def call_flops(op: str, args: Sequence[Any], made: Shape) -> int:
     if name == "convolution_backward":
         grad, x, weight, transposed, mask = *args[:3], args[7], args[10]
         return int(sum(mask[:2])) * _convolution(x if transposed else grad, weight)
-    if "scaled_dot_product" in name:
+    if "scaled_dot_product" in name or "flex_attention" in name:
         backward = name.endswith("_backward")
-        q, k, v = args[1:4] if backward else args[:3]
+        after_one = backward or "flex_attention" in name  # a gradient, or what is called
+        q, k, v = args[1:4] if after_one else args[:3]
         products = 3 * q[-1] + 2 * v[-1] if backward else q[-1] + v[-1]
         return int(2 * prod(q[:-1]) * k[-2] * products)
     return 0

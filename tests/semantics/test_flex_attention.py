@@ -294,3 +294,145 @@ def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -
     calls = [step.op for step in part.loops.steps if isinstance(step, ExternCall)]
     assert sum("bmm" in op for op in calls) == 2  # torch 2.11 brings numbers to a GPU too
     assert "tanh" in "".join(str(kernel.code) for kernel in part.kernels)
+
+
+def flashes(part: CompiledPart) -> list[flash.Flash]:
+    return [f for f in part.loops.callees.values() if isinstance(f, flash.Flash)]
+
+
+ON_A_CPU = pytest.mark.skipif(DEVICE != "cpu", reason="C++ kernels are for a CPU")
+
+
+@ON_A_CPU
+def test_a_cpu_keeps_no_matrix_of_scores() -> None:
+    length = 1024
+    mask = create_block_mask(window, None, None, length, length, device="cpu")
+    q, k, v = (torch.randn(1, 2, length, 16) for _ in range(3))
+    c = lab.inspect(lambda q, k, v: flex_attention(q, k, v, alibi, mask), q, k, v)
+    part = c.graphs[0].forward
+    assert rule_of(part) == "flash_attention" and [k.language for k in part.written] == ["cpp"]
+    assert max(b.layout.storage_size for b in part.loops.buffers.values()) < length**2 / 4
+    text = str(part.written[0])
+    assert "#pragma omp parallel for collapse(3)" in text and text in str(part)
+
+
+@ON_A_CPU
+@pytest.mark.parametrize("lengths", [(1, 300), (17, 70), (100, 1), (130, 257)])
+@pytest.mark.parametrize("block", [(128, 128), (100, 36), (16, 200)])
+def test_any_length_and_any_block_on_a_cpu(
+    lengths: tuple[int, int], block: tuple[int, int]
+) -> None:
+    """The user's functions are asked of no place that there is not."""
+    table = torch.randn(*lengths)
+
+    def biased(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return score + table[i, j]
+
+    def mask_mod(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return (table[i, j] > -1) & ((i + 3 * h) % 50 >= j % 40)
+
+    mask = create_block_mask(mask_mod, None, 4, *lengths, device="cpu", BLOCK_SIZE=block)
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return flex_attention(q, k, v, biased, mask, enable_gqa=True)
+
+    q, k, v = (x.detach() for x in _given(Case(heads=(4, 2), lengths=lengths, width=(10, 24))))
+    part = lab.inspect(attention, *(x.float() for x in (q, k, v))).graphs[0].forward
+    assert rule_of(part) == "flash_attention"
+    ours = lab.compile(attention)(*(x.float() for x in (q, k, v)))
+    torch.testing.assert_close(ours.double(), attention(q, k, v), rtol=1e-5, atol=1e-5)
+
+
+@ON_A_CPU
+def test_blocks_that_are_left_out_are_not_visited() -> None:
+    """What only they would see has no number."""
+    length = 512
+    mask = create_block_mask(window, None, None, length, length, device="cpu")
+    q, k, v = (torch.randn(1, 1, length, 16) for _ in range(3))
+    right = flex_attention(q, k, v, None, mask)
+    for x in (k, v):
+        x[:, :, :128] = torch.nan
+    ours = lab.compile(lambda q, k, v: flex_attention(q, k, v, None, mask))(q, k, v)
+    torch.testing.assert_close(ours[:, :, 256:], right[:, :, 256:])
+    assert ours[:, :, :147].isnan().all()
+
+
+@ON_A_CPU
+def test_an_index_of_the_users_that_is_out_of_range_is_an_error_on_a_cpu() -> None:
+    table = torch.randn(LENGTH - 1)
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return flex_attention(q, k, v, lambda s, b, h, i, j: s + table[j])
+
+    q, k, v = (x.detach().float() for x in _given(Case()))
+    line = r"return flex_attention\(q, k, v, lambda"
+    with pytest.raises(lab.errors.IndexOutOfRange, match=line):
+        lab.compile(attention)(q, k, v)
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_the_block_size_of_a_mask_is_a_number_where_all_sizes_are_symbols(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})
+
+    def attention(q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Any:
+        return flex_attention(q, k, v, None, mask)
+
+    calls: list[flash.Flash] = []
+    run = flash.Flash.__call__
+
+    def noted(kernels: flash.Flash, *given: Tensor) -> Any:
+        calls.append(kernels)
+        return run(kernels, *given)
+
+    monkeypatch.setattr(flash.Flash, "__call__", noted)
+    compiled = lab.compile(attention, dynamic=True)
+    for length, size in ((300, 128), (700, 128), (700, 64)):
+        mask = create_block_mask(
+            causal, None, None, length, length, device=DEVICE, BLOCK_SIZE=size
+        )
+        q, k, v = (x.detach().float() for x in _given(Case(lengths=(length, length))))
+        torch.testing.assert_close(compiled(q, k, v, mask), attention(q, k, v, mask))
+    assert len(calls) == 3 and calls[0] is calls[1] and calls[1] is not calls[2]
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_equal_calls_trace_the_users_functions_once(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})
+    traced, trace = [], flash.inner_of
+
+    def noted(making: Any, functions: Any, masked: bool, *more: Any) -> Any:
+        traced.append(masked)
+        return trace(making, functions, masked, *more)
+
+    monkeypatch.setattr(flash, "inner_of", noted)
+    mask = create_block_mask(causal, None, None, LENGTH, LENGTH, device=DEVICE)
+
+    def layers(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        for factor in (2.0, 2.0, 3.0, 2.0):
+            q = flex_attention(q, k, v, lambda s, b, h, i, j, f=factor: s * f, mask)
+        return q
+
+    q, k, v = (x.detach().float() for x in _given(Case()))
+    torch.testing.assert_close(lab.compile(layers)(q, k, v), layers(q, k, v))
+    assert sorted(traced) == [False, False, True, True]  # for each of two factors
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_kernels_of_attention_count_as_generated_with_the_flops_of_all_products(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})
+    given = [x.detach().float().requires_grad_(language == "triton") for x in _given(Case())]
+    c = lab.inspect(_function(CASES["causal"]), *given)
+    graph, products = c.graphs[0], 2 * 2 * 4 * LENGTH**2 * 16
+    assert c.coverage.calls == 0 and c.coverage.share == 1
+    assert graph.forward.schedule.after.flops == 2 * products
+    if graph.backward is not None:
+        assert graph.backward.schedule.after.flops >= 5 * products
+    c = c.measure(0)
+    (took,) = (t for t in c.graphs[0].forward.times if "flex_attention" in t.name)
+    assert took.generated and took.flops == 2 * products
