@@ -25,7 +25,7 @@ from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.codegen.trees import KernelTrees
 from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import NotPicklable
-from inductor_lab.ir.higher_order import written_kernels
+from inductor_lab.ir.higher_order import KERNELS_OF_OURS, written_kernels
 from inductor_lab.ir.index import ASSUMED
 from inductor_lab.ir.program import ExternCall, LoopProgram
 from inductor_lab.observer import Phase
@@ -244,7 +244,7 @@ class Record(Shown):
     @property
     def coverage(self) -> Coverage:
         steps = [step for part in self.parts for step in part.loops.steps]
-        calls = [s for s in steps if isinstance(s, ExternCall) and not s.generated]
+        calls = [s for s in steps if isinstance(s, ExternCall) and s.reason != KERNELS_OF_OURS]
         uses = Counter((call.op, call.reason) for call in calls)
         extern = tuple(ExternUse(op, why, n) for (op, why), n in uses.most_common())
         linked = [is_linked for part in self.parts for is_linked in _linked_lines(part)]

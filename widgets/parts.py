@@ -13,6 +13,7 @@ from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.text import tree_lines
 from inductor_lab.codegen.tree import Tree
 from inductor_lab.display import bytes_text
+from inductor_lab.ir.higher_order import KERNELS_OF_OURS
 from inductor_lab.ir.index import ASSUMED
 from inductor_lab.ir.program import LoopProgram, written_by
 from inductor_lab.notebook.language import say, translate
@@ -272,7 +273,8 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
             rows.append(row((*_cost_cells(step.name, cost), *took), things, detail))
         else:
             cost = extern_cost(step, part.loops.buffers)
-            name = f"{step.op}  ({translate(step.reason)})"
+            why = "" if step.reason == KERNELS_OF_OURS else f"  ({translate(step.reason)})"
+            name = f"{step.op}{why}"
             rows.append(row((*_cost_cells(name, cost), *took), things))
     total = duration(sum(took.seconds for took in part.times))
     unfused = _cost_cells(say("one kernel per op"), schedule.before)

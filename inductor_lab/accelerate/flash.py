@@ -24,15 +24,8 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_aggregate
 
-from inductor_lab.accelerate.flash_inner import (
-    Known,
-    Making,
-    inner_of,
-    seen,
-    seen_at,
-    slopes,
-    text_of,
-)
+from inductor_lab.accelerate import flash_inner
+from inductor_lab.accelerate.flash_inner import Known
 from inductor_lab.accelerate.flex_definitions import Functions
 from inductor_lab.capture.span import code_line
 from inductor_lab.codegen import cpp_flash, triton_flash
@@ -352,7 +345,7 @@ class Call:
         functions = (self.values["score_mod"], self.values["block_mask"][-1])
         key = (
             masked, making, self.values["scale"], repr(map_aggregate(shapes, expression_of)),
-            *map(text_of, (*functions, self.values.get("joint"))),
+            *map(flash_inner.text_of, (*functions, self.values.get("joint"))),
             *(None if isinstance(item, Node) else item for item in read),
             *(self.operand(f"in{n}") for n in range(len(self.given))),
         )  # fmt: skip
@@ -361,23 +354,24 @@ class Call:
                 blocks = {name: query.new_empty(shape, dtype=dtype)
                           for name, (shape, dtype) in shapes.items()}  # fmt: skip
                 tensors = [self.values[f"in{n}"] for n in range(len(self.given))]
-                self.known[key] = inner_of(
+                self.known[key] = flash_inner.inner_of(
                     making, self.functions, masked, blocks, tensors, self.table
                 )
         return self.known[key]
 
-    def _blocks(self) -> tuple[Making, dict[str, Any]]:
+    def _blocks(self) -> tuple[flash_inner.Making, dict[str, Any]]:
         """What is made of the blocks that a kernel has, and their shapes and types by name."""
         query, key = self.values["query"], self.values["key"]
         if self.language == "cpp":
             rows, columns = cpp_flash.block_of(self.attention)
-            scores = ((1, 1, columns, rows), torch.float32)
-            return seen_at, {"scores": scores, "places": ((cpp_flash.PLACES,), torch.int64)}
+            scores, places = ((1, 1, columns, rows), torch.float32), ((cpp_flash.PLACES,), torch.int64)
+            return flash_inner.seen_at, {"scores": scores, "places": places}
         ends = query.shape[:3]
         square, row = ((*ends, key.shape[2]), torch.float32), (ends, torch.float32)
         if not self.backward:
-            return seen, {"scores": square}
-        return slopes, {"scores": square, "of_weights": square, "logs": row, "inner": row}
+            return flash_inner.seen, {"scores": square}
+        blocks = {"scores": square, "of_weights": square, "logs": row, "inner": row}
+        return flash_inner.slopes, blocks
 
     def functions(self, given: tuple[Tensor, ...]) -> Functions:
         """The user's functions, which read these tensors."""

@@ -24,7 +24,7 @@ from inductor_lab.bench.timing import Timings, clock_of
 from inductor_lab.codegen.host import QUICKLY
 from inductor_lab.debug.what_if import made_anew
 from inductor_lab.errors import NotRunnable
-from inductor_lab.ir.higher_order import PREFIX, call_higher_order
+from inductor_lab.ir.higher_order import KERNELS_OF_OURS, PREFIX, call_higher_order
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.records import AnyRecord, CompiledPart
 from inductor_lab.schedule.cost import extern_cost
@@ -316,7 +316,7 @@ def _measured(
     outputs = [buffers[buffer] for buffer in made if buffer is not None]
     time = StepTime(
         name=name,
-        generated=not isinstance(step, ExternCall) or step.generated,
+        generated=not isinstance(step, ExternCall) or step.reason == KERNELS_OF_OURS,
         seconds=timings.median_ms(name) / 1e3,
         spread=timings.spread(name),
         nbytes=cost.bytes,

@@ -16,6 +16,9 @@ import torch
 PREFIX = "higher_order."
 """How the names of these operators start in an `ExternCall`."""
 
+KERNELS_OF_OURS = "kernels of ours"
+"""The reason of an `ExternCall` that stands for some: it is no library that is called."""
+
 
 class Written:
     """Kernels of ours that an operator is replaced by: what they return is memory of its own."""

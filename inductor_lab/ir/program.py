@@ -218,10 +218,6 @@ ExternArg: TypeAlias = Any
 torch.device, torch.layout, torch.memory_format or Callee."""
 
 
-KERNELS_OF_OURS = "kernels of ours"
-"""The reason of a call that stands for some."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExternCall:
     """A call of a library: `outputs = op(*args, **kwargs)`.
@@ -240,11 +236,6 @@ class ExternCall:
     reason: str = "library"
     origins: Origins = field(default=NO_ORIGINS, compare=False)
     numbers: tuple[sympy.Symbol | None, ...] = ()
-
-    @property
-    def generated(self) -> bool:
-        """Is it generated code that is called, and no library?"""
-        return self.reason == KERNELS_OF_OURS
 
     @property
     def arguments(self) -> tuple[ExternArg, ...]:

@@ -26,12 +26,11 @@ from torch.fx.node import map_aggregate, map_arg
 from inductor_lab import torch_api
 from inductor_lab.capture.operands import operand, results_of
 from inductor_lab.errors import LabError, LeftToATen, working_on
-from inductor_lab.ir.higher_order import PREFIX, Written
+from inductor_lab.ir.higher_order import PREFIX
 from inductor_lab.ir.index import at_most_one, is_int
 from inductor_lab.ir.ops import ELEMENTS
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import (
-    KERNELS_OF_OURS,
     BufferKind,
     BufferView,
     Callee,
@@ -279,12 +278,10 @@ class _Walk:
 
     def _opaque(self, node: torch.fx.Node) -> Any:
         """A call of kernels of ours, or of a function of Python: a hook in compiled autograd."""
-        function, args = node.meta.get("lab_kernels", (node.target, node.args))
-        given = (self._callee(node.name, function), *map_arg(args, self._as_in_eager))
-        kwargs = map_arg(node.kwargs, self._as_in_eager)
-        ours = isinstance(function, Written)
-        op, reason = (node.target, KERNELS_OF_OURS) if ours else ("wrap", "hook")
-        return call(self.build, f"{PREFIX}{op}", given, kwargs, reason)
+        hook = (node.target, node.args, f"{PREFIX}wrap", "hook")
+        function, args, op, reason = node.meta.get("lab_kernels", hook)
+        args, kwargs = map_arg((args, node.kwargs), self._as_in_eager)
+        return call(self.build, op, (self._callee(node.name, function), *args), kwargs, reason)
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
         """A value with its strides in eager mode, for operators that may depend on them."""

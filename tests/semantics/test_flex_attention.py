@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 
 import inductor_lab as lab
-from inductor_lab.accelerate import flash
+from inductor_lab.accelerate import flash, flash_inner
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.records import CompiledPart
 
@@ -402,13 +402,13 @@ def test_equal_calls_trace_the_users_functions_once(
     language: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})
-    traced, trace = [], flash.inner_of
+    traced, trace = [], flash_inner.inner_of
 
     def noted(making: Any, functions: Any, masked: bool, *more: Any) -> Any:
         traced.append(masked)
         return trace(making, functions, masked, *more)
 
-    monkeypatch.setattr(flash, "inner_of", noted)
+    monkeypatch.setattr(flash_inner, "inner_of", noted)
     mask = create_block_mask(causal, None, None, LENGTH, LENGTH, device=DEVICE)
 
     def layers(q: Tensor, k: Tensor, v: Tensor) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.nn.attention.flex_attention import flex_attention
 
 import inductor_lab as lab
 from inductor_lab.bench.roofline import duration
@@ -57,6 +58,10 @@ def has_nothing(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.T
     return x.sin() * 2, y + 1
 
 
+def attends(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    return flex_attention(q.sin(), k, v, lambda score, b, h, i, j: score + (i - j))
+
+
 def given(*size: int) -> torch.Tensor:
     return torch.randn(*size, requires_grad=True)
 
@@ -72,6 +77,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     ),
     "graph breaks": lambda: lab.inspect(breaks, torch.randn(8, 8)),
     "nothing in it": lambda: lab.inspect(has_nothing, torch.zeros(0, 4), torch.zeros(3)),
+    "attention": lambda: lab.inspect(attends, *(torch.randn(1, 2, 200, 16) for _ in range(3))),
     "no graph": lambda: lab.inspect(lambda x: x, torch.zeros(3)),
 }
 
