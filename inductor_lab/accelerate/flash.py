@@ -364,8 +364,9 @@ class Call:
         query, key = self.values["query"], self.values["key"]
         if self.language == "cpp":
             rows, columns = cpp_flash.block_of(self.attention)
-            scores, places = ((1, 1, columns, rows), torch.float32), ((cpp_flash.PLACES,), torch.int64)
-            return flash_inner.seen_at, {"scores": scores, "places": places}
+            scores, places = (1, 1, columns, rows), (cpp_flash.PLACES,)
+            blocks = {"scores": (scores, torch.float32), "places": (places, torch.int64)}
+            return flash_inner.seen_at, blocks
         ends = query.shape[:3]
         square, row = ((*ends, key.shape[2]), torch.float32), (ends, torch.float32)
         if not self.backward:
