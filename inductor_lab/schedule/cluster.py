@@ -320,22 +320,19 @@ def renamed(member: Member, rename: Mapping[Axis, Axis], buffers: Mapping[str, B
     names = {axis: member.rename.get(axis, axis) for axis in loops}
     names = {axis: rename.get(name, name) for axis, name in names.items()}
     shell = Member(member.facts, names, {}, member.in_parts and member.in_parts.renamed(rename))
-    return replace(shell, loads=moved_loads(member.loads, moved, shell.loops, buffers))
+    return with_loads(shell, member.loads, moved, buffers)
 
 
-def moved_loads(
-    loads: Loads,
-    moved: Mapping[Axis, Index],
-    loops: tuple[Axis, ...],
-    buffers: Mapping[str, Buffer],
-) -> Loads:
-    """Loads with axes replaced, in nested `loops`."""
+def with_loads(
+    member: Member, loads: Loads, moved: Mapping[Axis, Index], buffers: Mapping[str, Buffer]
+) -> Member:
+    """The member with these loads, in which axes are replaced."""
     found: Loads = {}
     for buffer, places in loads.items():
         for place in places:
             at = tuple(index.substitute(moved) for index in place)
-            found.setdefault(buffer, {})[at] = access(at, loops, buffers[buffer])
-    return found
+            found.setdefault(buffer, {})[at] = access(at, member.loops, buffers[buffer])
+    return replace(member, loads=found)
 
 
 def union(

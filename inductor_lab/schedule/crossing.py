@@ -22,19 +22,19 @@ from typing import TypeAlias
 from inductor_lab.ir.index import Axis, Index, is_int, mul_sizes
 from inductor_lab.ir.program import LONGEST_HELD, Reduction
 from inductor_lab.schedule.align import places_of
-from inductor_lab.schedule.cluster import Cluster, Member, moved_loads
+from inductor_lab.schedule.cluster import Cluster, Member, with_loads
 from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.parts import InParts
+from inductor_lab.schedule.rules import Pair
 
 Visit: TypeAlias = dict[Axis, Index]
 """Outer axes of the rows → where the sums are at such a point, in axes of their own."""
 
 
-def crossed(
-    first: Cluster, second: Cluster, shared: Sequence[str]
-) -> tuple[Cluster, Cluster] | None:
-    """The two clusters with the one that sums over outer axes of the other visiting them as the
-    other does; None if there is no such thing."""
+def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
+    """The pair with the cluster that sums over outer axes of the other one visiting them as that
+    does; nothing if there is no such thing."""
+    first, second = pair.first, pair.second
     for rows, sums in ((first, second), (second, first)):
         summed = _summed(sums)
         if not summed or not sums.axes or rows.scans or rows.scatter:
@@ -42,8 +42,10 @@ def crossed(
         for visit in _visits(rows, sums, summed, shared):
             turned = _turned(sums, summed, visit)
             if turned is not None and rows.in_parts in (None, turned.in_parts):
-                return (first, turned) if sums is second else (turned, second)
-    return None
+                both = (first, turned) if sums is second else (turned, second)
+                met = {axis: axis for axis in turned.axes}
+                yield replace(pair, first=both[0], second=both[1], common=met)
+                return
 
 
 def _summed(cluster: Cluster) -> tuple[Axis, ...]:
@@ -138,4 +140,4 @@ def _turned_member(
     own = {axis: member.rename.get(axis, axis) for axis in (*nest.axes, *nest.reduce_axes)}
     rename = {axis: names.get(now, now) for axis, now in own.items()}
     turned = Member(member.facts, rename, {}, in_parts)
-    return replace(turned, loads=moved_loads(member.loads, moved, turned.loops, sums.buffers))
+    return with_loads(turned, member.loads, moved, sums.buffers)

@@ -249,10 +249,7 @@ class Walk:
         path = self.reach.between(_steps_of(first), _steps_of(second))
         between = next((self.describe(p) for p in positions(path)), None)
         pair = Pair(*names, placement, first, second, common, None, between, None, 0)
-        if (turned := crossed(first, second, shared)) is not None:
-            met = {axis: axis for axis in turned[0].axes if axis in turned[1].axes}
-            across = replace(pair, first=turned[0], second=turned[1], common=met)
-            pair = across if _meets(across) else pair
+        pair = next(filter(_meets, crossed(pair, shared)), pair)
         if not _meets(pair):
             return pair
         merged = put_together(pair.first, pair.second, pair.common)

@@ -21,6 +21,7 @@ import torch
 
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import crossing, each_loop, is_point
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.cpu.strip import strip_mined
@@ -36,15 +37,7 @@ from inductor_lab.codegen.tree import (
     Tree,
     best_of,
 )
-from inductor_lab.codegen.visit import (
-    crossing,
-    defined_by,
-    each_loop,
-    is_point,
-    temps_read,
-    walk,
-    with_values,
-)
+from inductor_lab.codegen.visit import defined_by, temps_read, walk, with_values
 from inductor_lab.ir.expr import Expr, Load, map_expr
 from inductor_lab.ir.index import Index
 from inductor_lab.ir.ops import POSITIONS

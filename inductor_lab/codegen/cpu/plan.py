@@ -11,8 +11,9 @@ from enum import Enum
 from functools import partial
 
 from inductor_lab.codegen.cpu.access import LINE
+from inductor_lab.codegen.cpu.loops import innermost_loops
 from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Store, Tree
-from inductor_lab.codegen.visit import expressions, innermost_loops, loads_in, point_loops, walk
+from inductor_lab.codegen.visit import expressions, loads_in, point_loops, walk
 from inductor_lab.ir.expr import Op
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
 from inductor_lab.ir.ops import OPS

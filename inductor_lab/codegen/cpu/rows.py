@@ -22,10 +22,11 @@ import torch
 
 from inductor_lab.codegen.cpu.access import side_by_side
 from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import at_points
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree
-from inductor_lab.codegen.visit import at_points, loads_in, needed, walk
+from inductor_lab.codegen.visit import loads_in, needed, walk
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS

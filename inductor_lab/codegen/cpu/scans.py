@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import crossing, each_loop, has_expensive
 from inductor_lab.codegen.cpu.parts import needed_by_scans
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.strip import strip_mined
@@ -35,7 +36,7 @@ from inductor_lab.codegen.tree import (
     Store,
     Tree,
 )
-from inductor_lab.codegen.visit import crossing, defined_by, each_loop, has_expensive, read_by
+from inductor_lab.codegen.visit import defined_by, read_by
 from inductor_lab.ir.expr import Temp
 from inductor_lab.ir.index import Index, hint
 

@@ -20,9 +20,10 @@ import torch
 
 from inductor_lab.codegen.cpu.checks import is_checked
 from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import each_loop, has_expensive
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Accumulate, Assign, Init, Let, Loop, LoopKind, Tree, best_of
-from inductor_lab.codegen.visit import each_loop, has_expensive, is_innermost
+from inductor_lab.codegen.visit import is_innermost
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp
 from inductor_lab.ir.index import Index
 

@@ -21,12 +21,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import at_points
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.rows import LONGEST_ROW
 from inductor_lab.codegen.cpu.split import SHORTEST_LOOP
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree, When
-from inductor_lab.codegen.visit import at_points, needed, temps_read, walk
+from inductor_lab.codegen.visit import needed, temps_read, walk
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index
 

@@ -1,0 +1,77 @@
+"""What several passes ask of loops, and how they change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Stmt, Tree
+from inductor_lab.codegen.visit import (
+    POINTS,
+    defined_by,
+    kept,
+    nodes_in,
+    temps_read,
+    walk,
+    with_body,
+)
+from inductor_lab.ir.expr import Op, Temp
+from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+
+
+def has_expensive(body: Tree) -> bool:
+    """Does a tree have an operation that takes much longer than an addition?"""
+    ops = (node.name for node in nodes_in(body) if isinstance(node, Op))
+    return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
+
+
+def crossing(runs: Iterable[Tree]) -> list[Temp]:
+    """Temps and accumulators that one run of statements defines or feeds and a later one reads."""
+    known: set[str] = set()
+    found: dict[Temp, None] = {}
+    for run in runs:
+        read = (temp for stmt in walk(run) for temp in temps_read(stmt))
+        found |= dict.fromkeys(temp for temp in read if temp.name in known)
+        known |= {temp.name for temp in map(defined_by, run) if temp is not None}
+        known |= {stmt.name for stmt in run if isinstance(stmt, Accumulate)}
+    return list(found)
+
+
+def is_point(stmt: Stmt) -> bool:
+    """Is it a loop over the group's axes?"""
+    return isinstance(stmt, Loop) and stmt.kind in POINTS
+
+
+def innermost_loops(body: Tree) -> Iterator[Loop]:
+    """Loops that contain no loop."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            below = list(innermost_loops(stmt.body))
+            yield from below or [stmt]
+
+
+def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
+    """The tree with what runs once per point changed: the body of the innermost PARALLEL loops, or
+    the whole tree if there are none."""
+    if not any(isinstance(s, Loop) and s.kind is LoopKind.PARALLEL for s in tree):
+        return change(tree)
+    new = (
+        with_body(s, at_points(s.body, change))
+        if isinstance(s, Loop) and s.kind is LoopKind.PARALLEL
+        else s
+        for s in tree
+    )
+    return kept(tuple(new), tree)
+
+
+def each_loop(body: Tree, change: Callable[[Loop], Tree | None]) -> Tree:
+    """The tree with loops changed, outer ones first; where `change` returns None, the loops inside
+    are visited."""
+    new: list[Stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, Loop):
+            new.append(stmt)
+        elif (made := change(stmt)) is not None:
+            new += made
+        else:
+            new.append(with_body(stmt, each_loop(stmt.body, change)))
+    return kept(tuple(new), body)
