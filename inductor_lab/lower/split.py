@@ -81,12 +81,23 @@ UNKNOWN = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`axis` in `parts` parts of `length`; `exact` if they cover it without a rest."""
+    """`axes`, one after the other, in `parts` parts of `length`; `exact` if they cover them without
+    a rest."""
 
-    axis: Axis
+    axes: tuple[Axis, ...]
     parts: int
     length: Size
     exact: bool
+
+    @property
+    def inside(self) -> Axis:
+        """The axis of one part."""
+        return Axis(self.axes[0].name, self.length)
+
+    @property
+    def position(self) -> Index:
+        """Where an element of a part is along the axes."""
+        return Index.of(Axis("p0", self.parts)) * self.length + Index.of(self.inside)
 
 
 def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
@@ -121,9 +132,11 @@ def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
     if not SHORTEST_ROW <= row <= LONGEST_HELD:
         return None
     wanted = min(ELEMENTS_AT_ONCE // row if triton else CPU_PARTS, rows // FEWEST_ROWS)
-    cut = _cut_axis(nest, wanted)
     enough = FEWEST_PROGRAMS if triton else CPU_PARTS // 2
-    return cut if cut is not None and cut.exact and cut.parts >= enough else None
+    if wanted < enough or not all(isinstance(axis.size, int) for axis in nest.reduce_axes):
+        return None
+    cut = _cut(nest.reduce_axes, wanted)
+    return cut if cut.exact else None
 
 
 def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
@@ -140,32 +153,28 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
         enough, aim = ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS
     if programs >= enough:
         return None
-    return _cut_axis(nest, min(aim // programs, length * min(points, lanes) // PART))
-
-
-def _cut_axis(nest: Reduction, wanted: int) -> Cut | None:
-    """A cut of the axis that has so many parts, or of the longest; None if these are too few."""
+    wanted = min(aim // programs, length * min(points, lanes) // PART)
     # places are counted row by row, so for a position the parts have to be whole runs of rows
     axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
     sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}
     axis = next((a for a in axes if sizes[a] >= wanted), max(axes, key=lambda a: sizes[a]))
     wanted = min(wanted, sizes[axis])
-    return _cut(axis, wanted) if wanted >= FEWEST_PARTS else None
+    return _cut((axis,), wanted) if wanted >= FEWEST_PARTS else None
 
 
-def _cut(axis: Axis, wanted: int) -> Cut:
-    """About `wanted` parts, in a number that divides the axis if there is one."""
-    size = axis.size
+def _cut(axes: tuple[Axis, ...], wanted: int) -> Cut:
+    """About `wanted` parts, in a number that divides the axes if there is one."""
+    size = product(axis.size for axis in axes)
     if not isinstance(size, int):
         length = SYMPY_FUNCTIONS["torch.FloorDiv"](size + wanted - 1, wanted)
-        return Cut(axis, wanted, length, exact=False)
+        return Cut(axes, wanted, length, exact=False)
     step = next(step for least, step in ALIGNED if size >= wanted * least)
     even = (p for p in range(wanted, wanted // 2, -1) if size % (p * step) == 0)
     parts = next(even, None)
     if parts is not None:
-        return Cut(axis, parts, size // parts, exact=True)
+        return Cut(axes, parts, size // parts, exact=True)
     length = -(-size // (wanted * step)) * step
-    return Cut(axis, -(-size // length), length, exact=False)
+    return Cut(axes, -(-size // length), length, exact=False)
 
 
 def _beside_rows(program: LoopProgram) -> set[str]:
@@ -239,14 +248,18 @@ class _Splitter:
 
     def partial(self, nest: Reduction, kind: str, cut: Cut, what: str) -> str:
         """The buffer with the result of each part."""
-        inside = Axis(cut.axis.name, cut.length)
-        place = Index.of(_part(cut)) * cut.length + Index.of(inside)
-        body = nest.body.substitute({cut.axis: place})
+        place, below, places = cut.position, 1, {}
+        for axis in reversed(cut.axes):
+            places[axis] = place // below % axis.size if len(cut.axes) > 1 else place
+            below *= hint(axis.size)
+        body = nest.body.substitute(places)
         if not cut.exact:
-            test = (IndexValue(place, torch.int64), size_value(cut.axis.size))
+            size = product(axis.size for axis in cut.axes)
+            test = (IndexValue(place, torch.int64), size_value(size))
             mask = Op("lt", test, torch.bool, nest.origins)
             body = Masked(mask, body, Const(neutral(kind, body.dtype), body.dtype), nest.origins)
-        reduced = tuple(inside if axis == cut.axis else axis for axis in nest.reduce_axes)
+        kept = (axis for axis in nest.reduce_axes if axis not in cut.axes[1:])
+        reduced = tuple(cut.inside if axis == cut.axes[0] else axis for axis in kept)
         return self.reduction(nest, kind, reduced, body, (_part(cut), *nest.axes), what)
 
     def reduction(

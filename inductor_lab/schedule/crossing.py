@@ -14,13 +14,13 @@ Inductor: `scheduler.py`, `FusedMixOrderReductions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.index import Axis, Index, is_int, mul_sizes
-from inductor_lab.ir.program import LONGEST_HELD, Reduction
+from inductor_lab.ir.index import Axis, Index, hint, product
+from inductor_lab.ir.program import LONGEST_HELD, Layout, Reduction
 from inductor_lab.schedule.align import places_of
 from inductor_lab.schedule.cluster import Cluster, Member, with_loads
 from inductor_lab.schedule.facts import Place, real_axes
@@ -77,38 +77,48 @@ def _visit(
     summed: tuple[Axis, ...],
     own: tuple[Axis, ...],
 ) -> Visit:
-    """How the sums run through outer axes of the rows in which both touch a buffer; empty if not
-    all of `summed`, and one part, do that."""
+    """How the sums run through outer axes of the rows in which both touch a buffer; empty unless
+    all of `summed`, and one part, do that, each point once: `1024*step0 + 4*part + step1`."""
     at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
     met = {axis: at[axis] for axis in outer if axis in at}
-    beside = [a for p in met.values() if p.as_axis() is None for a in p.axes() if a not in summed]
-    inside = {*summed, *(beside or own)[:1]}
+    among = [set(p.axes()) for p in met.values() if not set(p.axes()).isdisjoint(summed)]
+    inside = {*summed, *(set[Axis]().union(*among).difference(summed) or own[:1])}
     visit = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}
-    used = [axis for place in visit.values() for axis in place.axes()]
-    whole = set(used) == inside and len(used) == len(inside)
-    return visit if whole and all(_covers(p, a, summed) for a, p in visit.items()) else {}
+    sizes = {axis.size for axis in (*inside, *visit)}
+    if len(inside) != len(summed) + 1 or not all(isinstance(size, int) for size in sizes):
+        return {}
+    whole = _position(tuple(visit), visit)
+    order = sorted(whole.axes(), key=lambda axis: -hint(whole.coefficient(axis)))
+    as_long = product(axis.size for axis in visit) == product(axis.size for axis in inside)
+    once = set(order) == inside and whole == _position(order, {a: Index.of(a) for a in order})
+    return visit if as_long and once and _parts(whole, tuple(visit)) == visit else {}
 
 
-def _covers(place: Index, axis: Axis, summed: tuple[Axis, ...]) -> bool:
-    """Is it as long as `axis`: a single axis, or a step of a part, `length * part + step`?"""
-    if (single := place.as_axis()) is not None:
-        return single.size == axis.size
-    steps = [atom for atom in place.axes() if atom in summed]
-    parts = [atom for atom in place.axes() if atom not in summed]
-    if len(steps) != 1 or len(parts) != 1:
-        return False
-    in_order = Index.of(parts[0]) * steps[0].size + Index.of(steps[0])
-    return place == in_order and is_int(axis.size, mul_sizes(parts[0].size, steps[0].size))
+def _position(axes: Sequence[Axis], places: Mapping[Axis, Index]) -> Index:
+    """The position among all points of these axes, outermost first."""
+    layout = Layout.contiguous(tuple(axis.size for axis in axes))
+    return layout.element(tuple(places[axis] for axis in axes))
+
+
+def _parts(position: Index, axes: Sequence[Axis]) -> Visit:
+    """Where each axis is at a position among all points of them."""
+    found: Visit = {}
+    below = 1
+    for axis in reversed(axes):
+        found[axis] = position // below % axis.size
+        below *= hint(axis.size)
+    return found
 
 
 def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | None:
     """The sums with the outer axes of `visit` for their own; None if they would keep nothing for a
-    row, or too much, or load something else by the part or the step.
+    row, or too much.
 
     before:  (p0, i1)  buf1_parts[p0, i1] = sum over r0 of x[16*p0 + r0, i1]
     after:   (i0)      buf1_parts[part, column0] = sum over step0 of x[i0, column0]
     """
-    inside = dict.fromkeys(axis for place in visit.values() for axis in place.axes())
+    whole = _position(tuple(visit), visit)
+    inside = sorted(whole.axes(), key=lambda axis: -hint(whole.coefficient(axis)))
     (part,) = (axis for axis in inside if axis not in summed)
     columns = [axis for axis in sums.axes if axis != part]
     sizes = [axis.size for axis in columns if isinstance(axis.size, int)]
@@ -119,25 +129,14 @@ def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | 
         names |= {axis: Axis(f"{kind}{k}", axis.size) for k, axis in enumerate(axes)}
     new = {old: Index.of(name) for old, name in names.items()}
     steps = tuple(names[axis] for axis in inside if axis != part)
-    places = {axis: place.substitute(new) for axis, place in visit.items()}
-    in_parts = InParts(names[part], steps, places)
-    members = [_turned_member(member, names, in_parts, visit, sums) for member in sums.members]
-    loads = (at for m in members for places in m.loads.values() for at in places)
-    if any(not set(in_parts.axes).isdisjoint(index.axes()) for at in loads for index in at):
-        return None
+    in_parts = InParts(names[part], steps, {a: p.substitute(new) for a, p in visit.items()})
+    outer = _position(tuple(visit), {axis: Index.of(axis) for axis in visit})
+    moved = {**new, **_parts(outer, inside)}
+    members = []
+    for member in sums.members:
+        nest = member.facts.nest
+        own = {axis: member.rename.get(axis, axis) for axis in (*nest.axes, *nest.reduce_axes)}
+        rename = {axis: names.get(now, now) for axis, now in own.items()}
+        turned = Member(member.facts, rename, {}, in_parts)
+        members.append(with_loads(turned, member.loads, moved, sums.buffers))
     return replace(sums, axes=tuple(visit), members=tuple(members))
-
-
-def _turned_member(
-    member: Member, names: dict[Axis, Axis], in_parts: InParts, visit: Visit, sums: Cluster
-) -> Member:
-    """A member with its axes called as in `names`, and its loads at the points of `visit`."""
-    moved = {old: Index.of(name) for old, name in names.items()}
-    for axis, place in visit.items():
-        last = min(place.axes(), key=lambda a: names[a] == in_parts.part)  # the step, if it has one
-        moved[last] = Index.of(axis) - (place - Index.of(last)).substitute(moved)
-    nest = member.facts.nest
-    own = {axis: member.rename.get(axis, axis) for axis in (*nest.axes, *nest.reduce_axes)}
-    rename = {axis: names.get(now, now) for axis, now in own.items()}
-    turned = Member(member.facts, rename, {}, in_parts)
-    return with_loads(turned, member.loads, moved, sums.buffers)

@@ -67,6 +67,9 @@ def same_iteration_space(pair: Pair) -> str | None:
     """
     if pair.evaluated_on_demand or scatter_alone(pair):
         return None
+    parts, others = pair.first.in_parts, pair.second.in_parts
+    if parts and others and parts.renamed(pair.common) != others:
+        return f"the kernel of {pair.producer} goes by other parts than that of {pair.consumer}"
     if axes_cover(pair.first, pair.second, pair.common):
         return None
     return (

@@ -48,7 +48,8 @@ CASES: dict[str, tuple[Any, ...]] = {
     "layer norm": (layer_norm, (256, 96), (96,), (96,)),
     "as long as wide": (layer_norm, (256, 256), (256,), (256,)),
     "a batch": (layer_norm, (4, 128, 96), (96,), (96,)),
-    "a part is one place of each": (layer_norm, (16, 64, 96), (96,), (96,)),
+    "parts of several batches": (layer_norm, (96, 32, 96), (96,), (96,)),
+    "parts that begin in a batch and end in the next": (layer_norm, (40, 24, 96), (96,), (96,)),
     "rms norm": (rms_norm, (256, 96), (96,)),
     "what is stored": (gelu, (4, 64, 96), (96,)),
 }
@@ -135,6 +136,34 @@ def test_other_parts_are_another_kernel() -> None:
     other = Reduction("other", (Axis("p0", 8), C0), (eight,), "sum", load("x", place, C0))
     made = program(ROWS, column_sum("columns"), other, outputs=("rows", "columns", "other"))
     assert len(scheduled(made).groups) == 2
+
+
+def test_kernels_that_go_by_other_parts_stay_two() -> None:
+    """Each sums across its rows, and they share an input."""
+    half = Axis("s0", 8)
+    place = Index.of(Axis("p0", 8)) * 8 + Index.of(half)
+    steps = [
+        Reduction(f"rows_{n}", (I0,), (R0,), "sum", op("add", load("x", I0, R0), load(n, I0, R0)))
+        for n in "yz"
+    ]
+    steps.append(column_sum("by_16", source="y"))
+    steps.append(Reduction("by_8", (Axis("p0", 8), C0), (half,), "sum", load("z", place, C0)))
+    made = program(*steps, outputs=tuple(step.buffer for step in steps),
+                   inputs=dict.fromkeys("yzx", (64, 128)))  # fmt: skip
+    schedule = scheduled(made)
+    assert {group.in_parts.part.size for group in schedule.groups if group.in_parts} == {16, 8}
+    assert len(schedule.groups) == 2
+
+
+def test_sums_of_a_tensor_and_of_its_reshaped_self_go_by_the_same_parts() -> None:
+    def function(x: Any, weight: Any) -> Any:
+        y = F.layer_norm(x, (96,), weight)
+        return y, y.view(-1, 96).sum(0)
+
+    schedule = planned(function, torch.randn(8, 64, 96), torch.randn(96))
+    group = one_in_parts(schedule)
+    assert [axis.size for axis in group.axes] == [8, 64]
+    assert group.in_parts is not None and group.in_parts.part.size == 64
 
 
 def test_what_needs_the_sum_waits_for_the_kernel() -> None:

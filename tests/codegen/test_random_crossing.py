@@ -1,0 +1,80 @@
+"""Many small functions with sums over rows and across them, drawn at random: as eager, in both
+languages, whatever goes by the same parts or by others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from inductor_lab.lower import split
+from tests.codegen.test_crossing import BACKENDS
+
+ROWS: list[Callable[..., Any]] = [
+    lambda x, w: F.layer_norm(x, (x.shape[-1],), w, w),
+    lambda x, w: F.gelu(x + w),
+    lambda x, w: torch.softmax(x * w, -1),
+    lambda x, w: x - x.amax(-1, keepdim=True) * w,
+    lambda x, w: F.rms_norm(x, (x.shape[-1],), w).bfloat16().float(),
+    lambda x, w: x.cumsum(-1) * w,
+]
+SUMS: list[Callable[..., Any]] = [
+    lambda x: x.sum(tuple(range(x.dim() - 1))),
+    lambda x: x.reshape(-1, x.shape[-1]).sum(0),
+    lambda x: x.reshape(-1, x.shape[-1]).mean(0, keepdim=True),
+    lambda x: x.sum(0),
+    lambda x: x.flip(0).sum(0),
+    lambda x: x.transpose(0, -1).contiguous().sum(-1),
+    lambda x: x.sum(-1),
+    lambda x: x.reshape(4, -1, x.shape[-1]).sum(1),
+]
+SHAPES = [(32, 8), (4, 8, 8), (8, 6, 5), (16, 16), (4, 4, 4, 4), (64, 3)]
+
+
+def drawn(seed: int) -> tuple[Callable[..., Any], tuple[int, ...]]:
+    """A function of two tensors and a vector, and the shape of the tensors."""
+    draw = random.Random(seed)
+    steps = [(draw.choice(ROWS), draw.choice((0, 1, -1))) for _ in range(draw.randint(1, 4))]
+    sums = [(draw.choice(SUMS), draw.randrange(9)) for _ in range(draw.randint(1, 4))]
+    keeps = draw.random() < 0.5
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        values = [x, y]
+        for step, of in steps:
+            values.append(step(values[of] + y, w))
+        results = [total(values[of % len(values)]) for total, of in sums]
+        return (values[-1], *results) if keeps else tuple(results)
+
+    return function, draw.choice(SHAPES)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What real programs do from some hundred rows on, these do from four on."""
+    limits = {"SHORTEST_ROW": 2, "FEWEST_ROWS": 2, "FEWEST_PROGRAMS": 2, "CPU_PARTS": 4}
+    for name, value in {**limits, "ELEMENTS_AT_ONCE": 64}.items():
+        monkeypatch.setattr(split, name, value)
+
+
+@pytest.mark.parametrize(("language", "count"), [("C++", 60), ("Triton", 25)])
+def test_values_and_gradients_are_those_of_eager(language: str, count: int, small: None) -> None:
+    across = 0
+    for seed in range(count):
+        function, shape = drawn(seed)
+        torch.manual_seed(seed)
+        given = [torch.randn(size, requires_grad=True) for size in (shape, shape, shape[-1:])]
+        compiler = BACKENDS[language]()
+        got, expected = compiler(function)(*given), function(*given)
+        along = [torch.randn_like(value) for value in expected]
+        gradients = (
+            torch.autograd.grad(v, given, along, allow_unused=True) for v in (got, expected)
+        )
+        torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4, msg=f"seed {seed}")
+        for mine, theirs in zip(*gradients, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3, msg=f"seed {seed}")
+        across += any(kernel.group.in_parts is not None for kernel in compiler.kernels)
+    assert across > count / 3
