@@ -66,6 +66,7 @@ MODULES = (
     "records",
     "rewrite.record",
     "rewrite.result",
+    "schedule.parts",
     "schedule.result",
     "stock.result",
 )

@@ -17,7 +17,8 @@ from inductor_lab.schedule.rules import LEGALITY, PROFIT
 from inductor_lab.widgets.words import _said_by
 
 PACKAGE = Path(__file__).parents[2] / "inductor_lab"
-DECIDE = ("schedule/legality.py", "schedule/profit.py", "schedule/combo.py",
+DECIDE = ("schedule/legality.py", "schedule/profit.py", "schedule/profit_gpu.py",
+          "schedule/combo.py",
           "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
           "autograd/given.py")  # fmt: skip
 """Files whose sentences are reasons."""
