@@ -22,7 +22,7 @@ from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
 from inductor_lab.codegen.tidy import tidy
 from inductor_lab.codegen.tree import Accumulate, Init, Local, Loop, LoopKind, Stmt, Store
 from inductor_lab.ir.expr import Expr, Load, Op, Temp
-from inductor_lab.ir.index import Axis, Index, product
+from inductor_lab.ir.index import Axis, Index, hint, product
 from inductor_lab.ir.ops import POSITIONS
 from inductor_lab.ir.program import Buffer, Reduction, Scan, Scatter
 from inductor_lab.schedule.result import Group
@@ -216,8 +216,7 @@ class _Builder:
     def _rows_of_results(self) -> None:
         """Zeros before the loop over the steps of a part, and the results of the part after it."""
         for row, (placed, loops) in self.rows.items():
-            size, origins = product(axis.size for axis in loops), placed.nest.origins
-            assert isinstance(size, int), "rows of results have a known length"
+            size, origins = hint(product(axis.size for axis in loops)), placed.nest.origins
             self.at.scopes[-1].body.insert(0, Local(row.name, row.dtype, (size,), origins, True))
             for axis in loops:
                 self.at.open(axis)
