@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tree import Init, Stmt, Store
+from inductor_lab.codegen.tree import Init, Local, Stmt, Store
 from inductor_lab.codegen.triton_loops import (
     flat_indices,
     inner_loops,
@@ -321,7 +321,8 @@ def _row_blocks(
     """XBLOCK, and for each extent its block and whether it is held whole."""
     points = hint(product(axis.size for axis in outer), 1 << 12)
     longest = max(power_of_2(max(_length(extent), 1)) for extent in extents)
-    if outer and _strides_favour_points(body, outer):
+    kept = any(isinstance(stmt, Local) for stmt in walk(body))  # in registers: one block holds it
+    if outer and not kept and _strides_favour_points(body, outer):
         xblock, most = next((x, r) for least, x, r in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
         rolled = most

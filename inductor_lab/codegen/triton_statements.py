@@ -98,6 +98,7 @@ class Printer(Accumulations):
         end of a row is never stored."""
         (size,) = local.shape
         row = self.blocks.rows[size]
+        assert row.cover is Cover.WHOLE, "a row of results is cut in blocks"
         name = self.kept[local.name] = f"row{len(self.kept)}"
         dtype = TRITON_TYPES[local.dtype]
         self._line(f"{name} = tl.full([XBLOCK, {row.block_name}], 0, tl.{dtype})")

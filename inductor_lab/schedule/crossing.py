@@ -19,7 +19,7 @@ from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.index import Axis, Index, hint, product
+from inductor_lab.ir.index import Axis, Index, hint, is_int, product
 from inductor_lab.ir.program import LONGEST_HELD, Layout, Reduction
 from inductor_lab.schedule.align import places_of
 from inductor_lab.schedule.cluster import Cluster, Member, with_loads
@@ -62,11 +62,15 @@ def _summed(cluster: Cluster) -> tuple[Axis, ...]:
 def _visits(
     rows: Cluster, sums: Cluster, summed: tuple[Axis, ...], shared: Sequence[str]
 ) -> Iterator[Visit]:
+    """Each way in which they meet in a buffer along whose rows its memory goes."""
     for buffer in shared:
-        for here in places_of(rows, buffer):
-            for there in sums.loads.get(buffer, ()):
+        for there in sums.loads.get(buffer, ()):
+            flat = sums.buffers[buffer].layout.element(there)
+            along = [axis for axis in sums.axes if is_int(flat.coefficient(axis), 1)]
+            for here in places_of(rows, buffer):
                 visit = _visit(here, there, rows.axes, summed, sums.axes)
-                if visit:
+                inside = {axis for place in visit.values() for axis in place.axes()}
+                if visit and not inside.issuperset(along):
                     yield visit
 
 

@@ -76,6 +76,26 @@ def test_gradients_are_as_near_as_eager_s(name: str, language: str, dtype: torch
     assert len(across) == 1
 
 
+@pytest.mark.parametrize("width", [80, 300])
+@pytest.mark.parametrize("language", BACKENDS)
+def test_rows_that_lie_across_memory(language: str, width: int) -> None:
+    """What is summed may be; where they meet, memory goes along the rows."""
+
+    def apart(x: Any) -> Any:
+        rows = x.transpose(1, 2)
+        return torch.softmax(rows, -1), rows.sum(0)
+
+    def together(x: Any, *across: Any) -> Any:
+        rows = x + sum(each.transpose(1, 2) for each in across)
+        return torch.softmax(rows, -1), (rows + x).sum(0)
+
+    x, *across = torch.randn(4, 64, width), *torch.randn(4, 4, width, 64)
+    for function, given, crosses in ((apart, across[:1], False), (together, (x, *across), True)):
+        compiler = BACKENDS[language]()
+        torch.testing.assert_close(compiler(function)(*given), function(*given))
+        assert crosses == any(kernel.group.in_parts is not None for kernel in compiler.kernels)
+
+
 def on_gpu(function: Callable[..., Any], *shapes: Shape) -> list[Kernel]:
     """The kernels of a forward function for a GPU that is not here."""
     with FakeTensorMode():

@@ -32,7 +32,7 @@ SUMS: list[Callable[..., Any]] = [
     lambda x: x.sum(-1),
     lambda x: x.reshape(4, -1, x.shape[-1]).sum(1),
 ]
-SHAPES = [(32, 8), (4, 8, 8), (8, 6, 5), (16, 16), (4, 4, 4, 4), (64, 3)]
+SHAPES = [(8, 300), (32, 8), (4, 8, 8), (8, 6, 5), (16, 16), (4, 4, 4, 4), (64, 3)]
 
 
 def drawn(seed: int) -> tuple[Callable[..., Any], tuple[int, ...]]:

@@ -12,7 +12,7 @@ from functools import partial
 
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.loops import innermost_loops
-from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Store, Tree
+from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree
 from inductor_lab.codegen.visit import expressions, loads_in, point_loops, walk
 from inductor_lab.ir.expr import Op
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
@@ -84,6 +84,8 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
     simd = Simd.POINTS if not inner else _reduction_simd(points, ordered)
+    kept = any(isinstance(stmt, Local) for stmt in walk(tree))  # along rows, as it is
+    simd = Simd.INNER if kept else simd
     simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
