@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 from inductor_lab.codegen.flat import Access
 from inductor_lab.ir.index import (
-    ZERO,
     Axis,
     Index,
     Quotient,
@@ -26,11 +25,10 @@ from inductor_lab.ir.index import (
     Size,
     exact_ratio,
     hint,
-    is_int,
     mul_sizes,
     product,
 )
-from inductor_lab.ir.program import Layout
+from inductor_lab.ir.row_major import joined, parts_of
 
 SHORTEST_ROW = 16
 """Elements below which a loop of its own costs more than the divisions."""
@@ -61,7 +59,7 @@ def loop_space(
     loops = tuple(Axis(f"{letter}{k}", product(a.size for a in run)) for k, run in enumerate(runs))
     mapping: dict[Axis, Index] = {}
     for loop, run in zip(loops, runs, strict=True):
-        mapping.update(parts_of(loop, run))
+        mapping.update(parts_of(Index.of(loop), run))
     return Space(loops, mapping)
 
 
@@ -76,12 +74,6 @@ def cut_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) -> Spac
     space = loop_space([part for axis in axes for part in parts[axis]], cut, letter)
     mapping = {axis: index.substitute(space.mapping) for axis, index in whole.items()}
     return Space(space.loops, mapping)
-
-
-def joined(parts: Sequence[Axis]) -> Index:
-    """The position in all parts of an axis, outermost first."""
-    layout = Layout.contiguous(tuple(part.size for part in parts))
-    return layout.element(tuple(map(Index.of, parts)))
 
 
 def _parts(axis: Axis, flats: Sequence[Index], shortest: int) -> tuple[Axis, ...]:
@@ -133,20 +125,3 @@ def _joins(index: Index, outer: Axis, inner: Axis) -> bool:
         for atom, _ in index.terms
         if isinstance(atom, Quotient | Remainder)
     )
-
-
-def parts_of(loop: Axis, run: Sequence[Axis]) -> dict[Axis, Index]:
-    """Each joined axis as a part of the loop that runs over all of them; sums fold back.
-
-    A loop over nothing has no parts that matter.
-    """
-    if any(is_int(axis.size, 0) for axis in run):
-        return dict.fromkeys(run, ZERO)
-    mapping: dict[Axis, Index] = {}
-    rest = Index.of(loop)
-    below: Size = 1
-    for position, axis in reversed(list(enumerate(run))):
-        part = rest // below
-        mapping[axis] = part % axis.size if position else part
-        below = mul_sizes(below, axis.size)
-    return mapping

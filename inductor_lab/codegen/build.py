@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.axes import Space, cut_space, joined, loop_space
+from inductor_lab.codegen.axes import Space, cut_space, loop_space
 from inductor_lab.codegen.elaborate import Elaborator
 from inductor_lab.codegen.flat import Access, accesses, stored_at
 from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
@@ -25,6 +25,7 @@ from inductor_lab.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.ir.index import Axis, Index, hint, product
 from inductor_lab.ir.ops import POSITIONS
 from inductor_lab.ir.program import Buffer, Reduction, Scan, Scatter
+from inductor_lab.ir.row_major import joined
 from inductor_lab.schedule.result import Group
 
 

@@ -24,7 +24,8 @@ HEADERS = (
     "lab_special.h",
     "lab_random.h",
     "lab_integers.h",
-    *("lab_checked.h", "lab_flash.h"),
+    "lab_checked.h",
+    "lab_flash.h",
 )
 """In an order in which each uses only what came before it."""
 DOUBLE = "<double>"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.codegen.visit import expressions, loads_in, places, walk
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Axis, Index, is_int, product
+from inductor_lab.ir.row_major import parts_of
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
@@ -94,7 +94,7 @@ def row_places(body: tuple[Stmt, ...]) -> Iterator[Place]:
     for number, stmt in enumerate(body):
         flat = flattened(stmt) if isinstance(stmt, Loop) else None
         axes, inside = flat or ((), (stmt,))
-        one = parts_of(Axis("rindex", product(axis.size for axis in axes)), axes)
+        one = parts_of(Index.of(Axis("rindex", product(axis.size for axis in axes))), axes)
         found: list[tuple[Load | Store, Index]] = [(x, x.index[0]) for x in loads_in(inside)]
         found += [(store, store.index) for store in walk(inside) if isinstance(store, Store)]
         for access, index in found:

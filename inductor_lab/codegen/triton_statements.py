@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from inductor_lab.codegen.axes import parts_of
 from inductor_lab.codegen.kernel import Code, Line
 from inductor_lab.codegen.tree import (
     Accumulate,
@@ -25,6 +24,7 @@ from inductor_lab.codegen.triton_text import Value, in_one_step, signature
 from inductor_lab.codegen.visit import expressions, loads_in, walk
 from inductor_lab.ir.expr import IndexValue, Load
 from inductor_lab.ir.index import Index, gathered_in, is_int, product
+from inductor_lab.ir.row_major import parts_of
 
 
 class Printer(Accumulations):
@@ -66,7 +66,7 @@ class Printer(Accumulations):
 
     def _points(self) -> None:
         """xindex, the points that this program computes, and their mask."""
-        self.text.axes.update(parts_of(self.blocks.xaxis, self.blocks.outer))
+        self.text.axes.update(parts_of(Index.of(self.blocks.xaxis), self.blocks.outer))
         if is_int(self.blocks.xnumel, 1):
             return
         if self.index_type == "int32":
@@ -220,7 +220,7 @@ class Printer(Accumulations):
             return
         axes, body = flat
         row = self.blocks.rows[product(axis.size for axis in axes)]
-        self.text.axes.update(parts_of(row.axis, axes))
+        self.text.axes.update(parts_of(Index.of(row.axis), axes))
         self.row = row
         self.scanning = loop.kind is LoopKind.SCAN
         kept = [s.name for s in walk(body) if isinstance(s, Accumulate)]

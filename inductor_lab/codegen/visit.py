@@ -15,7 +15,6 @@ from inductor_lab.codegen.tree import (
     Init,
     Let,
     Loop,
-    LoopKind,
     Stmt,
     Store,
     Tree,
@@ -23,8 +22,6 @@ from inductor_lab.codegen.tree import (
 )
 from inductor_lab.ir.expr import Expr, Load, Temp, values_in
 from inductor_lab.ir.index import Index
-
-POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
 
 def walk(body: Tree) -> Iterator[Stmt]:
@@ -122,26 +119,8 @@ def needed(body: Tree) -> Tree:
 # ---- loops -------------------------------------------------------------------------------------
 
 
-def point_loops(tree: Tree) -> list[Loop]:
-    """The loops over the group's axes, outermost first."""
-    found: list[Loop] = []
-    body = tree
-    while True:
-        points = [s for s in body if isinstance(s, Loop) and s.kind in POINTS]
-        if not points:
-            return found
-        found.append(points[0])
-        body = points[0].body
-
-
 def is_innermost(loop: Loop) -> bool:
     return not any(isinstance(stmt, Loop) for stmt in walk(loop.body))
-
-
-def fed_by(loop: Loop) -> list[Accumulate]:
-    """One statement for each accumulator that a loop feeds."""
-    names = {s.name: s for s in reversed(list(walk(loop.body))) if isinstance(s, Accumulate)}
-    return list(reversed(names.values()))
 
 
 def with_body(loop: Loop, body: Tree) -> Loop:

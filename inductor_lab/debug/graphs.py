@@ -59,7 +59,6 @@ class Keeping(Interpreter):
         self.values: dict[str, Any] = {}
         self._writes = any(map(may_write, self.graph_module.graph.nodes))
         self._random = torch.Generator().manual_seed(self.shaken or 0)
-
         self._left_by: list[Callable[[], Any]] = []
 
     def run_graph(self, inputs: Sequence[Any]) -> Any:

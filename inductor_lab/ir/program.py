@@ -124,6 +124,9 @@ class Pointwise(_OverAxes):
 LONGEST_HELD = 4096
 """Elements of a row that one program of a GPU holds in registers (`codegen/triton_blocks.py`)."""
 
+GPU_PARTS = 256
+"""Parts of rows, one a program, that fill a GPU (`schedule/crossing.py`)."""
+
 LONGEST_SHARED = 262_144
 """Elements of a row that a GPU keeps at hand from one loop over it to the next, in its caches or in
 the registers of several programs (`codegen/triton_shared.py`)."""

@@ -284,7 +284,6 @@ POWERS: dict[float | None, Compute] = {
 }
 """Exponents that eager computes without `pow`, too; it rounds the same."""
 
-
 PRODUCTS = frozenset({*range(-32, -2), *range(4, 33)})
 """Exponents of floats of up to 32 bits that are products in double on a CPU, rounded once."""
 

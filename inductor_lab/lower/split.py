@@ -28,6 +28,7 @@ from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, mul_sizes, product
 from inductor_lab.ir.ops import neutral
 from inductor_lab.ir.program import (
+    GPU_PARTS,
     LONGEST_HELD,
     Buffer,
     BufferKind,
@@ -39,6 +40,7 @@ from inductor_lab.ir.program import (
     Reduction,
     read_by,
 )
+from inductor_lab.ir.row_major import parts_of
 from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
@@ -68,9 +70,9 @@ SHORTEST_ROW, FEWEST_ROWS = 64, 4
 """Where rows are added up by whoever does something else with each of them, too
 (`schedule/crossing.py`): elements of a row, and rows of a part, at least."""
 
-ELEMENTS_AT_ONCE, FEWEST_PROGRAMS = 1 << 20, 256
-"""Of all rows that the programs of a GPU hold at a time, where more would leave more sums to be
-added up; and parts that fill it."""
+ELEMENTS_AT_ONCE = 1 << 20
+"""Of all rows that the programs of a GPU hold at a time: more would leave more sums to be added up.
+"""
 
 CPU_PARTS = 64
 """Parts for the threads of a CPU: always so many, so that a sum does not depend on threads."""
@@ -132,7 +134,7 @@ def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
     if not SHORTEST_ROW <= row <= LONGEST_HELD:
         return None
     wanted = min(ELEMENTS_AT_ONCE // row if triton else CPU_PARTS, rows // FEWEST_ROWS)
-    enough = FEWEST_PROGRAMS if triton else CPU_PARTS // 2
+    enough = GPU_PARTS if triton else CPU_PARTS // 2
     if wanted < enough or not all(isinstance(axis.size, int) for axis in nest.reduce_axes):
         return None
     cut = _cut(nest.reduce_axes, wanted)
@@ -248,11 +250,8 @@ class _Splitter:
 
     def partial(self, nest: Reduction, kind: str, cut: Cut, what: str) -> str:
         """The buffer with the result of each part."""
-        place, below, places = cut.position, 1, {}
-        for axis in reversed(cut.axes):
-            places[axis] = place // below % axis.size if len(cut.axes) > 1 else place
-            below *= hint(axis.size)
-        body = nest.body.substitute(places)
+        place = cut.position
+        body = nest.body.substitute(parts_of(place, cut.axes))
         if not cut.exact:
             size = product(axis.size for axis in cut.axes)
             test = (IndexValue(place, torch.int64), size_value(size))

@@ -15,20 +15,29 @@ Inductor: `scheduler.py`, `FusedMixOrderReductions`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
-from typing import TypeAlias
 
 from inductor_lab.ir.index import Axis, Index, hint, is_int, product
-from inductor_lab.ir.program import LONGEST_HELD, Layout, Reduction
+from inductor_lab.ir.program import LONGEST_HELD, Reduction
+from inductor_lab.ir.row_major import joined, parts_of
 from inductor_lab.schedule.align import places_of
 from inductor_lab.schedule.cluster import Cluster, Member, with_loads
 from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.parts import InParts
 from inductor_lab.schedule.rules import Pair
 
-Visit: TypeAlias = dict[Axis, Index]
-"""Outer axes of the rows → where the sums are at such a point, in axes of their own."""
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """How sums run through outer axes of the rows.
+
+    places  outer axis → where the sums are at such a point, in axes of their own
+    inside  these axes, the slowest first: those that are summed, and one part
+    """
+
+    places: Mapping[Axis, Index]
+    inside: tuple[Axis, ...]
 
 
 def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
@@ -69,8 +78,7 @@ def _visits(
             along = [axis for axis in sums.axes if is_int(flat.coefficient(axis), 1)]
             for here in places_of(rows, buffer):
                 visit = _visit(here, there, rows.axes, summed, sums.axes)
-                inside = {axis for place in visit.values() for axis in place.axes()}
-                if visit and not inside.issuperset(along):
+                if visit is not None and not set(visit.inside).issuperset(along):
                     yield visit
 
 
@@ -80,38 +88,23 @@ def _visit(
     outer: tuple[Axis, ...],
     summed: tuple[Axis, ...],
     own: tuple[Axis, ...],
-) -> Visit:
-    """How the sums run through outer axes of the rows in which both touch a buffer; empty unless
-    all of `summed`, and one part, do that, each point once: `1024*step0 + 4*part + step1`."""
+) -> Visit | None:
+    """The visit by a buffer that both touch; None unless all of `summed`, and one part, run through
+    outer axes of the rows, each point once: `1024*step0 + 4*part + step1`."""
     at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
     met = {axis: at[axis] for axis in outer if axis in at}
     among = [set(p.axes()) for p in met.values() if not set(p.axes()).isdisjoint(summed)]
     inside = {*summed, *(set[Axis]().union(*among).difference(summed) or own[:1])}
-    visit = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}
-    sizes = {axis.size for axis in (*inside, *visit)}
+    places = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}
+    sizes = {axis.size for axis in (*inside, *places)}
     if len(inside) != len(summed) + 1 or not all(isinstance(size, int) for size in sizes):
-        return {}
-    whole = _position(tuple(visit), visit)
-    order = sorted(whole.axes(), key=lambda axis: -hint(whole.coefficient(axis)))
-    as_long = product(axis.size for axis in visit) == product(axis.size for axis in inside)
-    once = set(order) == inside and whole == _position(order, {a: Index.of(a) for a in order})
-    return visit if as_long and once and _parts(whole, tuple(visit)) == visit else {}
-
-
-def _position(axes: Sequence[Axis], places: Mapping[Axis, Index]) -> Index:
-    """The position among all points of these axes, outermost first."""
-    layout = Layout.contiguous(tuple(axis.size for axis in axes))
-    return layout.element(tuple(places[axis] for axis in axes))
-
-
-def _parts(position: Index, axes: Sequence[Axis]) -> Visit:
-    """Where each axis is at a position among all points of them."""
-    found: Visit = {}
-    below = 1
-    for axis in reversed(axes):
-        found[axis] = position // below % axis.size
-        below *= hint(axis.size)
-    return found
+        return None
+    whole = joined(tuple(places)).substitute(places)
+    order = tuple(sorted(whole.axes(), key=lambda axis: -hint(whole.coefficient(axis))))
+    as_long = product(axis.size for axis in places) == product(axis.size for axis in inside)
+    once = set(order) == inside and whole == joined(order)
+    by_parts = as_long and once and parts_of(whole, tuple(places)) == places
+    return Visit(places, order) if by_parts else None
 
 
 def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | None:
@@ -121,8 +114,7 @@ def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | 
     before:  (p0, i1)  buf1_parts[p0, i1] = sum over r0 of x[16*p0 + r0, i1]
     after:   (i0)      buf1_parts[part, column0] = sum over step0 of x[i0, column0]
     """
-    whole = _position(tuple(visit), visit)
-    inside = sorted(whole.axes(), key=lambda axis: -hint(whole.coefficient(axis)))
+    outer, inside = tuple(visit.places), visit.inside
     (part,) = (axis for axis in inside if axis not in summed)
     columns = [axis for axis in sums.axes if axis != part]
     sizes = [axis.size for axis in columns if isinstance(axis.size, int)]
@@ -133,9 +125,8 @@ def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | 
         names |= {axis: Axis(f"{kind}{k}", axis.size) for k, axis in enumerate(axes)}
     new = {old: Index.of(name) for old, name in names.items()}
     steps = tuple(names[axis] for axis in inside if axis != part)
-    in_parts = InParts(names[part], steps, {a: p.substitute(new) for a, p in visit.items()})
-    outer = _position(tuple(visit), {axis: Index.of(axis) for axis in visit})
-    moved = {**new, **_parts(outer, inside)}
+    in_parts = InParts(names[part], steps, {a: p.substitute(new) for a, p in visit.places.items()})
+    moved = {**new, **parts_of(joined(outer), inside)}
     members = []
     for member in sums.members:
         nest = member.facts.nest
@@ -143,4 +134,4 @@ def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | 
         rename = {axis: names.get(now, now) for axis, now in own.items()}
         turned = Member(member.facts, rename, {}, in_parts)
         members.append(with_loads(turned, member.loads, moved, sums.buffers))
-    return replace(sums, axes=tuple(visit), members=tuple(members))
+    return replace(sums, axes=outer, members=tuple(members))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from inductor_lab.display import bytes_text
+from inductor_lab.ir.program import GPU_PARTS
 from inductor_lab.schedule.profit import MIN_SHARE
 from inductor_lab.schedule.rules import Pair, profit
 
 GPU_POINTS, GPU_VOLUME = 8192, 1 << 20
 """Points at once that fill a GPU; elements from which on it matters more than a launch."""
-
-GPU_PARTS = 256
-"""The same for points that each go through many rows."""
 
 
 @profit

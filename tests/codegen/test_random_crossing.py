@@ -55,7 +55,7 @@ def drawn(seed: int) -> tuple[Callable[..., Any], tuple[int, ...]]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What real programs do from some hundred rows on, these do from four on."""
-    limits = {"SHORTEST_ROW": 2, "FEWEST_ROWS": 2, "FEWEST_PROGRAMS": 2, "CPU_PARTS": 4}
+    limits = {"SHORTEST_ROW": 2, "FEWEST_ROWS": 2, "GPU_PARTS": 2, "CPU_PARTS": 4}
     for name, value in {**limits, "ELEMENTS_AT_ONCE": 64}.items():
         monkeypatch.setattr(split, name, value)
 

@@ -9,8 +9,8 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.codegen.build import build_tree
+from inductor_lab.codegen.cpu.loops import point_loops
 from inductor_lab.codegen.cpu.plan import plan_of
-from inductor_lab.codegen.visit import point_loops
 
 LENGTHS: dict[str, Callable[[int], int]] = {
     "a quotient": lambda n: n // 100,

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 
 from inductor_lab.codegen.cpu.access import side_by_side
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import at_points, has_expensive
+from inductor_lab.codegen.cpu.loops import at_points, has_expensive, point_loops
 from inductor_lab.codegen.tree import Address, Call, Loop, LoopKind, Stmt, Tree
-from inductor_lab.codegen.visit import kept, loads_in, point_loops, with_body
+from inductor_lab.codegen.visit import kept, loads_in, with_body
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Axis, Index
 

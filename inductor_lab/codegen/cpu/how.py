@@ -14,11 +14,11 @@ from itertools import chain, groupby
 
 from inductor_lab.codegen.cpu.extremes import PLAIN
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, is_point
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by, is_point
 from inductor_lab.codegen.cpu.parts import threads_of
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Stmt, Store, Tree
-from inductor_lab.codegen.visit import defined_by, fed_by, is_innermost, kept, temps_read, walk
+from inductor_lab.codegen.visit import defined_by, is_innermost, kept, temps_read, walk
 from inductor_lab.ir.index import Axis
 
 CLAUSES = {

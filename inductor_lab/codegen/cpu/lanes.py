@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import (
     Accumulate,
@@ -33,7 +33,7 @@ from inductor_lab.codegen.tree import (
     Tree,
     Whole,
 )
-from inductor_lab.codegen.visit import fed_by, is_innermost, walk
+from inductor_lab.codegen.visit import is_innermost, walk
 from inductor_lab.ir.expr import Load
 from inductor_lab.ir.index import Axis, Index
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Stmt, Tree
 from inductor_lab.codegen.visit import (
-    POINTS,
     defined_by,
     kept,
     nodes_in,
@@ -16,6 +15,8 @@ from inductor_lab.codegen.visit import (
 )
 from inductor_lab.ir.expr import Op, Temp
 from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+
+POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
 
 def has_expensive(body: Tree) -> bool:
@@ -41,12 +42,30 @@ def is_point(stmt: Stmt) -> bool:
     return isinstance(stmt, Loop) and stmt.kind in POINTS
 
 
+def point_loops(tree: Tree) -> list[Loop]:
+    """The loops over the group's axes, outermost first."""
+    found: list[Loop] = []
+    body = tree
+    while True:
+        points = [s for s in body if isinstance(s, Loop) and s.kind in POINTS]
+        if not points:
+            return found
+        found.append(points[0])
+        body = points[0].body
+
+
 def innermost_loops(body: Tree) -> Iterator[Loop]:
     """Loops that contain no loop."""
     for stmt in body:
         if isinstance(stmt, Loop):
             below = list(innermost_loops(stmt.body))
             yield from below or [stmt]
+
+
+def fed_by(loop: Loop) -> list[Accumulate]:
+    """One statement for each accumulator that a loop feeds."""
+    names = {s.name: s for s in reversed(list(walk(loop.body))) if isinstance(s, Accumulate)}
+    return list(reversed(names.values()))
 
 
 def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:

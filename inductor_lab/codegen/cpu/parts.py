@@ -22,7 +22,7 @@ import torch
 
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import at_points
+from inductor_lab.codegen.cpu.loops import at_points, fed_by
 from inductor_lab.codegen.cpu.plan import CHUNKS, GRAIN, Simd
 from inductor_lab.codegen.tree import (
     Accumulate,
@@ -41,7 +41,7 @@ from inductor_lab.codegen.tree import (
     Tree,
     best_of,
 )
-from inductor_lab.codegen.visit import defined_by, fed_by, is_innermost, kept, read_by
+from inductor_lab.codegen.visit import defined_by, is_innermost, kept, read_by
 from inductor_lab.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.ops import POSITIONS

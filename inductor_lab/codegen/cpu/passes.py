@@ -19,6 +19,7 @@ from inductor_lab.codegen.cpu.fetch import fetch_ahead
 from inductor_lab.codegen.cpu.floats import rounded_as_floats
 from inductor_lab.codegen.cpu.how import lanes, threads
 from inductor_lab.codegen.cpu.lanes import wide_lanes
+from inductor_lab.codegen.cpu.loops import point_loops
 from inductor_lab.codegen.cpu.parts import parts
 from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, tiled_axes
 from inductor_lab.codegen.cpu.rows import rows, rows_in_results
@@ -33,7 +34,7 @@ from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.codegen.tidy import join, numbered, tidy
 from inductor_lab.codegen.tree import Tree
 from inductor_lab.codegen.trees import TreeStep
-from inductor_lab.codegen.visit import loads_in, point_loops
+from inductor_lab.codegen.visit import loads_in
 from inductor_lab.errors import BadOption
 from inductor_lab.ir.index import product
 from inductor_lab.ir.program import Buffer

@@ -11,9 +11,9 @@ from enum import Enum
 from functools import partial
 
 from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.loops import innermost_loops
+from inductor_lab.codegen.cpu.loops import innermost_loops, point_loops
 from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree
-from inductor_lab.codegen.visit import expressions, loads_in, point_loops, walk
+from inductor_lab.codegen.visit import expressions, loads_in, walk
 from inductor_lab.ir.expr import Op
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
 from inductor_lab.ir.ops import OPS
@@ -83,9 +83,11 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
-    simd = Simd.POINTS if not inner else _reduction_simd(points, ordered)
-    kept = any(isinstance(stmt, Local) for stmt in walk(tree))  # along rows, as it is
-    simd = Simd.INNER if kept else simd
+    kept = any(isinstance(s, Local) for s in walk(tree))  # sums for a row: they lie along it
+    if inner:
+        simd = Simd.INNER if kept else _reduction_simd(points, ordered)
+    else:
+        simd = Simd.POINTS
     simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN

@@ -16,10 +16,11 @@ from __future__ import annotations
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.lanes import sums_floats, wide_sums
+from inductor_lab.codegen.cpu.loops import fed_by
 from inductor_lab.codegen.cpu.plan import BLOCK, COLUMN_BLOCK, Simd
 from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Tree
-from inductor_lab.codegen.visit import fed_by, is_innermost, kept, renamed, with_body
+from inductor_lab.codegen.visit import is_innermost, kept, renamed, with_body
 from inductor_lab.ir.expr import Temp
 
 

@@ -23,7 +23,7 @@ import torch
 
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop
+from inductor_lab.codegen.cpu.loops import each_loop, point_loops
 from inductor_lab.codegen.cpu.plan import TILE, Simd, tiled_axes
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import (
@@ -38,7 +38,6 @@ from inductor_lab.codegen.tree import (
     Stmt,
     Tree,
 )
-from inductor_lab.codegen.visit import point_loops
 from inductor_lab.ir.expr import Expr, Load, Temp
 from inductor_lab.ir.index import Axis, Index, hint, is_int
 
