@@ -137,7 +137,7 @@ def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
     enough = GPU_PARTS if triton else CPU_PARTS // 2
     if wanted < enough or not all(isinstance(axis.size, int) for axis in nest.reduce_axes):
         return None
-    cut = _cut(nest.reduce_axes, wanted)
+    cut = _cut(nest.reduce_axes, wanted, enough)
     return cut if cut.exact else None
 
 
@@ -161,17 +161,17 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
     sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}
     axis = next((a for a in axes if sizes[a] >= wanted), max(axes, key=lambda a: sizes[a]))
     wanted = min(wanted, sizes[axis])
-    return _cut((axis,), wanted) if wanted >= FEWEST_PARTS else None
+    return _cut((axis,), wanted, wanted // 2 + 1) if wanted >= FEWEST_PARTS else None
 
 
-def _cut(axes: tuple[Axis, ...], wanted: int) -> Cut:
-    """About `wanted` parts, in a number that divides the axes if there is one."""
+def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
+    """About `wanted` parts, in a number from `least` on that divides the axes if there is one."""
     size = product(axis.size for axis in axes)
     if not isinstance(size, int):
         length = SYMPY_FUNCTIONS["torch.FloorDiv"](size + wanted - 1, wanted)
         return Cut(axes, wanted, length, exact=False)
     step = next(step for least, step in ALIGNED if size >= wanted * least)
-    even = (p for p in range(wanted, wanted // 2, -1) if size % (p * step) == 0)
+    even = (p for p in range(wanted, least - 1, -1) if size % (p * step) == 0)
     parts = next(even, None)
     if parts is not None:
         return Cut(axes, parts, size // parts, exact=True)

@@ -98,6 +98,15 @@ def test_nothing_is_cut_for_the_cpu() -> None:
     assert len(c.graphs[0].forward.loops.nests) == 1
 
 
+@pytest.mark.parametrize(("rows", "parts"), [(1200, 300), (1206, 9)])
+def test_rows_are_cut_for_a_gpu_where_their_parts_fill_it(rows: int, parts: int) -> None:
+    """Of 1206 rows there are 301 parts at the most; 201 are the next that leave no rest."""
+    c = lab.inspect(lambda x: (x.softmax(1), x.sum(0)), floats(rows, 512), target="cuda:90")
+    part = c.graphs[0].forward
+    assert f"p0<{parts}" in str(part.loops), str(part.loops)
+    assert any(group.in_parts for group in part.schedule.groups) == (parts == 300)
+
+
 def test_values_and_places_share_the_pass_over_memory() -> None:
     c = lab.inspect(lambda x: x.max(0), floats(1 << 17), target="cuda:90")
     assert len(c.graphs[0].forward.kernels) == 2
