@@ -4,25 +4,29 @@
                       squares[i] = sum over r of (x[i, r] - mean[i])²
 
 For a GPU those over several dimensions are put together from parts that one block holds, so the
-data is read once.
+data is read once:
+
+    x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
 Inductor: `lowering.py`, `var_mean_helper_`; `ir.py`, `WelfordReduction`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import torch
 
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis, Index, add_sizes, product
-from inductor_lab.ir.program import Layout
+from inductor_lab.ir.index import Index, add_sizes, exact_quotient, product
+from inductor_lab.ir.program import LONGEST_HELD, Layout
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.split import in_triton
-from inductor_lab.lower.tensor import TensorValue, axes_of, identity
+from inductor_lab.lower.tensor import TensorValue, axes_of, compose, identity
 
 aten = torch.ops.aten
 
@@ -54,9 +58,9 @@ def _moments(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squared differences from it."""
-    inner = _parts_of_moments(space) if in_triton(x.device, build.options) else ()
-    if inner:
-        return _moments_of_parts(build, x, space, meta, inner)
+    triton = in_triton(x.device, build.options)
+    if triton and (parts := _parts_of_moments(build, x, space)):
+        return _moments_of_parts(build, x, space, meta, *parts)
     center = mean_over(build, x, space, meta)
     return center, _squares(build, x, space, center, meta)
 
@@ -69,25 +73,33 @@ def _squares(
     return reduce_to(build, "sum", build.op("square", away), space, meta)
 
 
-LONGEST_PART, FEWEST_PARTS = 4096, 8
+SHORTEST_PART, FEWEST_PARTS = 32, 8
 """A part that one Triton block holds is read once for its mean and its squares."""
 
 
-def _parts_of_moments(space: Space) -> tuple[Axis, ...]:
-    """The inner axes that make a part; none where parts are no better than the whole."""
-    sizes = [axis.size for axis in space.reduce_axes]
-    for start in range(1, len(sizes)):
-        parts, length = product(sizes[:start]), product(sizes[start:])
-        if not (isinstance(parts, int) and isinstance(length, int)):
-            return ()
-        if length <= LONGEST_PART:
-            whole = parts * length > LONGEST_PART and parts >= FEWEST_PARTS
-            return space.reduce_axes[start:] if whole else ()
-    return ()
+def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int, int] | None:
+    """The axis that is cut into parts, and how many of its elements one has, with all of the axes
+    inside: the longest part that a block holds, of several elements only in one piece of memory.
+    None where parts are no better than the whole."""
+    axes = space.reduce_axes
+    sizes = tuple(axis.size for axis in axes if isinstance(axis.size, int))
+    longer = [d for d in range(len(sizes)) if prod(sizes[d:]) > LONGEST_HELD]
+    if not longer or not 1 < len(axes) == len(sizes):
+        return None
+    cut = longer[-1]
+    inside = prod(sizes[cut + 1 :])
+    place = build.buffers[x.buffer].layout.element(compose(x.index, x.shape, space.at))
+    steps = tuple(place.coefficient(axis) for axis in axes[cut:])
+    in_one_piece = steps == Layout.contiguous(sizes[cut:]).stride
+    for count in range(LONGEST_HELD // inside if in_one_piece else 1, 0, -1):
+        parts = prod(sizes[: cut + 1]) // count
+        if sizes[cut] % count == 0 and parts >= FEWEST_PARTS and count * inside >= SHORTEST_PART:
+            return cut, count
+    return None
 
 
 def _moments_of_parts(
-    build: Builder, x: TensorValue, space: Space, meta: TensorMeta, inner: tuple[Axis, ...]
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta, cut: int, length: int
 ) -> tuple[TensorValue, TensorValue]:
     """Moments of parts of equal length n, put together; a GPU reads the data once.
 
@@ -97,17 +109,21 @@ def _moments_of_parts(
     Chan, Golub and LeVeque: Updating formulae and a pairwise algorithm for computing sample
     variances (1979).
     """
-    outer = space.reduce_axes[: -len(inner)]
-    count = len(outer)
+    axis = space.reduce_axes[cut]
+    outer = (*space.reduce_axes[:cut], replace(axis, size=exact_quotient(axis.size, length)))
+    element = replace(axis, size=length)
+    inner = (*([element] if length > 1 else []), *space.reduce_axes[cut + 1 :])
     shape = (*(axis.size for axis in outer), *space.shape)
     own, within = identity(shape), identity(space.shape)
-    moved = dict(zip((*outer, *axes_of(space.shape)), own, strict=True))
+    kept = (*space.reduce_axes[: cut + 1], *axes_of(space.shape))
+    moved = dict(zip(kept, own, strict=True))
+    moved[axis] = own[cut] * length + Index.of(element)
     at = tuple(index.substitute(moved) for index in space.at)
     part = Space(at, inner, shape, product(axis.size for axis in inner))
     of_parts = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
     means = mean_over(build, x, part, of_parts)
     squares = _squares(build, x, part, means, of_parts)
-    over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[:count]))
+    over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[: cut + 1]))
     center = mean_over(build, means, over, meta)
     away = build.op("sub", build.load(means, over.at), build.load(center, within))
     shift = build.op("mul", build.op("square", away), build.const(part.count, meta.dtype))

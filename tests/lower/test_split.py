@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
+from inductor_lab.ir.program import Reduction
 from inductor_lab.ir.verify import verify
 from inductor_lab.lower.split import ENOUGH_PROGRAMS
 from inductor_lab.schedule.verify import verify_schedule
@@ -121,6 +123,39 @@ def test_a_sum_of_unknown_length() -> None:
         same(compiled(x), (x.double().sum().float(), x.argmax()))
 
 
+MOMENTS: dict[str, tuple[torch.Tensor, tuple[int, ...], tuple[int, int] | None]] = {
+    "a part of each image": (floats(16, 3, 96, 112), (0, 2, 3), (48, 3584)),
+    "of each row": (floats(16, 3, 96, 112).transpose(2, 3), (0, 2, 3), (1792, 96)),
+    "channels last": (
+        floats(16, 3, 96, 112).to(memory_format=torch.channels_last), (0, 2, 3), (1536, 112),
+    ),
+    "of a long signal": (floats(4, 3, 10_000), (0, 2), (16, 2500)),
+    "shorter ones, to have eight": (floats(5, 16, 1024), (1, 2), (8, 2048)),
+    "nothing divides it": (floats(2, 3, 4099), (0, 2), None),
+    "of a view": (floats(3, 200, 8, 120)[:, 100:], (1, 2, 3), (25, 3840)),
+    "few elements": (floats(64, 3, 7, 7), (0, 2, 3), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_where_moments_are_cut(name: str) -> None:
+    """(parts, elements of one): one block holds a part, and it is one piece of memory."""
+    x, dims, expected = MOMENTS[name]
+    c = lab.inspect(
+        lambda x: torch.var_mean(x, dims), x.half().float(), options={"language": "triton"}
+    )
+    part = c.graphs[0].forward
+    verify(part.loops)
+    first, *_ = [nest for nest in part.loops.nests if isinstance(nest, Reduction)]
+    sizes = [axis.size for axis in first.axes], [axis.size for axis in first.reduce_axes]
+    results = prod(x.shape[d] for d in range(x.ndim) if d not in dims)
+    found = prod(sizes[0]) // results, prod(sizes[1])
+    assert found == (expected or (1, prod(x.shape[d] for d in dims))), str(part.loops)
+    exact = torch.var_mean(x.half().double(), dims)
+    for mine, right in zip(c.result, exact, strict=True):
+        assert_close(mine.double(), right, rtol=2e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_moments_of_parts(dtype: torch.dtype, keepdim: bool) -> None:
@@ -141,8 +176,9 @@ def test_moments_of_parts(dtype: torch.dtype, keepdim: bool) -> None:
             assert_close(found, expected)
 
 
-def test_a_batch_norm_reads_its_input_twice_on_a_gpu() -> None:
-    x = floats(8, 4, 40, 64)
+@pytest.mark.parametrize("shape", [(8, 4, 40, 64), (4, 3, 96, 112), (4, 3, 40_000)])
+def test_a_batch_norm_reads_its_input_twice_on_a_gpu(shape: tuple[int, ...]) -> None:
+    x = floats(*shape)
 
     def normalized(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.batch_norm(x, None, None, training=True).relu()
