@@ -7,6 +7,7 @@ runs in a process of its own.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.state import Kept
-from inductor_lab.errors import BadArguments
+from inductor_lab.errors import BadArguments, NothingToChange
 from inductor_lab.options import Options
 from inductor_lab.torch_api import DTYPE_NAMES
 
@@ -86,6 +87,8 @@ def bench(
     kept = Kept.of(fn, (*args, *filter(callable, against)), kwargs)
     run = _Run(fn, args, kwargs, backward, kept, name, work, progress or usual_progress())
     with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())  # of such a mode the table says so
+        warnings.filterwarnings("ignore", "mode=.* changes nothing on a CPU", NothingToChange)
         stack.callback(lambda: run.progress.finished(run.result()))
         stack.callback(torch.compiler.reset)
         stack.callback(kept.put_back)

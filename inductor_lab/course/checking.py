@@ -18,7 +18,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inductor_lab.course.exercise import EXERCISES, Exercise
+from inductor_lab.course.exercise import EXERCISES, Exercise, in_order
 from inductor_lab.course.language import language, say
 from inductor_lab.course.lines import file_of, line_now, line_text
 from inductor_lab.course.pictures import Picture
@@ -86,7 +86,7 @@ def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
     Raises BadArguments for an exercise that does not exist.
     """
     if name not in EXERCISES:
-        known = ", ".join(sorted(EXERCISES))
+        known = ", ".join(in_order())
         raise BadArguments(say("there is no exercise {n}", n=name), todo=known)
     asked = EXERCISES[name]
     ended = apart(lambda tell: _judged(asked, solution, seed, tell), asked.limit)

@@ -127,6 +127,11 @@ EXERCISES: dict[str, Exercise] = {}
 """All exercises, by name; filled by `labs/`."""
 
 
+def in_order() -> list[str]:
+    """Their names in the order of the course: 9.5 before 10.1."""
+    return sorted(EXERCISES, key=lambda name: [int(part) for part in name.split(".")])
+
+
 def exercise(
     name: str, en: str, zh: str, *, points: int = 1, limit: float = 30.0
 ) -> Callable[[type[Exercise]], type[Exercise]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import platformdirs
 
-from inductor_lab.course.exercise import EXERCISES
+from inductor_lab.course.exercise import EXERCISES, in_order
 from inductor_lab.course.language import language, say
 
 VARIABLE = "INDUCTOR_LAB_COURSE_FILE"
@@ -96,7 +96,7 @@ def points_text(points: int, possible: int) -> str:
 def board(lab: int | None = None) -> Board:
     """The exercises of one lab, or of all, with what was earned."""
     known, rows = scores(), []
-    for name in sorted(EXERCISES):
+    for name in in_order():
         if lab is None or name.partition(".")[0] == str(lab):
             asked, got = EXERCISES[name], known.get(name, {})
             earned, tries = int(got.get("points", 0)), int(got.get("tries", 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,8 @@ from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import APART, BenchResult, roofline_table
 from inductor_lab.bench.roofline import StepTime
-from inductor_lab.errors import BadArguments, BadOption
+from inductor_lab.errors import BadArguments, BadOption, NothingToChange
+from inductor_lab.runtime.ready import tell_of_mode
 
 QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
 
@@ -49,6 +51,15 @@ def test_compile_times_and_steady_state_are_apart(whole) -> None:
 def test_a_mode_that_changes_nothing_says_so(whole) -> None:
     assert whole.contenders[1].note == ""
     assert whole.contenders[2].note == "changes nothing here: same code as inductor_lab"
+
+
+def test_such_a_mode_is_not_warned_of_as_well(known_limits: None) -> None:
+    tell_of_mode.cache_clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = lab.bench(wave, torch.ones(9), against=["eager"], modes=["max-autotune"], **QUICK)
+    assert found.contenders[1].agrees
+    assert [w for w in told if w.category is NothingToChange] == []
 
 
 def test_it_says_so_of_code_that_comes_from_disk(known_limits: None) -> None:

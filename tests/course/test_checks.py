@@ -176,6 +176,14 @@ def test_the_board_keeps_the_best(own_board: Path) -> None:
     assert course.board().points == 0
 
 
+def test_the_board_and_a_refusal_have_the_exercises_in_the_order_of_the_course() -> None:
+    labs = [int(row[0].partition(".")[0]) for row in course.board().rows]
+    assert labs == sorted(labs) and labs[0] == 1 and labs[-1] == 13
+    with pytest.raises(BadArguments) as refused:
+        course.check("1.99", None)
+    assert str(refused.value).index("9.5") < str(refused.value).index("10.1")
+
+
 def test_a_guess_is_compared_with_the_truth() -> None:
     assert course.predict("kernels", 2, 2).right
     assert "you said 3, it is 2" in str(course.predict("kernels", 3, 2))
