@@ -103,8 +103,14 @@ class Exercise:
                 raise raised from None
             where = line_of(raised.__traceback__, solution)
             said = f"{type(raised).__name__}: {raised}"
-            told = say("it raised {e}{w}", e=said, w=where)
-            return f"{told}\n{hint(raised)}" if isinstance(raised, NameError) else told
+            if where:
+                told = say("it raised {e}{w}", e=said, w=where)
+                return f"{told}\n{hint(raised)}" if isinstance(raised, NameError) else told
+            told = say("the check cannot go on with what you give: {e}", e=said)
+            if callable(solution):
+                return told
+            itself = say("give the function or class itself, without calling it")
+            return f"{told}\n{itself}"
 
     def _shrunk(self, solution: Any, wrong: Wrong) -> Wrong:
         tries = 0
@@ -161,7 +167,7 @@ def expected(what: type | tuple[type, ...], found: Any) -> str | None:
     fits = isinstance(found, kinds) and (bool in kinds or not isinstance(found, bool))
     if fits and not _equals_as_it_likes(found):
         return None
-    names = " or ".join(kind.__name__ for kind in kinds)
+    names = say(" or ").join(kind.__name__ for kind in kinds)
     if found is None:
         return say("it should return {names}, it returned None (no `return`?)", names=names)
     return say(

@@ -11,10 +11,13 @@ from inductor_lab.course.language import say
 
 
 def file_of(solution: Any) -> str:
-    """The file or cell that a function or a kernel (`@triton.jit`) stands in; "" for what is
-    neither."""
-    function = getattr(solution, "fn", solution)
-    return function.__code__.co_filename if isinstance(function, types.FunctionType) else ""
+    """The file or cell that a function, a class or a kernel (`@triton.jit`) stands in; "" for
+    what is none of them."""
+    functions = vars(solution).values() if isinstance(solution, type) else [
+        getattr(solution, "fn", solution)
+    ]  # fmt: skip
+    found = [f.__code__.co_filename for f in functions if isinstance(f, types.FunctionType)]
+    return found[0] if found else ""
 
 
 def line_of(trace: types.TracebackType | None, solution: Any) -> str:

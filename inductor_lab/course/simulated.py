@@ -13,6 +13,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from inductor_lab.course.language import say
+
 MOST_CALLS = 20_000
 MOST_SECONDS = 60.0
 READING = 1e-7
@@ -50,11 +52,11 @@ class Troubles:
         said = [
             f"compile={self.compile:g} s" if self.compile else "",
             f"grain={self.grain:g} s" if self.grain else "",
-            "interrupts" if self.interrupts else "",
-            f"slower by {self.slower:.0%} a second" if self.slower else "",
-            f"throttled {self.throttled:g}x" if self.throttled != 1 else "",
+            say("interrupts") if self.interrupts else "",
+            say("slower by {p:.0%} a second", p=self.slower) if self.slower else "",
+            say("throttled {r:g}x", r=self.throttled) if self.throttled != 1 else "",
         ]
-        return ", ".join(filter(None, said)) or "nothing"
+        return ", ".join(filter(None, said)) or say("nothing")
 
 
 class Machine:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
+from itertools import islice
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -200,6 +203,45 @@ def test_a_guess_is_compared_with_the_truth() -> None:
 def test_a_guess_of_any_type_is_compared(guess: object, truth: object, right: bool) -> None:
     revealed = course.predict("any", guess, truth)
     assert revealed.right is right and str(revealed)
+
+
+class Careless:
+    def take(self, size):
+        return {}["no block"]
+
+    def give(self, block):
+        pass
+
+
+def test_an_error_of_a_class_of_the_students_has_its_line() -> None:
+    said = course.check("8.5", Careless).message
+    assert "it raised KeyError: 'no block'\nin line" in said and 'return {}["no block"]' in said
+
+
+@pytest.mark.parametrize("name, given", [("6.2", None), ("6.4", -1), ("8.5", "a pool")])
+def test_a_value_that_a_check_cannot_use_has_not_raised(name: str, given: object) -> None:
+    said = course.check(name, lambda *arguments: given).message
+    assert said.startswith("the check cannot go on with what you give: "), said
+
+
+def test_the_function_itself_is_wanted() -> None:
+    said = course.check("6.2", [(0, 0)]).message
+    assert said.endswith("give the function or class itself, without calling it"), said
+
+
+OF_OBJECTS = ("2.4", "3.5", "5.5", "6.7")
+"""Their cases are what objects print, or names."""
+
+
+def test_cases_are_told_in_the_language_that_is_spoken() -> None:
+    course.speak("zh")
+    told = {
+        name: [each.told(case) for case in islice(each.cases(Random(0)), 12)]
+        for name, each in course.EXERCISES.items() if name not in OF_OBJECTS
+    }  # fmt: skip
+    assert told["10.2"][0].startswith("阶段数：")
+    english = re.compile(r"\b[a-z]{2,},? [a-z]{2,}\b")
+    assert [(n, text) for n, texts in told.items() for text in texts if english.search(text)] == []
 
 
 def test_both_languages_are_spoken() -> None:

@@ -92,7 +92,9 @@ class Stages:
     first: int | None
 
     def __str__(self) -> str:
-        return f"{self.count} stages, the first wrong one: {self.first}"
+        if self.first is None:
+            return say("stages: {n}; none is wrong", n=self.count)
+        return say("stages: {n}; the first wrong one: {first}", n=self.count, first=self.first)
 
 
 @exercise("10.2", "The first wrong stage", "第一个出错的阶段", points=2)
@@ -153,7 +155,10 @@ class Failing:
     needed: frozenset[str]
 
     def __str__(self) -> str:
-        return f"nodes {' '.join(self.nodes)}; it fails with {' '.join(sorted(self.needed))}"
+        return say(
+            "nodes {n}; it fails with {needed}",
+            n=" ".join(self.nodes), needed=" ".join(sorted(self.needed)),
+        )  # fmt: skip
 
 
 @exercise("10.3", "Small enough to read", "小到一眼看完", points=2)

@@ -131,8 +131,8 @@ class Table:
     table: tuple[tuple[str, tuple[str, ...]], ...]
 
     def __str__(self) -> str:
-        rows = [f"{name} → {', '.join(became) or '(nothing)'}" for name, became in self.table]
-        return "\n".join([f"operators: {', '.join(self.operators)}", *rows])
+        rows = [f"{name} → {', '.join(became) or say('nothing')}" for name, became in self.table]
+        return "\n".join([say("operators: {names}", names=", ".join(self.operators)), *rows])
 
     def primitives(self) -> list[str]:
         known = dict(self.table)

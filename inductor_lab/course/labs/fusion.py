@@ -148,11 +148,11 @@ class Graph:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}: {size} B" for name, size in self.nbytes.items())
-        lines = [f"{name} reads {', '.join(reads)}" for name, reads in self.reads.items()]
+        lines = [say("{name} reads {what}", name=name, what=", ".join(reads))
+                 for name, reads in self.reads.items()]  # fmt: skip
         kernels = " | ".join(" ".join(group) for group in self.groups)
-        return "\n".join(
-            [*lines, sizes, f"returned: {', '.join(self.outputs)}", f"kernels: {kernels}"]
-        )
+        returned = say("returned: {names}", names=", ".join(self.outputs))
+        return "\n".join([*lines, sizes, returned, say("kernels: {names}", names=kernels)])
 
 
 def _graph(draw: random.Random, count: int) -> Graph:
@@ -238,9 +238,13 @@ class _Shared:
     index: tuple[str, str]
 
     def __str__(self) -> str:
-        own = f", and runs over {', '.join(self.inner)} there" if self.inner else ""
-        shared = ", ".join(self.shared) or "nothing"
-        return f"shared: {shared}{own}; c reads p[{', '.join(self.index)}]"
+        shared, index = ", ".join(self.shared) or say("nothing"), ", ".join(self.index)
+        if not self.inner:
+            return say("shared: {axes}; c reads p[{index}]", axes=shared, index=index)
+        return say(
+            "shared: {axes}; at each point c runs over {inner} and reads p[{index}]",
+            axes=shared, inner=", ".join(self.inner), index=index,
+        )  # fmt: skip
 
     def elsewhere(self) -> tuple[dict[str, int], list[int]] | None:
         """A point of the shared axes that reads what another point has made, and the place."""
@@ -254,6 +258,10 @@ class _Shared:
                 if any(made[axis] != at[axis] for axis in self.shared):
                     return at, place
         return None
+
+
+def _place(point: dict[str, int]) -> str:
+    return ", ".join(f"{axis}={place}" for axis, place in point.items())
 
 
 @exercise("5.3", "What must hold", "必须满足的条件", points=2)
@@ -279,7 +287,7 @@ class MustHold(Exercise):
         if elsewhere and found is None:
             return say(
                 "you allow it, but at {p} the kernel reads p{q}, which another point makes",
-                p=elsewhere[0], q=elsewhere[1],
+                p=_place(elsewhere[0]), q=elsewhere[1],
             )  # fmt: skip
         if not elsewhere and found is not None:
             return say("every point reads what it has made itself, and you refuse: {r}", r=found)
@@ -302,11 +310,7 @@ class MustHold(Exercise):
                 own = all(made[axis] == at[axis] for axis in case.shared)
                 line.append((f"p[{i},{j}]" if read else "", read and not own))
             rows.append(("", line))
-        where = ", ".join(f"{axis}={place}" for axis, place in at.items())
-        title = say(
-            "what the point ({p}) reads; crossed: made by another point",
-            p=where,
-        )  # fmt: skip
+        title = say("what the point ({p}) reads; crossed: made by another point", p=_place(at))
         return marked(title, rows)
 
 

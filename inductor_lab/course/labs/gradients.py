@@ -175,16 +175,14 @@ class Forward:
         lines = []
         for v in self.values:
             facts = {
-                "input": v.is_input,
-                "cannot be made again": not v.repeatable and not v.is_input,
-                "the backward needs it": v.needed,
-                "saved": v.name in self.saved,
+                say("input"): v.is_input,
+                say("cannot be made again"): not v.repeatable and not v.is_input,
+                say("the backward needs it"): v.needed,
+                say("saved"): v.name in self.saved,
             }
             marks = [word for word, holds in facts.items() if holds]
             made = f" = f({', '.join(v.inputs)})" if v.inputs else ""
-            lines.append(
-                f"{v.name}{made}: {v.nbytes} bytes{''.join(f', {mark}' for mark in marks)}"
-            )
+            lines.append(f"{v.name}{made}: {', '.join((f'{v.nbytes} B', *marks))}")
         return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ class Viewed:
         return list(self.tensors())[-1]
 
     def __str__(self) -> str:
-        return "\n".join([f"size {list(self.size)}, contiguous", *map(str, self.views)])
+        return "\n".join([say("size {s}, contiguous", s=list(self.size)), *map(str, self.views)])
 
 
 def layout_of(tensor: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -132,7 +132,7 @@ class Shapes:
     second: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"{list(self.first)} and {list(self.second)}"
+        return say("{a} and {b}", a=list(self.first), b=list(self.second))
 
 
 @exercise("4.2", "Broadcasting is a stride of 0", "广播就是步长为 0", points=2)
@@ -180,7 +180,9 @@ class Reshaped:
     wanted: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"size {self.size}, stride {self.stride}, wanted {self.wanted}"
+        return say(
+            "size {s}, stride {t}, wanted {w}", s=self.size, t=self.stride, w=self.wanted
+        )  # fmt: skip
 
     def strides(self) -> tuple[int, ...] | None:
         """torch's answer: the strides of a view, or None where it would have to copy."""

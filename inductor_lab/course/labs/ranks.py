@@ -23,7 +23,7 @@ class Ring:
     ranks: int
 
     def __str__(self) -> str:
-        return f"{self.ranks} ranks"
+        return say("ranks: {n}", n=self.ranks)
 
 
 @exercise("13.1", "A ring", "环", points=3)
@@ -144,7 +144,7 @@ class Widths:
 
     def __str__(self) -> str:
         shapes = f"w1: {self.width} x {self.hidden}, w2: {self.hidden} x {self.width}"
-        return f"{shapes}, {self.ranks} ranks"
+        return f"{shapes}, {say('ranks: {n}', n=self.ranks)}"
 
 
 @exercise("13.3", "Columns, then rows", "先切列，再切行", points=2)
@@ -213,7 +213,8 @@ class Plan:
     steps: tuple[tuple[str, tuple[str, int, tuple[str, ...]]], ...]
 
     def __str__(self) -> str:
-        lines = [f"{name}: {kind}, {took}, needs {', '.join(needs) or 'nothing'}"
+        lines = [say("{name}: {kind}, {took}, needs {what}", name=name, kind=kind, took=took,
+                     what=", ".join(needs) or say("nothing"))
                  for name, (kind, took, needs) in self.steps]  # fmt: skip
         return "\n".join(lines)
 
@@ -379,7 +380,8 @@ class Sequences:
     begun: tuple[tuple[str, ...], ...]
 
     def __str__(self) -> str:
-        return "\n".join(f"rank {r}: {', '.join(b) or 'nothing'}" for r, b in enumerate(self.begun))
+        return "\n".join(f"rank {r}: {', '.join(b) or say('nothing')}"
+                         for r, b in enumerate(self.begun))  # fmt: skip
 
 
 @exercise("13.6", "Who waits for ever?", "谁会永远等下去？", points=2)
