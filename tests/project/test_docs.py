@@ -1,27 +1,111 @@
-"""Links from the docs to files lead to files."""
+"""What the docs name is there: files, make's targets, commands with their options, functions with
+their arguments.  (docs/extending.md is run: tests/end_to_end/test_extending.py.)"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import inductor_lab as lab
+from inductor_lab import course
+from inductor_lab.cli import main
+from inductor_lab.compilation import Compilation
+from inductor_lab.stock.result import StockCompilation
 from tests.project.test_sizes import lines_of_code
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
 def links(page: Path) -> list[str]:
-    found = LINK.findall(page.read_text(encoding="utf-8"))
+    found = LINK.findall(TEXTS[page])
     return [link for link in found if "://" not in link and not link.startswith("mailto:")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links(page) if not (page.parent / link).exists()] == []
+
+
+TARGET = re.compile(r"(?:^    |`|&& )make ([a-z]+)|^make ([a-z]+) +#", re.MULTILINE)
+MODULE = re.compile(r"python3? -m ((?:tests|benchmarks|deploy)[\w.]*)")
+COMMAND = re.compile(r"(?:^(?:    )?|`|&& |bin/|\d )inductor-lab ([a-z]+)([^\n`#&]*)", re.MULTILINE)
+
+
+def test_targets_and_modules_that_the_docs_name_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = {a or b for text in TEXTS.values() for a, b in TARGET.findall(text)}
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony is not None and len(named) > 9 and named - set(phony[1].split()) == set()
+    modules = {module for text in TEXTS.values() for module in MODULE.findall(text)}
+    assert len(modules) > 5
+    assert [m for m in modules if not (ROOT / f"{m.replace('.', '/')}.py").exists()] == []
+
+
+def test_commands_and_options_that_the_docs_name_are_there(
+    capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {found for text in TEXTS.values() for found in COMMAND.findall(text)}
+    assert len({name for name, _ in said}) > 8
+    for name, rest in sorted(said):
+        sub = rest.split()[:1] if name == "course" else []
+        with pytest.raises(SystemExit) as ended:
+            main([name, *sub, "--help"])
+        assert ended.value.code == 0, (name, rest)
+        known = capsys.readouterr().out
+        assert [option for option in re.findall(r"--\w+", rest) if option not in known] == []
+
+
+CODE = re.compile(r"^```python\n(.*?)^```$|^((?:    .*\n)+)", re.MULTILINE | re.DOTALL)
+
+
+def calls(text: str) -> Iterator[ast.Call]:
+    """All calls in the code of a page; a line that is no Python by itself is left out."""
+    for block in CODE.finditer(text):
+        for line in (block[1] or block[2]).splitlines():
+            try:
+                tree = ast.parse(re.sub(r"\s{3,}.*|  #.*", "", line.strip().removesuffix(":")))
+            except SyntaxError:
+                continue
+            yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def called(path: str) -> list[Any]:
+    """What `lab.bench.sweep` or `c.plot` is; of two kinds of compilation that which has it."""
+    root, *rest = path.split(".")
+    known = {"lab": [lab], "course": [course], "c": [Compilation, StockCompilation]}
+    values: list[Any] = known.get(root, [])
+    for name in rest:
+        values = [getattr(value, name) for value in values if hasattr(value, name)]
+        assert values, f"there is no {path}"
+    return values
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_functions_and_arguments_that_a_page_calls_are_there(page: Path) -> None:
+    for call in calls(TEXTS[page]):
+        path = ast.unparse(call.func)
+        if not re.fullmatch(r"(lab|course|c)(\.\w+){1,2}", path) or path.startswith("c.graphs"):
+            continue
+        given = {keyword.arg for keyword in call.keywords if keyword.arg}
+        taken = [inspect.signature(function).parameters for function in called(path)]
+        assert any(
+            given <= set(known) or any(p.kind is p.VAR_KEYWORD for p in known.values())
+            for known in taken
+        ), ast.unparse(call)  # fmt: skip
+
+
+def test_enough_of_the_calls_in_the_docs_are_seen() -> None:
+    seen = {ast.unparse(call.func) for text in TEXTS.values() for call in calls(text)}
+    assert {"lab.bench.sweep", "c.what_if", "course.check", "lab.minify", "c.report"} <= seen
 
 
 CORE = 8_000
