@@ -58,5 +58,6 @@ def test_sentences_are_the_glossarys() -> None:
     assert meaning_of("consumer") == glossary()["producer, consumer"]
     assert meaning_of("loops", "code") == glossary()["loop tree"] != meaning_of("loops")
     assert meaning_of("captured 1") == glossary()["captured graph"]
+    assert meaning_of("part") == glossary()["part"] and "backward" in glossary()["part"]
     assert meaning_of("abacus") == ""
     assert all(words()[rule] for rule in ("same_iteration_space", "bytes_saved"))
