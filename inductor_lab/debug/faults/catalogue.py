@@ -334,7 +334,7 @@ def wrong_recompute() -> Iterator[None]:
 
 @seeds("rewrite: identities", examples.cubes)
 def wrong_rule() -> Iterator[None]:
-    """The rule for a third power multiplies twice."""
+    """The rule for a third power makes a square: `x * x`."""
 
     def pow_three(node: torch.fx.Node, edit: Edit) -> torch.fx.Node | None:
         base, exponent = node.args
