@@ -159,3 +159,15 @@ def test_nothing_moves_where_that_is_asked_for(report: Path, browser) -> None:
     assert moving == 0
     assert page.evaluate("document.getAnimations().length") == 0
     context.close()
+
+
+def test_tabs_stand_in_one_line_beside_long_names_of_panes(tmp_path: Path, open_page) -> None:
+    """The field that names the pane gives way first: `machine code · assembly backward`."""
+    c = lab.inspect(lambda x: x.sin() * 2, torch.randn(8, requires_grad=True))
+    opened = open_page(c.report(tmp_path / "report.html", assembly=True), width=1400)
+    for pane in ("graph", "rewrites", "schedule", "memory"):
+        opened.page.locator(f'.lab-rail [data-pane="g0.forward.{pane}"]').click()
+    tabs = opened.page.locator(".lab-pane:visible .lab-tabs")
+    heights = tabs.evaluate_all("all => all.map((tabs) => tabs.offsetHeight)")
+    assert len(heights) == 4 and max(heights) < 40, heights
+    assert opened.wrong == []
