@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.markup import inside, written
 from inductor_lab.widgets.svg import themed
 
@@ -37,7 +38,7 @@ STYLE = SHAPES + themed(".lab-plain", LIGHT, DARK)
 def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, str]] = ()) -> str:
     """Title, facts, graph breaks, source, pictures (title and SVG) and code of a document, readable
     without a script."""
-    facts = " · ".join(f"{fact['value']} {fact['label']}" for fact in document["facts"])
+    facts = " · ".join(f"{fact['value']} {say(fact['label'])}" for fact in document["facts"])
     parts = [
         f"<h1>{escape(document['title'])} {escape(document['subtitle'])}</h1>",
         f"<p>{escape(facts)}</p>",
@@ -57,10 +58,10 @@ def _breaks(pane: Mapping[str, Any]) -> Iterator[str]:
     """Where capture stopped, why, and what could be done."""
     for view in pane["views"]:
         if any(inside(view["tree"], "table")):
-            yield f"<h2>{escape(view['name'])}</h2>{written(view['tree'])}"
+            yield f"<h2>{escape(say(view['name']))}</h2>{written(view['tree'])}"
 
 
 def _blocks(name: str, view: Mapping[str, Any]) -> Iterator[str]:
     for block in view["blocks"]:
         lines = "\n".join(escape(line[0]) for line in block["lines"])
-        yield f"<h2>{escape(name)} {escape(block['title'])}</h2><pre>{lines}</pre>"
+        yield f"<h2>{escape(say(name))} {escape(block['title'])}</h2><pre>{lines}</pre>"

@@ -19,6 +19,8 @@ from inductor_lab.notebook.language import translate
 from inductor_lab.stock.trace_log import Compiled
 from inductor_lab.widgets.bench import html
 from inductor_lab.widgets.markup import written
+from inductor_lab.widgets.model import document
+from inductor_lab.widgets.plain import plain_document
 from inductor_lab.widgets.recompiles import function_name
 from inductor_lab.widgets.trace import index_tree
 from tests.widgets.test_bench import every, result
@@ -115,3 +117,15 @@ def test_a_trace_log_speaks_chinese() -> None:
     for said in ("3 个编译编号", "缓存未命中", "没有图", "重新开始", "跳过了 1 处损坏"):
         assert said in page
     assert english(page) <= {"log", "train", "again", "no", "line", "py"}
+
+
+def test_an_explorer_without_its_script_speaks_chinese() -> None:
+    def wave(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin() * 2
+        print("a graph break")
+        return y.cos()
+
+    page = plain_document(document(lab.inspect(wave, torch.ones(3))))
+    assert "访存遍数" in page and "<h2>图断裂</h2>" in page and "<h2>源码 " in page
+    facts = page.partition("<p>")[2].partition("</p>")[0]
+    assert english(facts) == set(), facts
