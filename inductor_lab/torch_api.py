@@ -254,7 +254,8 @@ _SIZES = Shared(_set_sizes_aside)
 
 
 def size_hint(size: Any) -> int:
-    """A concrete number for a size, without adding a guard; 4096 if nobody knows one."""
+    """A concrete number for a size, without adding a guard; 4096 if nobody knows one.  That of
+    rows of different lengths (`torch.jagged`) is no number, and stays what it is."""
     if isinstance(size, int):
         return size
     node = size.node
@@ -262,7 +263,7 @@ def size_hint(size: Any) -> int:
     hint = known if known is not None else getattr(node, "_hint", None)
     if hint is None and node.has_hint():
         hint = node.hint
-    return 4096 if hint is None else int(hint)
+    return 4096 if hint is None else hint if node.is_nested_int() else int(hint)
 
 
 def specialized(size: Any) -> int | None:
@@ -326,6 +327,8 @@ def share_elements(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 def nbytes_hint(value: Any) -> int:
     """Bytes of a (fake) tensor, of those in a tuple, list or dict, or 8 for a symbolic number."""
+    if hasattr(value, "__tensor_flatten__"):
+        return sum(nbytes_hint(getattr(value, name)) for name in value.__tensor_flatten__()[0])
     if isinstance(value, torch.Tensor):
         return math.prod(map(size_hint, value.shape)) * value.dtype.itemsize
     if isinstance(value, list | tuple):

@@ -137,6 +137,11 @@ class Flash(Written):
     def launches(self) -> tuple[Callable[..., None], ...]:
         return tuple(map(_loaded, map(_ByText.of, self.kernels)))
 
+    def ready(self) -> None:
+        for launch in self.launches:
+            if isinstance(launch, _Cpp):
+                launch.function.wait()
+
     @cached_property
     def told_by(self) -> Mapping[sympy.Symbol, tuple[int, int]]:
         """Symbols, and which size of which tensor tells each."""
@@ -411,14 +416,19 @@ def _loaded(of: _ByText) -> Callable[..., None]:
     return load_kernel(of.kernel)
 
 
-def _loaded_cpp(kernel: Kernel) -> Callable[..., None]:
-    library = Ahead(library_builder(translation_unit([kernel]), kernel.name))
+@dataclass(frozen=True)
+class _Cpp:
+    """A kernel of C++, called with tensors and numbers."""
 
-    def launch(*given: Tensor | int) -> None:
-        function = cpp_function(library.wait(), [kernel], {})
-        function(*(n if isinstance(n, int) else n.data_ptr() for n in given))
+    function: Ahead[Callable[..., None]]
 
-    return launch
+    def __call__(self, *given: Tensor | int) -> None:
+        self.function.wait()(*(n if isinstance(n, int) else n.data_ptr() for n in given))
+
+
+def _loaded_cpp(kernel: Kernel) -> _Cpp:
+    build = library_builder(translation_unit([kernel]), kernel.name)
+    return _Cpp(Ahead(lambda: cpp_function(build(), [kernel], {})))
 
 
 def _shared_memory(device: torch.device) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
+from inductor_lab.debug.inside import leaves_in, tensors_in
 from inductor_lab.errors import BadArguments
 
 TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-9}
@@ -87,14 +87,8 @@ def _has_lost(node: Any) -> bool:
 
 
 def values_in(value: Any) -> Iterator[Any]:
-    """Every tensor, array and number in nested lists, tuples and mappings."""
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from values_in(item)
-    elif value is not None:
-        yield value
+    """Every tensor and plain value in containers, dataclasses and objects."""
+    yield from (leaf for _, leaf in leaves_in("", value) if leaf is not None)
 
 
 def nodes_of(results: Sequence[torch.Tensor]) -> Iterator[Any]:
@@ -129,7 +123,8 @@ def difference(expected: Any, found: Any) -> float:
 
     inf where their number, a shape or a dtype differ.
     """
-    left, right = list(values_in(expected)), list(values_in(found))
+    left, right = ([part for value in values_in(results) for part in _parts(value)]
+                   for results in (expected, found))  # fmt: skip
     if len(left) != len(right):
         return float("inf")
     return max((_gap(a, b) for a, b in zip(left, right, strict=True)), default=0.0)
@@ -142,9 +137,15 @@ def tolerance(expected: Any) -> float:
     return max(found, default=USUAL_TOLERANCE)
 
 
+def _parts(value: Any) -> list[Any]:
+    """A tensor as the plain ones that it is made of."""
+    return [v for _, v in tensors_in("", value)] if isinstance(value, torch.Tensor) else [value]
+
+
 def _gap(expected: Any, found: Any) -> float:
-    left, right = (torch.as_tensor(np.asarray(v) if not isinstance(v, torch.Tensor) else v)
-                   for v in (expected, found))  # fmt: skip
+    if not all(isinstance(v, torch.Tensor | int | float | complex) for v in (expected, found)):
+        return 0.0 if expected == found else float("inf")
+    left, right = map(torch.as_tensor, (expected, found))
     if left.dtype != right.dtype or left.shape != right.shape:
         return float("inf")
     wide = torch.complex128 if left.is_complex() else torch.float64

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from inductor_lab import torch_api
+from inductor_lab.capture.transforms import level_ends
 from inductor_lab.torch_api import TorchDispatchMode, pytree
 
 
@@ -72,14 +73,15 @@ def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost
     """Count what eager does; None where that depends on the data of tensors."""
 
     def count(*state: Any) -> EagerCost:
-        with torch.set_grad_enabled(state[0]), torch.autocast(*state[1:]), torch_api.fake_mode():
+        with (torch.set_grad_enabled(state[0]), torch.autocast(*state[1:]), torch_api.fake_mode(),
+              level_ends()):  # fmt: skip
             return _counted(module, [_fake(value) for value in inputs])
 
     kind = next((x.device.type for x in inputs if isinstance(x, torch.Tensor)), "cpu")
     casts = (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind))
     try:
-        # What the graph has switched on when it fails (a transform of torch.func, autocast, no
-        # gradients) is state of the thread, and ends with it.
+        # What the graph has switched on when it fails (autocast, no gradients) is state of the
+        # thread, and ends with it.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(count, torch.is_grad_enabled(), *casts).result()
     except Exception:

@@ -37,7 +37,9 @@ class Again:
         return tuple(dict.fromkeys(map(str, self.capture.recompiles)))
 
     def __str__(self) -> str:
-        return "hit: the compiled code was used again" if self.hit else "\n".join(self.reasons)
+        if self.hit:
+            return "hit: the compiled code was used again"
+        return "\n".join(self.reasons) or "compiled: torch knows of no earlier code any more"
 
 
 def call_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:

@@ -27,7 +27,14 @@ from inductor_lab.debug.apart import Ended, Tell, all_apart
 from inductor_lab.debug.arguments import Count, Seconds, checked
 from inductor_lab.debug.judging import first_wrong
 from inductor_lab.debug.shaken import Move, judged_by_shaking, reference
-from inductor_lab.debug.values import Outcome, copied_call, gradients, named_results, widened
+from inductor_lab.debug.values import (
+    Outcome,
+    copied_call,
+    gradients,
+    named_results,
+    taken_apart,
+    widened,
+)
 from inductor_lab.display import Shown
 from inductor_lab.errors import BadArguments
 from inductor_lab.options import FusionOptions, Options
@@ -190,8 +197,7 @@ def outcome(
         sources.update(_parameters(fn))
         if torch.is_grad_enabled():
             found.update(gradients(found, sources))
-    tensors = {n: v for n, v in found.items() if isinstance(v, torch.Tensor)}
-    return {**found, **{n: v.detach().clone() for n, v in tensors.items()}}
+    return taken_apart(found, kept=True)
 
 
 def _parameters(fn: Callable[..., Any]) -> Mapping[str, torch.Tensor]:

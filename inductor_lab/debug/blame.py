@@ -73,7 +73,7 @@ def verdict_of(name: str, seen: Watching, limit: float) -> Blame:
     """Each graph in turn; the first that is wrong has the fault."""
     first, found = captured_differs(seen)
     rows = [first]
-    unsure = [first.says] if first.verdict == "unknown" else []
+    unsure = [*([first.says] if first.verdict == "unknown" else []), *seen.silent]
     analyses = []
     for site in seen.sites:
         analysis = Analysis(site, limit)
@@ -106,7 +106,9 @@ def captured_differs(seen: Watching) -> tuple[StageRow, Fault | None]:
         says = "random numbers are drawn"
         return StageRow("all", "captured", "unknown", says), None
     if seen.differs is None:
-        return StageRow("all", "captured", "right", "the captured graphs do what eager does"), None
+        says = "the captured graphs do what eager does"
+        says = says if seen.sites else "nothing is captured, all runs as in eager"
+        return StageRow("all", "captured", "right", says), None
     name, judged = seen.differs
     if seen.varies is not None:
         says = (f"two calls in eager mode differ ({seen.varies[0]}): the function keeps state that "

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import Argument
 
+from inductor_lab.debug.inside import is_plain
+from inductor_lab.debug.transforms import transforms_end, transforms_on
 from inductor_lab.debug.values import WIDE
 
 WIDENING = {
@@ -23,8 +24,6 @@ WIDENING = {
 } | {"cfloat": "cdouble", "chalf": "cdouble"}  # fmt: skip
 """Methods that convert to a dtype → what the referee calls."""
 AUTOCAST = ("_enter_autocast", "_exit_autocast")
-TRANSFORMS = {"_increment_nesting": "_decrement_nesting", "_enter_dual_level": "_exit_dual_level"}
-"""How the functions are called that begin a transform of torch.func, and those that end it."""
 HOOK = "register_hook"
 """Puts a hook on the gradient of a value, which it returns."""
 SHAKES = 3
@@ -59,17 +58,16 @@ class Keeping(Interpreter):
         self.values: dict[str, Any] = {}
         self._writes = any(map(may_write, self.graph_module.graph.nodes))
         self._random = torch.Generator().manual_seed(self.shaken or 0)
-        self._left_by: list[Callable[[], Any]] = []
 
     def run_graph(self, inputs: Sequence[Any]) -> Any:
         usual = torch.get_default_dtype()
         torch.set_default_dtype(WIDE.get(usual, usual) if self.wide else usual)
+        self._outside = transforms_on()
         try:
-            return self.run(*inputs, enable_io_processing=False)
+            with transforms_end():
+                return self.run(*inputs, enable_io_processing=False)
         finally:
             torch.set_default_dtype(usual)
-            while self._left_by:
-                self._left_by.pop()()
 
     def run_node(self, n: Node) -> Any:
         if n.name in self.replaced:
@@ -80,26 +78,13 @@ class Keeping(Interpreter):
             value = self._wide(n)
         else:
             value = super().run_node(n)
-        self._follow_transforms(n)
-        whole = n.op != "output" and not self._left_by
+        # within a transform of torch.func values are wrapped, and mean nothing outside of it
+        whole = n.op != "output" and transforms_on() == self._outside
         if self.shaken is not None and whole:
             value = self._shake(n, value)
         if self.keep and whole:
             self.values[n.name] = _snapshot(value, self._writes)
         return value
-
-    def _follow_transforms(self, node: Node) -> None:
-        """Within a transform of torch.func, values are wrapped, and mean nothing outside of it:
-        `_left_by` has the call that ends each one that the graph has entered."""
-        name = getattr(node.target, "__name__", "")
-        entered = next((begins for begins in TRANSFORMS if name.endswith(begins)), None)
-        if entered is not None:
-            name = name.replace(entered, TRANSFORMS[entered])
-            ends = (n for n in node.graph.nodes if getattr(n.target, "__name__", "") == name)
-            end: Any = next(ends)
-            self._left_by.append(partial(end.target, *end.args, **end.kwargs))
-        elif name.endswith(tuple(TRANSFORMS.values())):
-            self._left_by.pop()
 
     def _as_wanted(self, value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -123,7 +108,8 @@ class Keeping(Interpreter):
 
     def _shake(self, node: Node, value: Any) -> Any:
         """Move what this node computed; a view of something was moved before."""
-        if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
+        moves = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+        if not moves or not is_plain(value):
             return value
         given = [self.env.get(n) for n in node.all_input_nodes]
         if any(isinstance(g, torch.Tensor) and _share(g, value) for g in given):
@@ -218,8 +204,7 @@ def runner(module: GraphModule, **how: Any) -> Runner:
 def values_of(module: GraphModule, inputs: Sequence[Any], **how: Any) -> dict[str, Any]:
     """What each node made, by name."""
     run = Keeping(module, **how)
-    names = (getattr(node.target, "__name__", "") for node in module.graph.nodes)
-    transformed = any(name.endswith(tuple(TRANSFORMS)) for name in names)
-    with torch.set_grad_enabled(transformed):  # some transforms record gradients themselves
-        run.run_graph(inputs)
+    given = [v.detach() if isinstance(v, torch.Tensor) else v for v in inputs]
+    with torch.enable_grad():  # some transforms of torch.func record gradients themselves
+        run.run_graph(given)
     return run.values

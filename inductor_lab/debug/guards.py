@@ -11,7 +11,7 @@ from inductor_lab.capture.graph import FxGraph, FxNode
 from inductor_lab.debug.again import called_again
 from inductor_lab.debug.judging import first_wrong, judge_all
 from inductor_lab.debug.result import Blame, Fault, StageRow
-from inductor_lab.debug.values import copied_call, named_results
+from inductor_lab.debug.values import copied_call, named_results, taken_apart
 from inductor_lab.debug.watch import watch
 from inductor_lab.debug.what_if import call_of
 
@@ -28,8 +28,8 @@ def stale_guard(
     again = called_again(compilation, *given, **named)
     given, named = copied_call(args, kwargs)
     with torch.set_grad_enabled(call.with_grad):
-        expected = dict(named_results(call.fn(*given, **named)))
-    judged = judge_all(dict(named_results(again.result)), expected, None, {})
+        expected = taken_apart(dict(named_results(call.fn(*given, **named))))
+    judged = judge_all(taken_apart(dict(named_results(again.result))), expected, None, {})
     wrong = first_wrong(judged)
     if wrong is None or not again.hit:
         return None

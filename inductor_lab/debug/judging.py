@@ -23,10 +23,17 @@ def judge_all(
             truth = None if exact is None else exact.get(name)
             found[name] = judge(got[name], expected, truth, spread.get(name))
         else:
-            same = got[name] == expected or (got[name] != got[name] and expected != expected)
-            kind = "equal" if same else "wrong"
+            kind = "equal" if _same(got[name], expected) else "wrong"
             found[name] = Judged(kind, got=str(got[name]), expected=str(expected))  # type: ignore[arg-type]
     return found
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Are two values that are no tensors the same?  Some do not admit the question."""
+    try:
+        return bool(first == second) or bool(first != first and second != second)
+    except (RuntimeError, TypeError, ValueError):
+        return type(first) is type(second)
 
 
 def roundings(outcome: Outcome) -> dict[str, torch.Tensor]:

@@ -245,8 +245,8 @@ def steps_of(compilation: Record) -> Steps:
         seen = _seen(compilation)
     if not seen:
         raise NotRunnable(
-            f"no compiled code runs in a call of {compilation.name}: it is for another machine, or "
-            "nothing was captured",
+            f"no compiled code of {compilation.name} runs in a call with copies of its arguments: "
+            "it is for another machine, nothing was captured, or a guard tells copies apart",
             todo="call lab.inspect(f, x) again, and step through that compilation",
         )
     return Steps(compilation.name, seen)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
+from inductor_lab.debug.inside import copied, is_plain, leaves_in, tensors_in
 from inductor_lab.torch_api import pytree
 
 T = TypeVar("T")
@@ -30,17 +31,19 @@ WIDE = {
 
 def copies(values: Sequence[Any]) -> list[Any]:
     """The same values in memory of their own; tensors that share a storage share the copy's."""
-    plain = [v.detach() if isinstance(v, torch.Tensor) else v for v in values]
-    copied = copy.deepcopy(plain)
-    return [_like(old, new) for old, new in zip(values, copied, strict=True)]
+    memo: dict[int, Any] = {}
+    return [
+        _like(v, copied(v, memo) if isinstance(v, torch.Tensor) else copy.deepcopy(v, memo))
+        for v in values
+    ]
 
 
 def copied_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
     """Arguments of a user's function in memory of their own; modules stay what they are."""
     leaves, tree = pytree.tree_flatten((args, dict(kwargs)))
     places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    for place, copied in zip(places, copies([leaves[n] for n in places]), strict=True):
-        leaves[place] = copied
+    for place, leaf in zip(places, copies([leaves[n] for n in places]), strict=True):
+        leaves[place] = leaf
     found: tuple[Any, Any] = pytree.tree_unflatten(leaves, tree)
     return found
 
@@ -53,8 +56,8 @@ def widened(values: Sequence[Any]) -> list[Any]:
 
 def _wide(value: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
     dtype = WIDE.get(value.dtype, value.dtype)
-    if value.layout is not torch.strided or value.is_conj() or value.is_neg():
-        return _like(value, value.detach().clone().to(dtype))
+    if not is_plain(value) or value.is_conj() or value.is_neg():
+        return _like(value, copied(value, {}).to(dtype))
     storage = value.untyped_storage()
     if storage._cdata not in storages:
         whole = value.detach().new_empty(0).set_(storage)  
@@ -73,7 +76,7 @@ def _like(old: T, new: T) -> T:
 
 def tangent(value: torch.Tensor, number: int) -> torch.Tensor:
     """The gradient that comes back for a result: 1 for a scalar, numbers near 1 for others."""
-    if value.dim() == 0:
+    if value.dim() == 0 or not is_plain(value):
         return torch.ones_like(value)
     generator = torch.Generator().manual_seed(number)
     made = torch.rand(value.shape, generator=generator) + 0.5
@@ -103,14 +106,25 @@ def call(
             found[f"{name} after the call"] = value.detach()
     if leaves:
         found.update(gradients(found, dict(zip(names, inputs, strict=True))))
-    return {n: v.detach() if isinstance(v, torch.Tensor) else v for n, v in found.items()}
+    return taken_apart(found)
 
 
 def named_results(results: Any) -> Iterator[tuple[str, Any]]:
     """`"result 0"`, ... for everything in what a function returned."""
     for number, value in enumerate(pytree.tree_leaves(results)):
-        if value is not None:
-            yield f"result {number}", value
+        yield from ((n, leaf) for n, leaf in leaves_in(f"result {number}", value)
+                    if leaf is not None)  # fmt: skip
+
+
+def taken_apart(found: Mapping[str, Any], kept: bool = False) -> dict[str, Any]:
+    """Tensors as the plain ones that they are made of, without history; `kept`: copies, which stay
+    what they are when the memory is written to."""
+    parts: list[tuple[str, Any]] = []
+    for name, value in found.items():
+        whole = not isinstance(value, torch.Tensor)
+        parts += [(name, value)] if whole else tensors_in(name, value)
+    plain = ((n, v.detach() if isinstance(v, torch.Tensor) else v) for n, v in parts)
+    return {n: v.clone() if kept and isinstance(v, torch.Tensor) else v for n, v in plain}
 
 
 def gradients(found: Mapping[str, Any], sources: Mapping[str, Any]) -> dict[str, torch.Tensor]:

@@ -21,10 +21,18 @@ from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.result import Capture
 from inductor_lab.debug.graphs import Keeping
+from inductor_lab.debug.inside import NotCompared
 from inductor_lab.debug.judging import first_wrong, judge_all, roundings
 from inductor_lab.debug.precision import Judged
 from inductor_lab.debug.state import Kept
-from inductor_lab.debug.values import Outcome, call, copied_call, copies, named_results
+from inductor_lab.debug.values import (
+    Outcome,
+    call,
+    copied_call,
+    copies,
+    named_results,
+    taken_apart,
+)
 from inductor_lab.ir.program import Write
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
@@ -119,12 +127,14 @@ class Watching:
 
     differs   the first thing that the captured graphs have left otherwise than eager; with its name
     varies    ... and that eager itself leaves otherwise in a second call
+    silent    results that cannot be compared, in a sentence each
     """
 
     sites: tuple[Site, ...]
     capture: Capture
     differs: tuple[str, Judged] | None
     varies: tuple[str, Judged] | None
+    silent: tuple[str, ...] = ()
 
 
 def watch(
@@ -159,7 +169,9 @@ def watch(
     finally:
         kept.put_back()
     called = tuple(site for site in sites if site.calls)
-    return Watching(called, record.capture(tuple(s.captured for s in called)), differs, varies)
+    capture = record.capture(tuple(s.captured for s in called))
+    silent = (f"{name}: {value}" for name, value in eager.items() if isinstance(value, NotCompared))
+    return Watching(called, capture, differs, varies, tuple(silent))
 
 
 def _first_difference(got: Outcome, eager: Outcome) -> tuple[str, Judged] | None:
@@ -180,7 +192,4 @@ def _called(
         if isinstance(value, torch.Tensor) and value._version > then:
             found[f"argument {number} after the call"] = value
     found |= {f"{name} after the call": value for name, value in kept.written().items()}
-    return {
-        name: value.detach().clone() if isinstance(value, torch.Tensor) else value
-        for name, value in found.items()
-    }
+    return taken_apart(found, kept=True)

@@ -28,6 +28,9 @@ class Written:
     def __call__(self, *given: torch.Tensor) -> tuple[Any, ...]:
         raise NotImplementedError
 
+    def ready(self) -> None:
+        """Wait for the kernels; raises what their compiler has."""
+
 
 def written_kernels(callees: Iterable[Any]) -> tuple[Any, ...]:
     """The kernels among functions that calls are given."""

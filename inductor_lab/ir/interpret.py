@@ -46,7 +46,9 @@ Env = Mapping[str, torch.Tensor]
 
 def concrete(size: Size, symbols: Symbols) -> int:
     """The number that a size is in this run."""
-    return size if isinstance(size, int) else int(size.subs(symbols))
+    if isinstance(size, int):
+        return size
+    return int(size.subs({s: symbols[s] for s in size.free_symbols if s in symbols}))
 
 
 class _Place:
@@ -271,7 +273,7 @@ def room_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu
 
 def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
     """The tensor itself if it already has the buffer's layout, otherwise a copy that has."""
-    if values.layout is not torch.strided:
+    if values.layout is not torch.strided or values.is_quantized:
         return values
     planned = [concrete(s, symbols) for s in buffer.layout.stride]
     relevant = [d for d, n in enumerate(values.shape) if n > 1]
@@ -298,8 +300,9 @@ def bind_symbols(program: LoopProgram, inputs: Sequence[Any]) -> dict[sympy.Symb
     symbols: dict[sympy.Symbol, Any] = {}
     for declared, given in zip(program.inputs, inputs, strict=True):
         if isinstance(declared, sympy.Symbol):
-            opaque = not isinstance(given, int | float | torch.SymInt | torch.SymFloat)
-            symbols[declared] = given if opaque else int(given)
+            number = isinstance(given, int | float | torch.SymInt | torch.SymFloat)
+            ragged = isinstance(given, torch.SymInt) and given.node.is_nested_int()
+            symbols[declared] = int(given) if number and not ragged else given
         elif isinstance(declared, str) and isinstance(given, torch.Tensor):
             _bind_sizes(program.buffers[declared], given, symbols)
     return symbols

@@ -20,6 +20,7 @@ from inductor_lab.codegen.kernel import HostProgram, Kernel
 from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
 from inductor_lab.ir.collective import NAMESPACES
 from inductor_lab.ir.expr import NO_ORIGINS
+from inductor_lab.ir.higher_order import Written
 from inductor_lab.ir.program import LoopProgram
 from inductor_lab.operations import perform
 from inductor_lab.options import Options
@@ -107,14 +108,13 @@ def build_executable(
     for kernel in {kernel.name: kernel for kernel in kernels}.values():
         if kernel.language == "triton":
             namespace[kernel.name] = _triton_function(kernel, options)
-    library = None
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
-    if cpp:
-        unit = translation_unit(cpp)
-        build = library_builder(unit, program.name, cache=options.cache, traces=traces)
-        if not ahead:
-            library = build()
-            namespace.update(_cpp_functions(library, cpp, traces))
+    builder = partial(library_builder, name=program.name, cache=options.cache, traces=traces)
+    build = builder(translation_unit(cpp)) if cpp else None
+    written = [called for called in program.callees.values() if isinstance(called, Written)]
+    loaded = partial(_loaded, cpp, traces, written)
+    library = build() if build and not ahead else None
+    namespace.update({} if ahead else loaded(library))
     text, file = str(host), f"<host program {program.name}>"
     if not ahead:
         file = host_file(text, program.name, cache=options.cache)
@@ -125,17 +125,24 @@ def build_executable(
     for space in NAMESPACES:
         if space in namespace:
             namespace[space] = Collectives(namespace[space])
-    if cpp and ahead:
-        _until_loaded(namespace["call"], Ahead(build), cpp, traces, eager)
+    if ahead and (build or written):
+        wait = Ahead(build).wait if build else None
+        _until_loaded(namespace["call"], lambda: loaded(wait and wait()), traces, eager)
     return Executable(host, library, mark_boxed(namespace["call"]), program)
 
 
 Functions = dict[str, Callable[..., Any]]
 
 
-def _cpp_functions(
-    library: Library, kernels: Sequence[Kernel], traces: Mapping[str, str]
-) -> Functions:
+def _loaded(
+    kernels: Sequence[Kernel], traces: Mapping[str, str], written: Sequence[Written],
+    library: Library | None,
+) -> Functions:  # fmt: skip
+    """The library's functions, once the kernels of what is `written` are there too."""
+    for called in written:
+        called.ready()
+    if library is None:
+        return {}
     twins_by_name = by_name(kernels).items()
     return {name: cpp_function(library, twins, traces) for name, twins in twins_by_name}
 
@@ -145,16 +152,12 @@ def _waits(args: list[Any]) -> Any:
 
 
 def _until_loaded(
-    call: Any,
-    library: Ahead[Library],
-    kernels: Sequence[Kernel],
-    traces: Mapping[str, str],
-    eager: Call | None,
+    call: Any, loaded: Callable[[], Functions], traces: Mapping[str, str], eager: Call | None
 ) -> None:
-    """Let the first call of a host program wait for the library; then `call` is the host program
+    """Let the first call of a host program wait for its functions; then `call` is the host program
     itself, and a call has no step more.
 
-    Under `torch._dynamo.config.suppress_errors`, where the library is not to be had, the graph runs
+    Under `torch._dynamo.config.suppress_errors`, where they are not to be had, the graph runs
     as `eager` does from then on, and a warning says so.
     """
     program, namespace = call.__code__, call.__globals__
@@ -162,7 +165,7 @@ def _until_loaded(
 
     def first(args: list[Any]) -> Any:
         try:
-            functions = _cpp_functions(library.wait(), kernels, traces)
+            functions = loaded()
         except LabError as problem:
             tell_of(problem)
             if eager is None or not (suppressed or torch_api.suppresses_errors()):

@@ -16,6 +16,8 @@ import inductor_lab as lab
 from inductor_lab.accelerate import flash, flash_inner
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.records import CompiledPart
+from inductor_lab.runtime.executable import RunsUncompiled, cpp_function
+from tests.scripts import script
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LANGUAGES = [None, "triton", *(["cpp"] if DEVICE == "cpu" else [])]
@@ -368,6 +370,56 @@ def test_an_index_of_the_users_that_is_out_of_range_is_an_error_on_a_cpu() -> No
     line = r"return flex_attention\(q, k, v, lambda"
     with pytest.raises(lab.errors.IndexOutOfRange, match=line):
         lab.compile(attention)(q, k, v)
+
+
+@ON_A_CPU
+def test_under_check_bounds_each_access_is_that_of_a_checked_kernel() -> None:
+    table = torch.randn(LENGTH)
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return flex_attention(q, k, v, lambda s, b, h, i, j: s + table[j])
+
+    q, k, v = (x.detach().float() for x in _given(Case()))
+    part = lab.inspect(attention, q, k, v, options={"check_bounds": True}).graphs[0].forward
+    assert rule_of(part) == "flex_attention" and not part.written
+    read = [p for kernel in part.kernels for p in kernel.parameters if p.symbol is None]
+    assert read and all(p.checked for p in read)
+    (name,) = [n for n in part.loops.inputs if part.loops.buffers[n].layout.size == (LENGTH,)]
+    kernel = next(k for k in part.kernels if name in [p.buffer for p in k.parameters])
+    sizes = {p.buffer: part.loops.buffers[p.buffer].layout.storage_size for p in kernel.parameters}
+    sizes[name] -= 1  # the kernel takes it to be longer
+    with pytest.raises(lab.errors.OutOfBounds, match=f"reaches element {LENGTH - 1} of {name}"):
+        cpp_function(part.executable.library, [kernel], {})(*map(torch.zeros, sizes.values()))
+
+
+@ON_A_CPU
+@pytest.mark.parametrize("alone", [True, False])
+def test_where_errors_are_suppressed_attention_without_a_library_runs_as_eager(
+    alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler refuses the kernel of attention alone."""
+    broken = script(
+        tmp_path / "broken-g++",
+        'for given; do case "$given" in\n'
+        '*.cpp) grep -q "lab_flash<" "$given" && refused=1;; esac; done\n'
+        '[ "$refused" ] || exec g++ "$@"\n'
+        'echo "kernel.cpp:1:1: error: not today" >&2; exit 1',
+    )
+    monkeypatch.setenv("CXX", str(broken))
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        found = flex_attention(q, k, v, lambda s, b, h, i, j: s * 1.0625 - i)
+        return found if alone else found.sin() * 2
+
+    q, k, v = (torch.randn(1, 2, 40, 8) for _ in range(3))
+    torch._dynamo.reset()
+    with pytest.raises(lab.errors.CompileFailed, match="not today"):
+        lab.compile(attention)(q, k, v)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(suppress_errors=True):
+        with pytest.warns(RunsUncompiled, match="attention runs uncompiled: .*refused"):
+            ours = lab.compile(attention)(q, k, v)
+    torch.testing.assert_close(ours, attention(q, k, v))
 
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
