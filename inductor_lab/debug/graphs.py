@@ -78,6 +78,8 @@ class Keeping(Interpreter):
             value = self._wide(n)
         else:
             value = super().run_node(n)
+        if self.keep and n.op == "get_attr" and isinstance(value, torch.Tensor):
+            value = value.detach()  # a parameter, which the graph may write to
         # within a transform of torch.func values are wrapped, and mean nothing outside of it
         whole = n.op != "output" and transforms_on() == self._outside
         if self.shaken is not None and whole:
