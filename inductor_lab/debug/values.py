@@ -39,12 +39,12 @@ def copies(values: Sequence[Any]) -> list[Any]:
 
 
 def copied_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Arguments of a user's function in memory of their own; modules stay what they are."""
+    """Arguments of a user's function in memory of their own; modules stay what they are, and what
+    is given twice is one tensor, which TorchDynamo guards on."""
     leaves, tree = pytree.tree_flatten((args, dict(kwargs)))
-    places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    for place, leaf in zip(places, copies([leaves[n] for n in places]), strict=True):
-        leaves[place] = leaf
-    found: tuple[Any, Any] = pytree.tree_unflatten(leaves, tree)
+    given = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
+    made = dict(zip(given, copies(list(given.values())), strict=True))
+    found: tuple[Any, Any] = pytree.tree_unflatten([made.get(id(v), v) for v in leaves], tree)
     return found
 
 

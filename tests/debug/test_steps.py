@@ -174,3 +174,10 @@ def test_a_fault_is_drawn() -> None:
     page = html(blamed)
     assert 'class="lab-bad"' in page and "a = torch.neg(x1)" in page
     assert page.count(escape(blamed.summary)) == 1
+
+
+def test_a_tensor_that_is_given_twice_is_one_in_copies_too() -> None:
+    """TorchDynamo guards on it."""
+    compilation = lab.inspect(lambda x, y: x.sin() + y, x := torch.ones(3), x)
+    (step,) = [s for s in compilation.steps() if s.kernel]
+    assert step.made[0].shape == (3,)
