@@ -149,6 +149,8 @@ class Writer:
 
     def _term(self, atom: Atom, factor: Size) -> str:
         text = self._atom(atom)
+        if is_int(factor, -1):
+            return f"-{text}"
         return text if is_int(factor, 1) else f"{self.size(factor)} * {text}"
 
     def _atom(self, atom: Atom) -> str:

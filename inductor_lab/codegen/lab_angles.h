@@ -1,9 +1,9 @@
 // Trigonometry: Cody and Waite's reduction, then polynomials.
 
-//@ lab_angle_function lab_double_angle_function lab_quotient_function
+//@ lab_angle_function lab_double_angle_function lab_quotient_function lab_double_quotient_function
 // lab_angle_function(sinf, near) defines lab_any_sinf(x): near(x), or the C library's sinf(x) if |x| is
 // 2**17 or more, where the reduction needs many more digits of pi; for doubles it is 2**30, and for
-// functions of two doubles their quotient is looked at.  So rare a case must not take time in every
+// functions of two numbers their quotient is looked at.  So rare a case must not take time in every
 // lane.  GCC's vector code calls vector versions of sinf, and these are ours, by their names in the
 // x86-64 vector ABI: one test for all lanes.  Other compilers see a branch.
 #if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__)
@@ -34,12 +34,17 @@ template <int bytes> struct lab_register {
 #define lab_quotient_version(name, near, T, isa, lanes, bytes)                                   \
     extern "C" __attribute__((visibility("hidden"))) lab_register<bytes>::T##s                   \
     _ZGV##isa##N##lanes##vv_##name(lab_register<bytes>::T##s x, lab_register<bytes>::T##s y) {   \
-        if (lab_any##bytes(lab_register<bytes>::far(x / y))) return lab_one_by_one_##name(x, y); \
+        bool far = lab_any##bytes(lab_register<bytes>::far(x / y));                              \
         T above[lanes], below[lanes], found[lanes];                                              \
         __builtin_memcpy(above, &x, sizeof(x));                                                  \
         __builtin_memcpy(below, &y, sizeof(y));                                                  \
-        _Pragma("omp simd")                                                                      \
-        for (int k = 0; k < lanes; k++) found[k] = near(above[k], below[k]);                     \
+        if (far) {                                                                               \
+            _Pragma("omp simd")                                                                  \
+            for (int k = 0; k < lanes; k++) found[k] = lab_far_##name(above[k], below[k]);       \
+        } else {                                                                                 \
+            _Pragma("omp simd")                                                                  \
+            for (int k = 0; k < lanes; k++) found[k] = near(above[k], below[k]);                 \
+        }                                                                                        \
         __builtin_memcpy(&x, found, sizeof(x));                                                  \
         return x;                                                                                \
     }
@@ -68,6 +73,8 @@ template <int bytes> struct lab_register {
 #define lab_double_angle_function(name, near)                                                    \
     lab_vector_function(lab_angle_version, name, (double), near, double, 2, 4, 8)
 #define lab_quotient_function(name, near)                                                        \
+    lab_vector_function(lab_quotient_version, name, (float, float), near, float, 4, 8, 16)
+#define lab_double_quotient_function(name, near)                                                 \
     lab_vector_function(lab_quotient_version, name, (double, double), near, double, 2, 4, 8)
 #else
 #define lab_angle_function(name, near)                                                           \
@@ -79,8 +86,12 @@ template <int bytes> struct lab_register {
         return lab_abs<double>(x) < 1073741824.0 ? near(x) : lab_libm(name)(x);                  \
     }
 #define lab_quotient_function(name, near)                                                        \
+    static inline float lab_any_##name(float x, float y) {                                       \
+        return lab_abs<float>(x / y) < 131072.0f ? near(x, y) : lab_far_##name(x, y);            \
+    }
+#define lab_double_quotient_function(name, near)                                                 \
     static inline double lab_any_##name(double x, double y) {                                    \
-        return lab_abs<double>(x / y) < 1073741824.0 ? near(x, y) : lab_libm(name)(x, y);        \
+        return lab_abs<double>(x / y) < 1073741824.0 ? near(x, y) : lab_far_##name(x, y);        \
     }
 #endif
 
@@ -210,3 +221,31 @@ template <> inline float lab_acos<float>(float x) {
     float far = x > 0 ? 2.0f * r : 3.14159274f - (2.0f * r + 8.74227766e-8f);
     return a > 0.5f ? far : 1.57079637f - (r + 4.37113883e-8f);
 }
+
+//@ lab_float_fmod lab_near_fmod
+// Whole multiples of y are taken away at once, without a rounding; where the quotient is rounded to
+// the next integer, one too many.  Further apart, in double: 52 bits of the quotient in a step, and
+// no two floats are further apart than six such steps.
+template <class T> static inline T lab_float_fmod(T x, T y);
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+template <class T> static inline T lab_near_fmod(T x, T y) {
+    T a = lab_abs<T>(x), b = lab_abs<T>(y);
+    T rest = lab_fused(-lab_trunc<T>(lab_abs<T>(x / y)), b, a);
+    rest = rest < 0 ? rest + b : rest;
+    return lab_copysign<T>(b - b == 0 ? rest : a, x);
+}
+static inline float lab_far_fmodf(float x, float y) {
+    double rest = lab_abs<float>(x), b = lab_abs<float>(y), inverse = 1.0 / b;
+#define LAB_STEP rest = __builtin_fma(-__builtin_trunc(rest * inverse), b, rest);
+    LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP
+#undef LAB_STEP
+    rest = rest < 0 ? rest + b : rest;
+    rest = rest >= b ? rest - b : rest;
+    float result = lab_copysign<float>((float)rest, x);
+    return (b == lab_inf) & (x - x == 0) ? x : result;
+}
+lab_quotient_function(fmodf, lab_near_fmod<float>)
+template <> inline float lab_float_fmod<float>(float x, float y) { return lab_any_fmodf(x, y); }
+#else
+template <> inline float lab_float_fmod<float>(float x, float y) { return lab_libm(fmodf)(x, y); }
+#endif

@@ -15,6 +15,13 @@
 #define lab_only_calls
 #endif
 
+//@ lab_is_constant
+#if defined(__GNUC__) || defined(__clang__)
+#define lab_is_constant(value) __builtin_constant_p(value)
+#else
+#define lab_is_constant(value) false
+#endif
+
 //@ lab_libm
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <math.h>
@@ -177,78 +184,6 @@ template <class T> static inline void lab_fetch(const T* from, int64_t count) {
 #else
     (void)from, (void)count;
 #endif
-}
-
-//@ lab_turn
-// to[width * column + row] = from[stride * row + column], in squares of whole registers where elements
-// have four bytes, two or one.  Interleaving the first half of a square's rows with the second turns
-// it in as many rounds as its side has bits.  The next rows are fetched ahead: they are far apart.
-#include <string.h>
-#define LAB_LOW_4 0, 4, 1, 5
-#define LAB_HIGH_4 2, 6, 3, 7
-#define LAB_LOW_8 0, 8, 1, 9, 2, 10, 3, 11
-#define LAB_HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
-#define LAB_LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define LAB_HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#if defined(__clang__)
-#define LAB_INTERLEAVED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define LAB_INTERLEAVED(a, b, ...) __builtin_shuffle(a, b, row{__VA_ARGS__})
-#endif
-template <int bytes> struct lab_turned_square { enum { side = 0 }; };
-#define LAB_SQUARE(element, SIDE, LOW, HIGH)                                                     \
-    template <> struct lab_turned_square<sizeof(element)> {                                      \
-        enum { side = SIDE };                                                                    \
-        template <class T>                                                                       \
-        static inline void turn(T* to, int64_t width, const T* from, int64_t stride) {           \
-            typedef element row __attribute__((vector_size(sizeof(element) * SIDE)));            \
-            row rows[SIDE], turned[SIDE];                                                        \
-            for (int k = 0; k < SIDE; k++) {                                                     \
-                memcpy(&rows[k], from + stride * k, sizeof(row));                                \
-                __builtin_prefetch(from + stride * (k + SIDE));                                  \
-            }                                                                                    \
-            for (int round = 1; round < SIDE; round *= 2) {                                      \
-                for (int k = 0; k < SIDE / 2; k++) {                                             \
-                    turned[2 * k] = LAB_INTERLEAVED(rows[k], rows[k + SIDE / 2], LOW);           \
-                    turned[2 * k + 1] = LAB_INTERLEAVED(rows[k], rows[k + SIDE / 2], HIGH);      \
-                }                                                                                \
-                for (int k = 0; k < SIDE; k++) rows[k] = turned[k];                              \
-            }                                                                                    \
-            for (int k = 0; k < SIDE; k++) memcpy(to + width * k, &rows[k], sizeof(row));        \
-        }                                                                                        \
-    };
-#if defined(__GNUC__)
-#if defined(__AVX512F__)
-LAB_SQUARE(int32_t, 16, LAB_LOW_16, LAB_HIGH_16)
-#elif defined(__AVX__)
-LAB_SQUARE(int32_t, 8, LAB_LOW_8, LAB_HIGH_8)
-#else
-LAB_SQUARE(int32_t, 4, LAB_LOW_4, LAB_HIGH_4)
-#endif
-// Their registers of 16 bytes are interleaved by one instruction each.
-LAB_SQUARE(int16_t, 8, LAB_LOW_8, LAB_HIGH_8)
-LAB_SQUARE(int8_t, 16, LAB_LOW_16, LAB_HIGH_16)
-#endif
-template <class T>
-static inline void lab_turn(T* to, int64_t width, const T* from, int64_t stride, int64_t rows,
-                            int64_t columns) {
-    int64_t turned_rows = 0, turned_columns = 0;
-    typedef lab_turned_square<sizeof(T)> square;
-    if constexpr (square::side > 0) {
-        // one loop over all squares: of two GCC would make many
-        const int64_t across = columns / square::side, down = rows / square::side;
-        for (int64_t number = 0; number < down * across; number++) {
-            const int64_t row = number / across * square::side;
-            const int64_t column = number % across * square::side;
-            square::turn(to + width * column + row, width, from + stride * row + column, stride);
-        }
-        turned_rows = down * square::side, turned_columns = across * square::side;
-    }
-    for (int64_t row = 0; row < rows; row++) {
-        for (int64_t column = row < turned_rows ? turned_columns : 0; column < columns; column++) {
-            to[width * column + row] = from[stride * row + column];
-        }
-    }
 }
 
 //@ lab_maximum lab_minimum
@@ -462,25 +397,6 @@ template <class T> static inline T lab_sign(T x) { return (T)((x > 0) - (x < 0))
 template <class T> static inline T lab_abs(T x) { return x < 0 ? (T)(0 - x) : x; }
 template <> inline float lab_abs<float>(float x) { return lab_libm(fabsf)(x); }
 template <> inline double lab_abs<double>(double x) { return lab_libm(fabs)(x); }
-
-//@ lab_float_fmod
-// In floats: whole multiples of y are taken away, 52 bits of the quotient in a step, each without
-// a rounding; no two floats are further apart than six such steps.
-template <class T> static inline T lab_float_fmod(T x, T y);
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-template <> inline float lab_float_fmod<float>(float x, float y) {
-    double rest = lab_abs<float>(x), b = lab_abs<float>(y), inverse = 1.0 / b;
-#define LAB_STEP rest = __builtin_fma(-__builtin_trunc(rest * inverse), b, rest);
-    LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP LAB_STEP
-#undef LAB_STEP
-    rest = rest < 0 ? rest + b : rest;
-    rest = rest >= b ? rest - b : rest;
-    float result = lab_copysign<float>((float)rest, x);
-    return (b == lab_inf) & (x - x == 0) ? x : result;
-}
-#else
-template <> inline float lab_float_fmod<float>(float x, float y) { return lab_libm(fmodf)(x, y); }
-#endif
 
 //@ lab_relu
 template <class T> static inline T lab_relu(T x) { return x < 0 ? (T)0 : x; }

@@ -255,16 +255,12 @@ template <> inline double lab_tan<double>(double x) { return lab_libm(tan)(x); }
 #endif
 
 //@ lab_float_fmod<double>
-// Whole multiples of y are taken away at once, without a rounding.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-static inline double lab_near_fmod(double x, double y) {
-    double a = lab_abs<double>(x), b = lab_abs<double>(y);
-    double rest = lab_fused(-lab_trunc<double>(a / b), b, a);
-    rest = rest < 0 ? rest + b : rest;
-    rest = rest >= b ? rest - b : rest;
-    return lab_copysign<double>(b == lab_inf ? a : rest, x);
-}
-lab_quotient_function(fmod, lab_near_fmod)
+#if defined(__GNUC__)
+__attribute__((cold, noinline))
+#endif
+static double lab_far_fmod(double x, double y) { return lab_libm(fmod)(x, y); }
+lab_double_quotient_function(fmod, lab_near_fmod<double>)
 template <> inline double lab_float_fmod<double>(double x, double y) { return lab_any_fmod(x, y); }
 #else
 template <> inline double lab_float_fmod<double>(double x, double y) { return lab_libm(fmod)(x, y); }

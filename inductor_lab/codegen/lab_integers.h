@@ -1,12 +1,5 @@
 // Division as Python, C and eager define it.
 
-//@ lab_is_constant
-#if defined(__GNUC__) || defined(__clang__)
-#define lab_is_constant(value) __builtin_constant_p(value)
-#else
-#define lab_is_constant(value) false
-#endif
-
 //@ lab_floordiv lab_remainder lab_truncdiv lab_fmod lab_integer_division
 // An integer divided by zero gives the dividend here, and the kernel says so; none may trap.
 // Up to 32 bits it is divided in double, whose quotient is never rounded to the next integer: there
@@ -53,12 +46,12 @@ template <class T> struct lab_float_division {
     }
     // The way Python and torch define it: exact multiples do not fall short by a rounding.
     static inline T floor(T a, T b) {
-        T rest = lab_float_fmod(a, b), quotient = (a - rest) / b;
-        quotient = (rest != 0) & ((b < 0) != (rest < 0)) ? quotient - 1 : quotient;
-        T whole = lab_floor<T>(quotient);
-        whole = quotient - whole > (T)0.5 ? whole + 1 : whole;
-        whole = quotient == 0 ? lab_copysign<T>((T)0, a / b) : whole;
-        return b == 0 ? a / b : whole;
+        T rest = lab_float_fmod(a, b), quotient = (b == 0 ? a : a - rest) / b;
+        T lower = (rest != 0) & ((b < 0) != (rest < 0)) ? quotient - 1 : quotient;
+        T whole = lab_floor<T>(lower);
+        whole = lower - whole > (T)0.5 ? whole + 1 : whole;
+        whole = lower == 0 ? lab_copysign<T>((T)0, a) * lab_copysign<T>((T)1, b) : whole;
+        return b == 0 ? quotient : whole;
     }
 };
 template <> struct lab_integer_division<float> : lab_float_division<float> {};

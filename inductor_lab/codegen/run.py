@@ -368,7 +368,7 @@ class _Place:
                 lengths = (self.index(n) for n in given if isinstance(n, Index))
                 wide, step, across, down = map(int, lengths)
                 taken = memory.as_strided((down, across), (1, step), memory.storage_offset())
-                array[: wide * down].view(down, wide)[:, :across] = taken
+                array.as_strided((down, across), (wide, 1), array.storage_offset()).copy_(taken)
             case "lab_running_sum", (Temp(name), to, n):
                 count = int(self.index(n)) if isinstance(n, Index) else 0
                 memory = self.memory(to)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr, Masked
-from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, is_int
+from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, is_int, product
 from inductor_lab.ir.program import Pointwise, read_by
 from inductor_lab.library_ops import OWN_CONVOLUTION
 from inductor_lab.lower.builder import Builder
@@ -31,6 +31,9 @@ from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, by_stride, flatten, identity, is_dense, layout_of
 
 aten = torch.ops.aten
+
+SMALL_PRODUCT = 400
+"""Multiplications of two matrices up to which eager has plain loops, and so do we."""
 
 MOST_TOGETHER = 4
 """Weights of two bits in one byte; more terms would hardly fit in registers."""
@@ -42,7 +45,7 @@ def _library(op: Any, build: Builder, *args: Any, **kwargs: Any) -> Any:
 
 
 LIBRARY = """
-    bmm baddbmm addmv linear
+    baddbmm addmv linear
     convolution convolution_backward
     _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_flash_attention_for_cpu_backward
@@ -70,6 +73,19 @@ def addmm(build: Builder, bias: TensorValue, a: TensorValue, b: TensorValue, **s
     """The same with a bias."""
     made = None if scaled else _row_times(build, a, b, bias)
     return made or _library(aten.addmm.default, build, bias, a, b, **scaled)
+
+
+@lowers(aten.bmm.default)
+def bmm(build: Builder, a: TensorValue, b: TensorValue) -> Any:
+    """The library's, or a loop nest for matrices so small that a call takes longer."""
+    meta, sizes = build.result, (*a.shape[1:], b.shape[2])
+    small = all(isinstance(size, int) for size in sizes) and product(sizes) < SMALL_PRODUCT
+    if not small or meta.device != "cpu" or meta.dtype not in (torch.float32, torch.float64):
+        return _library(aten.bmm.default, build, a, b)
+    space = (Axis("r0", a.shape[2]),)
+    (batch, row, column), (inner,) = identity(meta.shape), map(Index.of, space)
+    factors = build.load(a, (batch, row, inner)), build.load(b, (batch, inner, column))
+    return build.reduction("sum", build.op("mul", *factors), space, meta)
 
 
 def _row_times(

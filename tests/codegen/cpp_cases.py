@@ -100,6 +100,10 @@ REDUCTIONS: dict[str, Case] = {
     "softmax_middle": (lambda x: x.softmax(1), (Z,)),
     "softmax_vector": (lambda x: x.softmax(0), (_floats(300),)),
     "softmax_long": (lambda x: x.softmax(-1), (_floats(2, 20000),)),
+    "softmax_short": (lambda x: x.softmax(-1), (_floats(150, 5),)),
+    "norm_short": (lambda x: (x.norm(dim=-1), x.argmax(-1), x * 2), (_floats(5, 70, 3),)),
+    "scan_side_by_side": (lambda x: (x.exp().logcumsumexp(-1), x.sin()), (_floats(70, 150),)),
+    "cummax_side_by_side": (lambda x: x.cummax(-1), (_floats(3, 70, 90),)),
     "log_softmax": (lambda x: x.log_softmax(-1), (X,)),
     "layer_norm": (
         lambda x, w, b: F.layer_norm(x, (300,), w, b),

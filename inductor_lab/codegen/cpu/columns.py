@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
+from math import prod
 
 import torch
 
@@ -34,6 +35,7 @@ from inductor_lab.codegen.tree import (
     Loop,
     LoopKind,
     Stmt,
+    Store,
     Tree,
     best_of,
 )
@@ -109,14 +111,14 @@ class _Strip:
                     new += self._lanes(run, held)
                     run = []
                     self.wide.add(name)
-                    new.append(replace(stmt, shape=(*shape, self.width)))
+                    new.append(replace(stmt, shape=(prod(shape) * self.width,)))
                 case Bound():
                     new += [*self._lanes(run, held), stmt]
                     run = []
                 case Held(name, at=at):
                     own.add(name)
                     held |= {name}
-                    new.append(replace(stmt, at=(*at, self.place)))
+                    new.append(replace(stmt, at=self._columns(at)))
                 case Init():
                     if stmt.name not in own:
                         new += self._accumulator(stmt)
@@ -141,10 +143,13 @@ class _Strip:
         before: list[Stmt] = []
         inside: list[Stmt] = []
         for stmt in run:
+            stmt = with_values(stmt, self._value, lambda index: index)
             if self._is_uniform(stmt, varying):
                 before.append(stmt)
                 continue
-            inside.append(with_values(stmt, self._value, lambda index: index))
+            if isinstance(stmt, Store) and stmt.buffer in self.wide:
+                stmt = replace(stmt, index=self._columns((stmt.index,))[0])
+            inside.append(stmt)
             defined = defined_by(stmt)
             varying |= {defined.name} if defined is not None else set()
         loop = (replace(self.lanes, body=tuple(inside)),) if inside else ()
@@ -153,8 +158,13 @@ class _Strip:
     def _value(self, node: Expr) -> Expr:
         """The value, reading the column's own element of widened arrays."""
         if isinstance(node, Load) and node.buffer in self.wide:
-            return replace(node, index=(*node.index, self.place))
+            return replace(node, index=self._columns(node.index))
         return map_expr(node, self._value, lambda index: index)
+
+    def _columns(self, at: tuple[Index, ...]) -> tuple[Index, ...]:
+        """The column's own element of a widened array."""
+        (row,) = at
+        return (row * self.width + self.place,)
 
     def _is_uniform(self, stmt: Stmt, varying: set[str]) -> bool:
         if not isinstance(stmt, Let):

@@ -28,6 +28,7 @@ from inductor_lab.codegen.cpu.search import search
 from inductor_lab.codegen.cpu.split import split
 from inductor_lab.codegen.cpu.sums import sums
 from inductor_lab.codegen.cpu.tiles import tiles, transpose
+from inductor_lab.codegen.cpu.turned import turned
 from inductor_lab.codegen.cpu.windows import windows
 from inductor_lab.codegen.kernel import Parameter
 from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
@@ -60,6 +61,7 @@ OF_LOOPS = (
     Pass("extremes", "compare floats beside a flag for NaN", extremes),
     Pass("scans", "scans a block at a time", scans),
     Pass("columns", "a strip of columns goes through the rows together", columns),
+    Pass("turned", "short rows are transposed for their strip", turned),
     Pass("tiles", "transposed reads a tile at a time", tiles),
     Pass("transpose", "transpose a tile into a local array", transpose),
     Pass("blocks", "results past the caches, halves as floats, a block at a time", blocks),

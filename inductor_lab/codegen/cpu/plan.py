@@ -11,9 +11,9 @@ from enum import Enum
 from functools import partial
 
 from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.loops import innermost_loops, point_loops
+from inductor_lab.codegen.cpu.loops import fed_by, innermost_loops, point_loops
 from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree
-from inductor_lab.codegen.visit import expressions, loads_in, walk
+from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, walk
 from inductor_lab.ir.expr import Op
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
 from inductor_lab.ir.ops import OPS
@@ -40,6 +40,13 @@ SEARCH = 16
 
 STRIP = 512
 """Columns that are reduced together, row by row."""
+
+SHORT_ROW = 31
+"""Elements up to which a row is a column of a transposed strip: from 32 on a row's own lanes are as
+fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
+
+SHORT_STRIP = 64
+"""Short rows that are reduced together; of long ones that are scanned it is a line."""
 
 SCATTER_STRIP = 64
 """The same where rows are written at computed places: every thread visits all of them."""
@@ -88,19 +95,21 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
         simd = Simd.INNER if kept else _reduction_simd(points, ordered)
     else:
         simd = Simd.POINTS
+    few = _side_by_side(points) if simd is Simd.INNER and not (kept or ordered) else 0
+    simd = Simd.COLUMNS if few else simd
     simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
     work = _work(tree)
     small = isinstance(work, int) and work < GRAIN
     condition = None if isinstance(work, int) else work
     if small:
-        return CpuPlan(simd, 0, False, None, work=work)
+        return CpuPlan(simd, 0, False, None, few or STRIP, work)
     count = product(loop.axis.size for loop in points)
     if ordered:
         return CpuPlan(simd, _levels(points, simd), False, condition, SCATTER_STRIP)
-    width = STRIP if simd is Simd.COLUMNS else 1
+    width = STRIP if simd is Simd.COLUMNS and not few else 1
     if inner and hint(count, 1024) // width < ROWS_FOR_THREADS and "parts" not in off:
         return CpuPlan(simd, 0, True, condition, work=work)
-    return CpuPlan(simd, _levels(points, simd), False, condition, work=work)
+    return CpuPlan(simd, _levels(points, simd), False, condition, few or STRIP, work)
 
 
 def _levels(points: list[Loop], simd: Simd) -> int:
@@ -138,6 +147,21 @@ def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
     enough = hint(column.size, 1024) >= 8
     by_column = (fewer_lines, more_contiguous) > (0, 0)
     return Simd.COLUMNS if by_column and enough else Simd.INNER
+
+
+def _side_by_side(points: list[Loop]) -> int:
+    """How many rows go side by side, since lanes along a row are of no use: it has few elements, or
+    each depends on the one before; 0: none, or there are too few rows."""
+    if not points or hint(points[-1].axis.size, 1024) < SHORT_STRIP:
+        return 0
+    loops = [stmt for stmt in points[-1].body if isinstance(stmt, Loop)]
+    kinds = {loop.kind for loop in loops} - {LoopKind.SERIAL}
+    fed = [(loop.kind, acc.kind) for loop in loops for acc in fed_by(loop)]
+    if not kinds or kinds - {LoopKind.REDUCE, LoopKind.SCAN} or (LoopKind.SCAN, "sum") in fed:
+        return 0
+    if all(is_innermost(s) and hint(s.axis.size, 1024) <= SHORT_ROW for s in loops):
+        return SHORT_STRIP
+    return LINE if kinds == {LoopKind.SCAN} else 0
 
 
 def _far_apart(index: Index, axis: Axis) -> bool:

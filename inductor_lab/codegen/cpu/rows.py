@@ -23,7 +23,7 @@ import torch
 from inductor_lab.codegen.cpu.access import side_by_side
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.loops import at_points
-from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.cpu.plan import SHORT_ROW, Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree
 from inductor_lab.codegen.visit import loads_in, needed, walk
@@ -38,25 +38,25 @@ thread's stack."""
 
 def rows(tree: Tree, facts: Facts) -> Tree:
     """The tree with expensive values of loops over the same row in local arrays."""
-    return at_points(tree, _kept_in_rows) if _has_rows(facts) else tree
+    longest = LONGEST_ROW if facts.plan.simd is Simd.INNER else SHORT_ROW
+    change = partial(_kept_in_rows, longest=longest)
+    return tree if facts.plan.inner_threads else at_points(tree, change)
 
 
 def rows_in_results(tree: Tree, facts: Facts) -> Tree:
     """The tree with expensive values of long rows where their result goes."""
     change = partial(_kept_in_results, streamed=facts.streamed)
-    return at_points(tree, change) if _has_rows(facts) else tree
+    alone = facts.plan.simd is Simd.INNER and not facts.plan.inner_threads
+    return at_points(tree, change) if alone else tree
 
 
-def _has_rows(facts: Facts) -> bool:
-    return facts.plan.simd is Simd.INNER and not facts.plan.inner_threads
-
-
-def _kept_in_rows(body: Tree) -> Tree:
+def _kept_in_rows(body: Tree, longest: int) -> Tree:
     """The body of a point with its rows."""
     numbers = _Numbers()
     seen: dict[tuple[Axis, int], str] = {}
     rows: dict[tuple[Axis, int], Local] = {}
-    for loop in _simple_loops(body):
+    loops = _simple_loops(body, longest)
+    for loop in loops:
         for let, number in numbers.of(loop):
             key = (loop.axis, number)
             if _is_expensive(let.value) and key in seen and seen[key] != let.temp.name:
@@ -74,12 +74,12 @@ def _kept_in_rows(body: Tree) -> Tree:
     first = {seen[key]: place for key, place in places.items()}
     later = {
         let.temp.name: places[loop.axis, number]
-        for loop in _simple_loops(body)
+        for loop in loops
         for let, number in numbers.of(loop)
         if (loop.axis, number) in rows and let.temp.name not in first
     }
-    loops = set(map(id, _simple_loops(body)))
-    new = (_rewritten(s, first, later) if id(s) in loops else s for s in body)
+    changed = set(map(id, loops))
+    new = (_rewritten(s, first, later) if id(s) in changed else s for s in body)
     return (*rows.values(), *new)
 
 
@@ -89,7 +89,7 @@ def _kept_in_results(body: Tree, streamed: Collection[str]) -> Tree:
     numbers = _Numbers()
     seen: dict[tuple[Axis, int], tuple[int, str]] = {}
     for position, loop in enumerate(body):
-        if not (isinstance(loop, Loop) and _is_simple(loop)) or _is_short(loop):
+        if not (isinstance(loop, Loop) and _is_simple(loop)) or _up_to(loop, LONGEST_ROW):
             continue
         for let, number in numbers.of(loop):
             key = (loop.axis, number)
@@ -131,10 +131,9 @@ def _may_be_kept(body: Tree, first: int, place: Load) -> bool:
     )
 
 
-def _simple_loops(body: Tree) -> Iterator[Loop]:
-    for stmt in body:
-        if isinstance(stmt, Loop) and _is_simple(stmt) and _is_short(stmt):
-            yield stmt
+def _simple_loops(body: Tree, longest: int) -> list[Loop]:
+    loops = (stmt for stmt in body if isinstance(stmt, Loop))
+    return [loop for loop in loops if _is_simple(loop) and _up_to(loop, longest)]
 
 
 def _is_simple(loop: Loop) -> bool:
@@ -142,8 +141,8 @@ def _is_simple(loop: Loop) -> bool:
     return not inside and loop.kind is not LoopKind.BISECT
 
 
-def _is_short(loop: Loop) -> bool:
-    return isinstance(loop.axis.size, int) and loop.axis.size <= LONGEST_ROW
+def _up_to(loop: Loop, longest: int) -> bool:
+    return isinstance(loop.axis.size, int) and loop.axis.size <= longest
 
 
 class _Numbers:
