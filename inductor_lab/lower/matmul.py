@@ -1,9 +1,10 @@
 """Matrix products, convolutions and attention: ATen does them, on purpose.
 
-One product is ours: a row times a matrix that is made on the fly of less than its own bytes, which
-is what weights kept in int8 or int4 are.  It takes as long as reading the matrix does; as a loop
-nest it reads what the matrix is made of, which is never written out.  Of two weights in one byte
-the nest does both at once.
+Two products are ours.  Of a batch of tiny matrices each takes less time than the library needs to
+begin with it: a loop nest, as in eager mode.  The other is a row times a matrix that is made on the
+fly of less than its own bytes, which is what weights kept in int8 or int4 are.  It takes as long as
+reading the matrix does; as a loop nest it reads what the matrix is made of, which is never written
+out.  Of two weights in one byte the nest does both at once.
 
     row[1, 4096] @ (w.to(float32) * scale)[4096, 4096]
       →   buf2[i0, i1] : f32  = sum over r0<4096 of mul(row[0, r0], buf1[i1, r0])
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr, Masked
-from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, is_int, product
+from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, is_int
 from inductor_lab.ir.program import Pointwise, read_by
 from inductor_lab.library_ops import OWN_CONVOLUTION
 from inductor_lab.lower.builder import Builder
@@ -79,8 +80,9 @@ def addmm(build: Builder, bias: TensorValue, a: TensorValue, b: TensorValue, **s
 def bmm(build: Builder, a: TensorValue, b: TensorValue) -> Any:
     """The library's, or a loop nest for matrices so small that a call takes longer."""
     meta, sizes = build.result, (*a.shape[1:], b.shape[2])
-    small = all(isinstance(size, int) for size in sizes) and product(sizes) < SMALL_PRODUCT
-    if not small or meta.device != "cpu" or meta.dtype not in (torch.float32, torch.float64):
+    small = all(isinstance(size, int) for size in sizes) and 0 < prod(sizes) < SMALL_PRODUCT
+    on_cpu = meta.device == "cpu" and build.options.target is None
+    if not small or not on_cpu or meta.dtype not in (torch.float32, torch.float64):
         return _library(aten.bmm.default, build, a, b)
     space = (Axis("r0", a.shape[2]),)
     (batch, row, column), (inner,) = identity(meta.shape), map(Index.of, space)

@@ -66,7 +66,8 @@ def test_halves_and_truth_values() -> None:
     x = numbers(ROWS, 9, torch.float16)
     assert_close(lab.compile(lambda x: x.softmax(-1))(x), x.softmax(-1))
     truth = x > 1
-    assert_close(lab.compile(lambda x: (x.any(-1), x.sum(-1)))(truth), (truth.any(-1), truth.sum(-1)))
+    found = lab.compile(lambda x: (x.any(-1), x.sum(-1)))(truth)
+    assert_close(found, (truth.any(-1), truth.sum(-1)))
 
 
 def test_nan_is_found_in_every_column() -> None:
@@ -88,7 +89,7 @@ def test_each_strip_is_transposed_once_and_back() -> None:
     assert "in0[" not in text
 
 
-@pytest.mark.parametrize("rows", [64, 203])
+@pytest.mark.parametrize("rows", [65, 203])
 @pytest.mark.parametrize("columns", [20, 64, 333])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_scans_go_side_by_side(rows: int, columns: int, dynamic: bool) -> None:
@@ -97,7 +98,8 @@ def test_scans_go_side_by_side(rows: int, columns: int, dynamic: bool) -> None:
     assert_close(lab.compile(program, dynamic=dynamic)(x), program(x))
     found = lab.inspect(lambda x: x.logcumsumexp(-1), x)
     text = str(found.graphs[0].forward.kernels[0].code)
-    assert text.index("lab_turn(turned0") < text.index("lab_logaddexp") < text.index("lab_turn(out0")
+    places = [text.index(name) for name in ("lab_turn(turned0", "lab_logaddexp", "lab_turn(out0")]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("columns", [32, 100])

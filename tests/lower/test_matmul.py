@@ -128,3 +128,28 @@ def test_symbolic_sizes_stay_with_the_library() -> None:
     function = lab.compile(scaled, dynamic=True)
     tensors = given()
     torch.testing.assert_close(function(*tensors), scaled(*tensors), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (3, 3, 1), (2, 5, 9), (7, 7, 8)])
+def test_products_of_tiny_matrices_are_loops(sizes: tuple[int, ...], dtype: torch.dtype) -> None:
+    rows, inner, columns = sizes
+    torch.manual_seed(0)
+    a, b = torch.randn(150, rows, inner, dtype=dtype), torch.randn(150, columns, inner, dtype=dtype)
+
+    def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("nij,nkj->nik", a, b).relu() + 1
+
+    found = lab.inspect(program, a, b)
+    assert not any(isinstance(s, ExternCall) for s in found.graphs[0].forward.loops.steps)
+    torch.testing.assert_close(found.result, program(a, b))
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 8), (0, 4, 4), (4, 0, 4)])
+def test_other_products_are_the_librarys(sizes: tuple[int, ...]) -> None:
+    rows, inner, columns = sizes
+    a, b = torch.randn(5, rows, inner), torch.randn(5, inner, columns)
+    found = lab.inspect(torch.bmm, a, b)
+    torch.testing.assert_close(found.result, a @ b)
+    calls = [s.op for s in found.graphs[0].forward.loops.steps if isinstance(s, ExternCall)]
+    assert calls == (["aten.bmm.default"] if rows else [])

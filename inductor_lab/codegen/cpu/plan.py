@@ -152,7 +152,7 @@ def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
 def _side_by_side(points: list[Loop]) -> int:
     """How many rows go side by side, since lanes along a row are of no use: it has few elements, or
     each depends on the one before; 0: none, or there are too few rows."""
-    if not points or hint(points[-1].axis.size, 1024) < SHORT_STRIP:
+    if not points or hint(points[-1].axis.size, 1024) <= SHORT_STRIP:
         return 0
     loops = [stmt for stmt in points[-1].body if isinstance(stmt, Loop)]
     kinds = {loop.kind for loop in loops} - {LoopKind.SERIAL}

@@ -52,7 +52,8 @@ def turned(tree: Tree, facts: Facts) -> Tree:
         return tree
     stores = Counter(stmt.buffer for stmt in walk(tree) if isinstance(stmt, Store))
     loaded = {load.buffer for load in loads_in(tree)}
-    plain = (loaded - stores.keys()) | {name for name in stores.keys() - loaded if stores[name] == 1}
+    written = {name for name in stores if stores[name] == 1}
+    plain = (loaded - stores.keys()) | (written - loaded)
 
     def change(loop: Loop) -> Tree | None:
         strips = loop.kind is LoopKind.PARALLEL and loop.step > 1
@@ -115,8 +116,8 @@ class _Strip:
     def array(self, row: Loop, lanes: Loop, access: Load | Store, index: Index) -> Local | None:
         """The array for the rows in which an element is read or written, if they are short rows
         side by side."""
-        stored = isinstance(access, Store)
-        dtype, size = access.value.dtype if stored else access.dtype, row.stop - row.begin
+        stored, size = isinstance(access, Store), row.stop - row.begin
+        dtype = access.value.dtype if isinstance(access, Store) else access.dtype
         stride, width = index.coefficient(lanes.axis), self.strip.step
         rows = index.is_affine and is_int(index.coefficient(row.axis), 1) and hint(stride) > 1
         if access.buffer not in self.plain or not rows or dtype is torch.bool:
