@@ -23,14 +23,15 @@ aten = torch.ops.aten
 prims = torch.ops.prims
 
 
-OF_ANY = (aten.scalar_tensor.default, prims.scalar_tensor.default)
+OF_ANY = prims.scalar_tensor.default
 """What decompositions make of a number, whatever it is (`xlogy(1e300, x)`)."""
 
 
-@lowers(aten.full.default, aten.full_like.default, aten.new_full.default, aten.fill.Scalar, *OF_ANY)
+@lowers(aten.full.default, aten.full_like.default, aten.new_full.default, aten.fill.Scalar)
+@lowers(aten.scalar_tensor.default, OF_ANY)
 def full(build: Builder, *given: Any, **_: Any) -> TensorValue:
     """The same number everywhere: the last argument.  It must fit, as eager demands."""
-    if build.node.target not in OF_ANY or not isinstance(given[-1], float):
+    if build.node.target is not OF_ANY or not isinstance(given[-1], float):
         must_fit(build, given[-1:], build.result.dtype)
     return build.pointwise(build.const(given[-1], build.result.dtype))
 

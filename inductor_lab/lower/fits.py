@@ -8,7 +8,6 @@ Inductor: `ir.DynamicSelectStorageOffset`, `ir.DynamicSliceSize`.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,11 +21,16 @@ from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
 from inductor_lab.ir.program import ExternArg, Layout
 from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
+from inductor_lab.lower.promote import given_operands
 from inductor_lab.lower.tensor import TensorValue, same_strides
+from inductor_lab.rewrite.refused import fits, is_refused, range_of
 from inductor_lab.torch_api import share_elements
 
 aten = torch.ops.aten
-NARROW = (torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32)
+NARROW = (
+    torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32, torch.float16,
+)  # fmt: skip
+"""Dtypes whose range an int of 64 bits may exceed."""
 
 
 def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
@@ -95,14 +99,13 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
 refuses."""
 BEYOND = "a number beyond the dtype"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
-"""These add `-alpha` times, and refuse a bool."""
+"""These add `-alpha` times."""
 
 
 def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any]) -> None:
     """Those among the arguments of a call must fit in the dtype of its result."""
     target: Any = build.node.target
-    minus_bool = target in SUBTRACTING and bool in map(type, args[:2])
-    if minus_bool or (target is aten.var.correction and not build.result.dtype.is_floating_point):
+    if is_refused(target, given_operands(build, len(args))):
         raise LeftToATen("a dtype that eager refuses")
     if target in SUBTRACTING:
         must_fit(build, [-more.get("alpha", args[2] if len(args) > 2 else 1)], build.result.dtype)
@@ -113,18 +116,14 @@ def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any
 
 
 def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
-    """Numbers that are to be of a narrower dtype; below zero an unsigned one wraps around.  Known
-    ones beyond it are left to ATen, which refuses them; it takes an infinity as it is."""
-    if dtype not in NARROW and not dtype.is_floating_point:
-        return
-    highest = (torch.finfo if dtype.is_floating_point else torch.iinfo)(dtype).max
-    lowest = -highest if dtype.is_floating_point else torch.iinfo(dtype).min or -highest
-    known = [n for n in given if isinstance(n, int | float) and not math.isinf(n)]
-    if any(n < lowest or n > highest for n in known):
+    """Numbers that are to be of another dtype; below zero an unsigned one wraps around.  Known
+    ones beyond it are left to ATen, which refuses them; as a float it takes infinities and NaN."""
+    if not all(fits(n, dtype) for n in given if isinstance(n, int | float)):
         raise LeftToATen(BEYOND)
     said = f"value cannot be converted to {dtype} without overflow"
+    lowest, highest = range_of(dtype) if dtype in NARROW else (0, 0)
     symbolic = [n for n in given if isinstance(n, sympy.Basic) and n.is_integer]
-    for n in symbolic if highest < 1 << 63 else ():
+    for n in symbolic if highest else ():
         build.require(sympy.Le(n, highest), said)
         build.require(sympy.Ge(n, lowest), said)
 

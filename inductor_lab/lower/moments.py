@@ -31,15 +31,18 @@ from inductor_lab.lower.tensor import TensorValue, axes_of, compose, identity
 aten = torch.ops.aten
 
 
-@lowers(aten.var.correction)
+@lowers(aten.var.correction, aten.std.correction)
 def var(
     build: Builder, x: TensorValue, dims: Any = None, correction: Any = 1, keepdim: bool = False
 ) -> TensorValue:
-    """Mean of the squared differences from the mean, in two passes over the data."""
+    """Mean of the squared differences from the mean, or its root, in two passes over the data.
+
+    On a CPU in double, as in eager: numbers far from zero have differences of few bits in float32.
+    """
     space = space_of(x, dims, keepdim)
-    spread = build.result
-    _, squares = _moments(build, x, space, spread.having(accumulator(x.dtype)))
-    return _spread(build, squares, space, correction, spread)
+    wide = accumulator(x.dtype) if in_triton(x.device, build.options) else torch.float64
+    _, squares = _moments(build, x, space, build.result.having(wide))
+    return _spread(build, squares, space, correction, build.result)
 
 
 @lowers(aten.var_mean.correction)
@@ -137,7 +140,9 @@ def _spread(
     total = build.load(squares, identity(meta.shape))
     correction = 1 if correction is None else correction
     degrees = _degrees_of_freedom(build, space, correction, squares.dtype)
-    return build.pointwise(build.op("truediv", total, degrees), meta)
+    value = build.op("truediv", total, degrees)
+    is_root = build.node.target is aten.std.correction
+    return build.pointwise(build.op("sqrt", value) if is_root else value, meta)
 
 
 def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:

@@ -18,6 +18,7 @@ import torch
 
 from inductor_lab.rewrite.foreach import foreach_decompositions
 from inductor_lab.rewrite.own_definitions import DEFINITIONS
+from inductor_lab.rewrite.refused import left_whole_if_refused
 from inductor_lab.torch_api import core_decompositions, known_decompositions
 
 aten = torch.ops.aten
@@ -55,7 +56,8 @@ def decomposition_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
     own = DEFINITIONS if fma is None else {fma.default: _multiply_add, **DEFINITIONS}
     known = known_decompositions()
     table = {op: made for op, made in core_decompositions().items() if op not in lowered}
-    return table | {op: known[op] for op in ADDED if op in known} | FOREACH | own
+    added = {op: known[op] for op in ADDED if op in known}
+    return left_whole_if_refused(table | added | FOREACH | own)
 
 
 def _multiply_add(a: Any, b: Any, c: Any) -> Any:

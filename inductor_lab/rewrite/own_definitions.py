@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from inductor_lab.rewrite.refused import fits
 from inductor_lab.torch_api import known_decompositions, suggest_memory_format
 
 aten = torch.ops.aten
@@ -223,6 +224,14 @@ def round_decimals(x: Tensor, *, decimals: int) -> Tensor:
     scaled = wide / scale if decimals < 0 else wide * scale
     whole = scaled.round()
     return (whole * scale if decimals < 0 else whole / scale).to(x.dtype)
+
+
+@defines(aten.masked_fill.Scalar)
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
+    """torch's definition, of a number that fits."""
+    if isinstance(value, int | float) and not fits(value, x.dtype):
+        return NotImplemented
+    return known_decompositions()[aten.masked_fill.Scalar](x, mask, value)
 
 
 # ---- neighbours ------------------------------------------------------------------------------

@@ -124,3 +124,25 @@ def test_values_between_kernels_have_16_bits_in_both_settings(rounds: bool) -> N
     x = given(torch.bfloat16)
     options = {"emulate_precision_casts": rounds, "fusion": False}
     assert differing(lab.inspect(chain, x, options=options).result, chain(x)) < 0.01
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.var(-1),
+    lambda x: x.std(0),
+    lambda x: x.std(1, correction=0, keepdim=True),
+    lambda x: torch.stack([x[0].var(), x[1].std()]),
+])  # fmt: skip
+@pytest.mark.parametrize("of", [
+    lambda x: x + 1e6,  # the mean as a float32 is wrong by half the distance of two floats
+    lambda x: x * 1e17,
+    lambda x: torch.full_like(x, 1e30),  # the squares of what a rounded mean misses are infinite
+])  # fmt: skip
+def test_variances_on_a_cpu_are_summed_in_double(function, of) -> None:
+    x = of(torch.arange(330.0).sin().view(10, 33))
+    found, exact = lab.compile(function)(x), function(x.double()).float()
+    torch.testing.assert_close(found, exact, rtol=1e-6, atol=0)
+
+
+def test_a_deviation_whose_square_overflows() -> None:
+    x = torch.arange(330.0).sin().view(10, 33) * 1e30
+    torch.testing.assert_close(lab.compile(lambda x: x.std(-1))(x), x.std(-1), rtol=1e-6, atol=0)

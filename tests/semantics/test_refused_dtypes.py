@@ -1,0 +1,99 @@
+"""What eager refuses of a dtype, a compiled function refuses, in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import inductor_lab as lab
+from tests.semantics.compare import assert_same, wave
+
+INTS, BOOLS, IMAGE = torch.arange(6), wave(6) > 0, torch.arange(32).view(1, 2, 4, 4)
+
+
+def after_a_product(x: torch.Tensor) -> torch.Tensor:
+    """The operator is not the first of its graph, and more follows it."""
+    return F.softmax(x * 2, 0) + 1
+
+
+OF_FLOATS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "frac": torch.frac,
+    "softmax": lambda x: F.softmax(x, 0),
+    "softmax between others": after_a_product,
+    "log_softmax": lambda x: F.log_softmax(x, 0),
+    "logaddexp": lambda x: torch.logaddexp(x, x),
+    "lerp": lambda x: torch.lerp(x, x, 0.5),
+    "round": lambda x: x.round(decimals=1),
+    "silu": F.silu,
+    "mish": F.mish,
+    "glu": lambda x: F.glu(x, 0),
+    "celu": F.celu,
+    "hardswish": F.hardswish,
+    "hardsigmoid": F.hardsigmoid,
+    "softplus": F.softplus,
+    "logsigmoid": F.logsigmoid,
+    "huber_loss": lambda x: F.huber_loss(x, x * 2),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, x * 2),
+    "var": torch.var,
+    "std": lambda x: x.std(0, correction=0),
+}
+
+
+def refused_alike(function: Callable[..., object], given: torch.Tensor) -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)) as theirs:
+        function(given)
+    with pytest.raises(type(theirs.value)) as ours:
+        lab.compile(function)(given)
+    assert str(theirs.value) == str(ours.value)
+
+
+@pytest.mark.parametrize("name", OF_FLOATS)
+def test_operators_of_floats_refuse_ints(name: str) -> None:
+    refused_alike(OF_FLOATS[name], INTS)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: F.adaptive_avg_pool2d(x, 2),
+    lambda x: F.adaptive_max_pool2d(x, 2),
+    lambda x: F.unfold(x, 2),
+    lambda x: F.prelu(x, x[0, 0, 0, :1]),
+])  # fmt: skip
+def test_operators_of_float_images_refuse_ints(function) -> None:
+    refused_alike(function, IMAGE)
+
+
+@pytest.mark.parametrize("function", [
+    torch.abs,
+    torch.ceil,
+    torch.round,
+    torch.relu,
+    lambda x: x.clamp(False, True),
+    lambda x: x % x,
+    lambda x: torch.fmod(x, x),
+    lambda x: x**x,
+    lambda x: torch.div(x, x, rounding_mode="trunc"),
+    lambda x: torch.dot(x, x),
+    lambda x: x.argmax(),
+    lambda x: F.threshold(x, 0, 1),
+    lambda x: 1 - x,
+    lambda x: x - 1.5,
+    lambda x: x.float() - x,
+    lambda x: x.float() - True,
+    lambda x: True - x.float(),
+])  # fmt: skip
+def test_operators_of_numbers_refuse_bools(function) -> None:
+    refused_alike(function, BOOLS)
+
+
+@pytest.mark.parametrize("function, given", [
+    (lambda x: x.clamp(0, 1) + x % 2 + x**2, BOOLS),
+    (lambda x: F.interpolate(x, scale_factor=2), IMAGE.to(torch.uint8)),
+    (lambda x: (x.round(), x.abs(), x.argmax(), F.relu(x), x - 1), INTS),
+    (lambda x: torch.logaddexp(x, x.float()), INTS),
+    (lambda x: F.nll_loss(F.log_softmax(x.float(), 0), x[2]), INTS),
+])  # fmt: skip
+def test_what_eager_takes_has_an_answer(function, given: torch.Tensor) -> None:
+    assert_same(lab.compile(function)(given), function(given))
