@@ -87,8 +87,6 @@ def bench(
     kept = Kept.of(fn, (*args, *filter(callable, against)), kwargs)
     run = _Run(fn, args, kwargs, backward, kept, name, work, progress or usual_progress())
     with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())  # of such a mode the table says so
-        warnings.filterwarnings("ignore", "mode=.* changes nothing on a CPU", NothingToChange)
         stack.callback(lambda: run.progress.finished(run.result()))
         stack.callback(torch.compiler.reset)
         stack.callback(kept.put_back)
@@ -259,7 +257,9 @@ class _Run:
         self.kept.put_back()
         start = time.perf_counter()
         try:
-            found = run()
+            with warnings.catch_warnings():  # the table says so: `note_equal_code`
+                warnings.filterwarnings("ignore", ".* changes nothing on a CPU", NothingToChange)
+                found = run()
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
             if isinstance(run, Job):
