@@ -16,6 +16,8 @@ from inductor_lab.capture.graph import Span
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _CARETS = re.compile(r"^\s*[~^]+\s*$")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
+_CALLER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "backend.py")
+"""Where `lab.inspect` calls the user's function."""
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](?!torch[/\\])")
 _TORCH_ELSEWHERE = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
@@ -50,7 +52,7 @@ def _cell_name(file: str) -> str:
 
 def outside_torch(file: str) -> bool:
     """Is this file user code, and not torch's (here, or where a log was written)?"""
-    return not file.startswith(_TORCH_FOLDER) and not _TORCH_ELSEWHERE.search(file)
+    return not file.startswith((_CALLER, _TORCH_FOLDER)) and not _TORCH_ELSEWHERE.search(file)
 
 
 def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:

@@ -168,3 +168,14 @@ def test_inspecting_once_more_is_no_recompile():
     assert first.capture.bytecode and second.capture.bytecode
     assert second.capture.recompiles == ()
     assert second.again(torch.ones(5)).reasons[0].count("size mismatch") == 1
+
+
+def test_a_break_in_torchs_own_code_is_at_the_users_line_that_asks() -> None:
+    """A module of torch's has no line of the user's, and that of `lab.inspect` is ours."""
+    layer = torch.nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda module, given, made: None)
+    found = lab.inspect(layer, torch.ones(1, 2, requires_grad=True))
+    assert found.capture.breaks
+    for each in found.capture.breaks:
+        assert each.span is not None and each.span.file.endswith("test_record.py")
+        assert "lab.inspect(layer" in each.span.code
