@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from enum import Enum
+from types import BuiltinFunctionType, EllipsisType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ COMPRESSED = {
     torch.sparse_bsc: ("ccol_indices", "row_indices"),
 }
 """Layouts of sparse matrices → the methods that say where their values are."""
+ALONE = (
+    *(type, BuiltinFunctionType, ModuleType, NoneType, EllipsisType, Enum),
+    *(torch.dtype, torch.layout, torch.memory_format),
+)
+"""What is what it is: such a thing is equal to itself, and there is no other like it."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -124,10 +130,9 @@ def _attributes(leaf: Any) -> Mapping[str, Any] | None:
 
 
 def _says_what_it_is(leaf: Any) -> bool:
-    """Does it compare by value?  Classes, functions and modules are what they are."""
-    named = isinstance(leaf, type | FunctionType | BuiltinFunctionType | MethodType | ModuleType)
+    """Does it compare by value, or is there one of it alone?"""
     compares: Any = type(leaf).__eq__
-    return named or compares is not object.__eq__
+    return isinstance(leaf, ALONE) or compares is not object.__eq__
 
 
 def _as_tensor(value: Any) -> Any:

@@ -55,6 +55,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
     "a compressed matrix that is given": (lambda x: x * 2, lambda: x().to_sparse_csr()),
     "a sparse tensor": (lambda x: (x * 2).to_sparse(), x),
     "a sparse tensor that is given": (lambda x, y=None: x * 2, lambda: x().to_sparse()),
+    "None and a dtype": (lambda x: (x * 2, None, x.dtype), x),
     "an array": (lambda x: (x * 2).numpy(), x),
 }  # fmt: skip
 
@@ -93,6 +94,8 @@ def test_what_cannot_be_compared_is_told() -> None:
     found = lab.blame(lazily, x())
     assert found.verdict == "right"
     assert found.notes == ("result 0: a generator cannot be compared",)
+    found = lab.blame(lambda x: (x * 2, lambda: x), x())  # another function in each call
+    assert found.verdict == "right" and found.notes == ("result 1: a function cannot be compared",)
 
 
 def test_no_graph_is_told() -> None:
@@ -126,6 +129,8 @@ def test_parts_have_names() -> None:
     ]  # fmt: skip
     assert found["r['b']"].item() == 2.5 and isinstance(found["r['c']"], NotCompared)
     assert str(found["r['c']"]) == "a lock cannot be compared"
+    alone = (None, torch.float32, torch.strided, len, int, ...)
+    assert [leaf for _, leaf in leaves_in("r", alone)] == list(alone)
     kept = taken_apart(dict(named_results(Found(base := x(), []))), kept=True)
     base.zero_()
     assert kept["result 0.scores"].sum() != 0
