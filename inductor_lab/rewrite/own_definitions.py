@@ -56,6 +56,14 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
     return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
+@defines(aten.linalg_cross.default)
+def cross(a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
+    """Without the tables of indices in torch's definition."""
+    a, b = torch.broadcast_tensors(a, b)
+    (x, y, z), (u, v, w) = a.unbind(dim), b.unbind(dim)
+    return torch.stack((y * w - z * v, z * u - x * w, x * v - y * u), dim)
+
+
 @defines(aten.linalg_vector_norm.default)
 def vector_norm(
     x: Tensor,

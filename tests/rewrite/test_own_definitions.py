@@ -56,6 +56,15 @@ def test_many_euclidean_distances_come_from_a_product() -> None:
     check(lambda x, y: torch.cdist(x, y), x, y, library=library)
 
 
+@pytest.mark.parametrize("dim", [0, -1])
+def test_cross_products_read_no_tables(dim: int) -> None:
+    a, b = rows(3, 4, 3), torch.randn(3, 1, 3, requires_grad=True)
+    check(lambda a, b: torch.linalg.cross(a, b, dim=dim), a, b)
+    lowered = Lowered()
+    lowered.aot(lambda a, b: torch.linalg.cross(a, b, dim=dim))(a.detach(), b.detach())
+    assert not any(buffer.dtype is torch.int64 for buffer in lowered.programs[0].buffers.values())
+
+
 def test_bilinear() -> None:
     check(F.bilinear, rows(4, 3), rows(4, 5), torch.randn(2, 3, 5, requires_grad=True))
 

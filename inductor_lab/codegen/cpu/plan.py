@@ -152,7 +152,8 @@ def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
 def _side_by_side(points: list[Loop]) -> int:
     """How many rows go side by side, since lanes along a row are of no use: it has few elements, or
     each depends on the one before; 0: none, or there are too few rows."""
-    if not points or hint(points[-1].axis.size, 1024) <= SHORT_STRIP:
+    rows = hint(points[-1].axis.size, 1024) if points else 0
+    if rows <= LINE:
         return 0
     loops = [stmt for stmt in points[-1].body if isinstance(stmt, Loop)]
     kinds = {loop.kind for loop in loops} - {LoopKind.SERIAL}
@@ -160,7 +161,7 @@ def _side_by_side(points: list[Loop]) -> int:
     if not kinds or kinds - {LoopKind.REDUCE, LoopKind.SCAN} or (LoopKind.SCAN, "sum") in fed:
         return 0
     if all(is_innermost(s) and hint(s.axis.size, 1024) <= SHORT_ROW for s in loops):
-        return SHORT_STRIP
+        return SHORT_STRIP if rows > SHORT_STRIP else LINE
     return LINE if kinds == {LoopKind.SCAN} else 0
 
 
