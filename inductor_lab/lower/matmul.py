@@ -1,10 +1,9 @@
 """Matrix products, convolutions and attention: ATen does them, on purpose.
 
-Two products are ours.  Of a batch of tiny matrices each takes less time than the library needs to
-begin with it: a loop nest, as in eager mode.  The other is a row times a matrix that is made on the
-fly of less than its own bytes, which is what weights kept in int8 or int4 are.  It takes as long as
-reading the matrix does; as a loop nest it reads what the matrix is made of, which is never written
-out.  Of two weights in one byte the nest does both at once.
+One product is ours: a row times a matrix that is made on the fly of less than its own bytes, which
+is what weights kept in int8 or int4 are.  It takes as long as reading the matrix does; as a loop
+nest it reads what the matrix is made of, which is never written out.  Of two weights in one byte
+the nest does both at once.
 
     row[1, 4096] @ (w.to(float32) * scale)[4096, 4096]
       →   buf2[i0, i1] : f32  = sum over r0<4096 of mul(row[0, r0], buf1[i1, r0])
@@ -29,12 +28,10 @@ from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.extern import call
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.small_products import small_product
 from inductor_lab.lower.tensor import TensorValue, by_stride, flatten, identity, is_dense, layout_of
 
 aten = torch.ops.aten
-
-SMALL_PRODUCT = 400
-"""Multiplications of two matrices up to which eager has plain loops, and so do we."""
 
 MOST_TOGETHER = 4
 """Weights of two bits in one byte; more terms would hardly fit in registers."""
@@ -78,16 +75,8 @@ def addmm(build: Builder, bias: TensorValue, a: TensorValue, b: TensorValue, **s
 
 @lowers(aten.bmm.default)
 def bmm(build: Builder, a: TensorValue, b: TensorValue) -> Any:
-    """The library's, or a loop nest for matrices so small that a call takes longer."""
-    meta, sizes = build.result, (*a.shape[1:], b.shape[2])
-    small = all(isinstance(size, int) for size in sizes) and 0 < prod(sizes) < SMALL_PRODUCT
-    on_cpu = meta.device == "cpu" and build.options.target is None
-    if not small or not on_cpu or meta.dtype not in (torch.float32, torch.float64):
-        return _library(aten.bmm.default, build, a, b)
-    space = (Axis("r0", a.shape[2]),)
-    (batch, row, column), (inner,) = identity(meta.shape), map(Index.of, space)
-    factors = build.load(a, (batch, row, inner)), build.load(b, (batch, inner, column))
-    return build.reduction("sum", build.op("mul", *factors), space, meta)
+    """The library's, or a loop nest for tiny matrices."""
+    return small_product(build, a, b) or _library(aten.bmm.default, build, a, b)
 
 
 def _row_times(
