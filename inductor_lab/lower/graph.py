@@ -239,13 +239,12 @@ class _Walk:
         return isinstance(test, sympy.Basic) and not symbols_in((test,)) <= self.build.symbols
 
     def _lowered(self, node: torch.fx.Node, lowering: Lowering, args: Any, kwargs: Any) -> Any:
-        result = node.meta.get("val")
-        if isinstance(result, torch.Tensor):
-            if _is_only_empty(node):
-                return self.build.pointwise(self.build.const(0, result.dtype))
-            args, kwargs = to_device(self.build, node.target, (args, kwargs))
         try:
             fits.numbers_must_fit(self.build, args, kwargs)
+            if isinstance(result := node.meta.get("val"), torch.Tensor):
+                if _is_only_empty(node):
+                    return self.build.pointwise(self.build.const(0, result.dtype))
+                args, kwargs = to_device(self.build, node.target, (args, kwargs))
             return lowering(self.build, *args, **kwargs)
         except LeftToATen as left:
             return fallback(self.build, node.target, args, kwargs, left.reason)

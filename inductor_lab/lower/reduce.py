@@ -96,7 +96,6 @@ def reduction(
         body = build.convert(body, accumulator(meta.dtype))
     elif body.dtype is torch.bool:
         kind = {"max": "any", "min": "all"}.get(kind, kind)
-        body = build.convert(body, torch.uint8) if kind.startswith("arg") else body
     else:
         body = build.convert(body, accumulator(body.dtype))
     return reduce_to(build, kind, body, space, meta)

@@ -55,6 +55,11 @@ def test_operators_of_floats_refuse_ints(name: str) -> None:
     refused_alike(OF_FLOATS[name], INTS)
 
 
+@pytest.mark.parametrize("name", ["silu", "softplus", "lerp"])
+def test_operators_of_floats_refuse_no_ints_at_all(name: str) -> None:
+    refused_alike(OF_FLOATS[name], INTS[:0])
+
+
 @pytest.mark.parametrize("function", [
     lambda x: F.adaptive_avg_pool2d(x, 2),
     lambda x: F.adaptive_max_pool2d(x, 2),
