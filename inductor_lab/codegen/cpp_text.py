@@ -148,10 +148,8 @@ class Writer:
         return " + ".join(parts).replace("+ -", "- ")
 
     def _term(self, atom: Atom, factor: Size) -> str:
-        text = self._atom(atom)
-        if is_int(factor, -1):
-            return f"-{text}"
-        return text if is_int(factor, 1) else f"{self.size(factor)} * {text}"
+        text, sign = self._atom(atom), {1: "", -1: "-"}.get(factor)
+        return f"{self.size(factor)} * {text}" if sign is None else sign + text
 
     def _atom(self, atom: Atom) -> str:
         match atom:

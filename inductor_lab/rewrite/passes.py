@@ -61,8 +61,7 @@ def rewrite(
     off = _switched_off(options)
     if options.target is not None:
         off |= {"attention", "convolutions"}  # they are made for CPUs
-    if options.check_bounds:
-        off |= {"flash_attention"}  # its kernel takes bare addresses
+    off |= {"flash_attention"} if options.check_bounds else set()  # it takes bare addresses
     work = copy_of(module)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)

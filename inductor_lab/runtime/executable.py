@@ -109,8 +109,8 @@ def build_executable(
         if kernel.language == "triton":
             namespace[kernel.name] = _triton_function(kernel, options)
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
-    builder = partial(library_builder, name=program.name, cache=options.cache, traces=traces)
-    build = builder(translation_unit(cpp)) if cpp else None
+    unit = translation_unit(cpp)
+    build = library_builder(unit, program.name, cache=options.cache, traces=traces) if cpp else None
     written = [called for called in program.callees.values() if isinstance(called, Written)]
     loaded = partial(_loaded, cpp, traces, written)
     library = build() if build and not ahead else None
@@ -135,14 +135,11 @@ Functions = dict[str, Callable[..., Any]]
 
 
 def _loaded(
-    kernels: Sequence[Kernel], traces: Mapping[str, str], written: Sequence[Written],
-    library: Library | None,
-) -> Functions:  # fmt: skip
+    kernels: Sequence[Kernel], traces: Mapping[str, str], written: Sequence[Written], library: Any
+) -> Functions:
     """The library's functions, once the kernels of what is `written` are there too."""
     for called in written:
         called.ready()
-    if library is None:
-        return {}
     twins_by_name = by_name(kernels).items()
     return {name: cpp_function(library, twins, traces) for name, twins in twins_by_name}
 
