@@ -160,6 +160,16 @@ SINGLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 """Nothing to fuse: the kernel and the call have to be as good as eager's."""
 
+SHORT_ROWS: dict[str, tuple[int, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "softmax": (13, lambda x: torch.softmax(x, -1)),
+    "log_softmax": (10, lambda x: torch.log_softmax(x, -1)),
+    "argmax": (10, lambda x: x.argmax(-1)),
+    "max": (7, lambda x: x.amax(-1)),
+    "norm": (3, lambda x: x.norm(dim=-1)),
+    "layer norm": (24, lambda x: F.layer_norm(x, (24,))),
+}
+"""Rows of few elements, and what is done with each: classes, vectors, small heads."""
+
 KERNELS = (
     kernel("sin + cos of a scalar", lambda x: x.sin() + x.cos(), lambda: (_floats(1),)),
     kernel("sin²+cos², 1,000, fwd+bwd", lambda x: x.sin() ** 2 + x.cos() ** 2,
@@ -234,6 +244,15 @@ OPERATORS = (
     operator("x * 2 + 1, 4 M, float16", lambda x: x * 2 + 1, lambda: (_floats(4_000_000).half(),)),
     operator("x + 1, 4 M, bfloat16", lambda x: x + 1, lambda: (_floats(4_000_000).bfloat16(),),
              streams=True),
+    *(operator(f"{name} of short rows (50000, {width})", fn, lambda n=width: (_floats(50_000, n),))
+      for name, (width, fn) in SHORT_ROWS.items()),
+    operator("products of 4 x 4 matrices (50000)", torch.bmm,
+             lambda: (_floats(50_000, 4, 4), _floats(50_000, 4, 4))),
+    operator("logcumsumexp of rows (4096, 1024)", lambda x: x.logcumsumexp(1),
+             lambda: (_floats(4096, 1024),)),
+    operator("x % y, 1 M", torch.remainder, lambda: (_floats(1_000_000), _floats(1_000_000) + 9)),
+    operator("floor_divide, 1 M", torch.floor_divide,
+             lambda: (_floats(1_000_000), _floats(1_000_000) + 9)),
     *(operator(f"{name}, 1 M, float64", fn, lambda: (_floats(1_000_000).double().abs(),))
       for name, fn in OF_DOUBLES.items()),
 )  # fmt: skip

@@ -45,10 +45,11 @@ Env = Mapping[str, torch.Tensor]
 
 
 def concrete(size: Size, symbols: Symbols) -> int:
-    """The number that a size is in this run."""
+    """The number that a size is in this run.  What stands for rows of different lengths
+    (`torch.jagged`) is none."""
     if isinstance(size, int):
         return size
-    return int(size.subs({s: symbols[s] for s in size.free_symbols if s in symbols}))
+    return int(size.subs({s: n for s, n in symbols.items() if not isinstance(n, torch.SymInt)}))
 
 
 class _Place:

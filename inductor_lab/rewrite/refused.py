@@ -30,12 +30,15 @@ FLOATS = frozenset(
 
 NUMBERS = frozenset(
     """
-    abs ceil floor trunc round relu threshold clamp fmod remainder pow div.Tensor_mode addcmul dot
-    vdot mv trace argmax argmin bucketize reflection_pad1d reflection_pad2d reflection_pad3d
-    avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices
+    abs ceil floor trunc round relu threshold div.Tensor_mode addcmul dot vdot mv trace argmax
+    argmin bucketize reflection_pad1d reflection_pad2d reflection_pad3d avg_pool2d avg_pool3d
+    max_pool2d_with_indices max_pool3d_with_indices
     """.split()
 )
 """Operators whose tensors must not all be of bools."""
+
+OPERANDS = frozenset({"clamp", "fmod", "remainder", "pow"})
+"""The same, but with a number beside them the result is one: `mask ** 2`."""
 
 
 def is_refused(operator: Any, given: Sequence[Any]) -> bool:
@@ -47,7 +50,9 @@ def is_refused(operator: Any, given: Sequence[Any]) -> bool:
         return torch.bool in dtypes or bool in map(type, given[:2])
     exact = bool(dtypes) and not (dtypes[0].is_floating_point or dtypes[0].is_complex)
     bools = set(dtypes) == {torch.bool}
-    return bool((names & FLOATS and exact) or (names & NUMBERS and bools))
+    numbers = not {int, float, complex}.isdisjoint(map(type, given))
+    no_bools = names & NUMBERS or (names & OPERANDS and not numbers)
+    return bool((names & FLOATS and exact) or (no_bools and bools))
 
 
 def left_whole_if_refused(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Any]:

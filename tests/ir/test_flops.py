@@ -14,7 +14,7 @@ WEIGHT = torch.randn(6, 4, 3, 3)
 CALLS = {
     "mm": lambda: torch.randn(4, 8) @ torch.randn(8, 16),
     "addmm": lambda: F.linear(torch.randn(4, 8), torch.randn(16, 8), torch.randn(16)),
-    "bmm": lambda: torch.randn(3, 4, 8) @ torch.randn(3, 8, 5),
+    "bmm": lambda: torch.randn(3, 16, 8) @ torch.randn(3, 8, 5),
     "convolution": lambda: F.conv2d(torch.randn(2, 4, 9, 9), WEIGHT, stride=2),
     "transposed": lambda: F.conv_transpose2d(torch.randn(2, 6, 5, 5), WEIGHT, stride=2),
 }

@@ -92,7 +92,7 @@ CASES = [
     (cat_of_neg, [(5, 8), (5, 8)], 1),
     (transposed_sum, [(32, 48), (48, 32)], 1),
     (reshaped, [X], 1),
-    (attention, [(2, 3, 8, 4)] * 3, 1),
+    (attention, [(2, 3, 16, 8)] * 3, 1),
     (residual_norm, [X, X, (48,)], 1),
     (mean_of_squares, [X, X], 1),
     (cross_entropy, [X], 2),

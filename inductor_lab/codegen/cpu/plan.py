@@ -46,7 +46,7 @@ SHORT_ROW = 31
 fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
 
 SHORT_STRIP = 64
-"""Short rows that are reduced together; of long ones that are scanned it is a line."""
+"""Short rows that are reduced together; of few, and of long ones that are scanned, it is a line."""
 
 SCATTER_STRIP = 64
 """The same where rows are written at computed places: every thread visits all of them."""
@@ -90,26 +90,30 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
-    kept = any(isinstance(s, Local) for s in walk(tree))  # sums for a row: they lie along it
-    if inner:
-        simd = Simd.INNER if kept else _reduction_simd(points, ordered)
-    else:
-        simd = Simd.POINTS
-    few = _side_by_side(points) if simd is Simd.INNER and not (kept or ordered) else 0
-    simd = Simd.COLUMNS if few else simd
-    simd = Simd.INNER if simd is Simd.COLUMNS and "columns" in off else simd
+    simd, strip = _lanes_of_loops(tree, points, ordered, off) if inner else (Simd.POINTS, STRIP)
     work = _work(tree)
-    small = isinstance(work, int) and work < GRAIN
     condition = None if isinstance(work, int) else work
-    if small:
-        return CpuPlan(simd, 0, False, None, few or STRIP, work)
-    count = product(loop.axis.size for loop in points)
+    if isinstance(work, int) and work < GRAIN:
+        return CpuPlan(simd, 0, False, None, strip, work)
     if ordered:
         return CpuPlan(simd, _levels(points, simd), False, condition, SCATTER_STRIP)
-    width = STRIP if simd is Simd.COLUMNS and not few else 1
-    if inner and hint(count, 1024) // width < ROWS_FOR_THREADS and "parts" not in off:
+    together = STRIP if simd is Simd.COLUMNS and strip == STRIP else 1
+    count = hint(product(loop.axis.size for loop in points), 1024) // together
+    if inner and count < ROWS_FOR_THREADS and "parts" not in off:
         return CpuPlan(simd, 0, True, condition, work=work)
-    return CpuPlan(simd, _levels(points, simd), False, condition, few or STRIP, work)
+    return CpuPlan(simd, _levels(points, simd), False, condition, strip, work)
+
+
+def _lanes_of_loops(
+    tree: Tree, points: list[Loop], ordered: bool, off: Set[str]
+) -> tuple[Simd, int]:
+    """Which loops lanes run along where points have loops of their own, and the width of strips."""
+    kept = any(isinstance(s, Local) for s in walk(tree))  # sums for a row: they lie along it
+    if kept or "columns" in off:
+        return Simd.INNER, STRIP
+    simd = _reduction_simd(points, ordered)
+    few = 0 if ordered or simd is Simd.COLUMNS else _side_by_side(points)
+    return (Simd.COLUMNS, few) if few else (simd, STRIP)
 
 
 def _levels(points: list[Loop], simd: Simd) -> int:
@@ -151,7 +155,7 @@ def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
 
 def _side_by_side(points: list[Loop]) -> int:
     """How many rows go side by side, since lanes along a row are of no use: it has few elements, or
-    each depends on the one before; 0: none, or there are too few rows."""
+    each depends on the one before.  0 where they are of use, or there are too few rows."""
     rows = hint(points[-1].axis.size, 1024) if points else 0
     if rows <= LINE:
         return 0
