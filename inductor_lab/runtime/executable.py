@@ -109,8 +109,8 @@ def build_executable(
         if kernel.language == "triton":
             namespace[kernel.name] = _triton_function(kernel, options)
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
-    unit = translation_unit(cpp)
-    build = library_builder(unit, program.name, cache=options.cache, traces=traces) if cpp else None
+    builder = partial(library_builder, name=program.name, cache=options.cache, traces=traces)
+    build = builder(translation_unit(cpp)) if cpp else None
     written = [called for called in program.callees.values() if isinstance(called, Written)]
     loaded = partial(_loaded, cpp, traces, written)
     library = build() if build and not ahead else None
