@@ -66,7 +66,7 @@ def triton_kernel(
         return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
-    blocks = blocks or blocks_of(tree, shared=shared_in(buffers, device))
+    blocks = blocks or blocks_of(tree, shared=device.startswith("cuda"))
     reached = reach(parameters, buffers, blocks)
     parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)
@@ -80,7 +80,3 @@ def triton_kernel(
         launch["shared"] = (blocks.shared.parts, blocks.words)
     launch |= needs_of_launch(counted_in, reached, printer.asserts)
     return Kernel(name, "triton", device, code, parameters, group, buffers, launch)
-
-
-def shared_in(buffers: Mapping[str, Buffer], device: str) -> Mapping[str, Buffer] | None:
-    return buffers if device.startswith("cuda") else None

@@ -21,9 +21,10 @@ from inductor_lab.codegen.triton_loops import (
     inner_loops,
     outer_loops,
     read_again,
+    strides_favour_points,
     unit_axis,
 )
-from inductor_lab.codegen.triton_shared import PART_OF_WARP, is_shared, part_of
+from inductor_lab.codegen.triton_shared import cut_of_row
 from inductor_lab.codegen.visit import walk
 from inductor_lab.ir.index import (
     Axis,
@@ -227,21 +228,18 @@ def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
     return replace(group, axes=real_axes(nest.axes)) if atomic else group
 
 
-def blocks_of(
-    tree: tuple[Stmt, ...], *, tiles: bool = True, shared: Mapping[str, Buffer] | None = None
-) -> Blocks:
+def blocks_of(tree: tuple[Stmt, ...], *, tiles: bool = True, shared: bool = False) -> Blocks:
     """Cut a loop tree into outer loops and a body, and choose the block sizes.
 
-    Without `tiles`, the grid has one dimension.  Programs may share a row where `shared` gives the
-    buffers.
+    Without `tiles`, the grid has one dimension.  Where `shared`, programs may share a row.
     """
     outer, body = outer_loops(tree)
     xnumel = product(axis.size for axis in outer)
     extents = list(dict.fromkeys(product(a.size for a in axes) for axes, _ in inner_loops(body)))
     again = read_again(body) if extents else {}
-    if shared and is_shared(outer, body, extents, again, shared):
-        row = Row("r", extents[0], part_of(extents[0]), Cover.SHARED)
-        return Blocks(outer, body, 1, {row.extent: row}, row.block // PART_OF_WARP)
+    if shared and (cut := cut_of_row(outer, body, extents, again)):
+        part, warps = cut
+        return Blocks(outer, body, 1, {extents[0]: Row("r", extents[0], part, Cover.SHARED)}, warps)
     if extents:
         nbytes = sum(dtype.itemsize for dtype in again.values())
         return _blocks_of_rows(outer, body, extents, nbytes)
@@ -322,7 +320,7 @@ def _row_blocks(
     points = hint(product(axis.size for axis in outer), 1 << 12)
     longest = max(power_of_2(max(_length(extent), 1)) for extent in extents)
     kept = any(isinstance(stmt, Local) for stmt in walk(body))  # in registers: one block holds it
-    if outer and not kept and _strides_favour_points(body, outer):
+    if outer and not kept and strides_favour_points(body, outer):
         xblock, most = next((x, r) for least, x, r in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
         rolled = most
@@ -345,20 +343,6 @@ def _row_blocks(
 def _length(extent: Size) -> int:
     """The elements of a row; a row of unknown length is taken to be long."""
     return extent if isinstance(extent, int) else ROLLED_ROW
-
-
-def _strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> bool:
-    """Are neighbouring points neighbours in memory, in more of what is accessed than neighbouring
-    row elements?"""
-    votes = 0
-    for axes, inner in inner_loops(body):
-        for index in flat_indices(inner):
-            used = set(index.axes())
-            if used & set(axes) and used & set(outer):
-                point, element = unit_axis(index, outer[-1:]), unit_axis(index, axes[-1:])
-                reached = hint(product(axis.size for axis in used), 1 << 10)
-                votes += reached * ((point is not None) - (element is not None))
-    return votes > 0
 
 
 def power_of_2(number: int) -> int:

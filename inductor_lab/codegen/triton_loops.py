@@ -11,7 +11,7 @@ import torch
 from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store, When
 from inductor_lab.codegen.visit import expressions, loads_in, places, walk
 from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Axis, Index, is_int, product
+from inductor_lab.ir.index import Axis, Index, hint, is_int, product
 from inductor_lab.ir.row_major import parts_of
 
 
@@ -112,3 +112,17 @@ def read_again(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
 def unit_axis(index: Index, axes: tuple[Axis, ...]) -> Axis | None:
     """The axis of `axes` along which neighbours are neighbours in memory."""
     return next((axis for axis in axes if is_int(index.coefficient(axis), 1)), None)
+
+
+def strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> bool:
+    """Are neighbouring points neighbours in memory, in more of what is accessed than neighbouring
+    row elements?"""
+    votes = 0
+    for axes, inner in inner_loops(body):
+        for index in flat_indices(inner):
+            used = set(index.axes())
+            if used & set(axes) and used & set(outer):
+                point, element = unit_axis(index, outer[-1:]), unit_axis(index, axes[-1:])
+                reached = hint(product(axis.size for axis in used), 1 << 10)
+                votes += reached * ((point is not None) - (element is not None))
+    return votes > 0

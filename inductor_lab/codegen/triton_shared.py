@@ -20,70 +20,78 @@ from collections.abc import Mapping
 import torch
 
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
-from inductor_lab.codegen.triton_loops import row_places
+from inductor_lab.codegen.triton_loops import row_places, strides_favour_points
 from inductor_lab.codegen.visit import walk
 from inductor_lab.ir.index import Axis, Index, Size, product
-from inductor_lab.ir.program import LONGEST_SHARED, Buffer
+from inductor_lab.ir.program import EXCHANGED, GPU_PARTS, LONGEST_HELD, LONGEST_SHARED
 
 MOST_PARTS = 32
 """Lanes of a warp: each of them sees the result of one part."""
 
-PART = 4096
-"""Elements of a part; twice as many where a row has too many parts (of the blocks from 4096 to
-32,768 with 4 to 32 warps this was the fastest on an H200, benchmarks/RESULTS.md)."""
+PART, PART_OF_WARP = 4096, 1024
+"""Elements of a part, and of them that a warp holds: 32 in the registers of each thread."""
 
-PART_OF_WARP = 1024
-"""Elements that a warp holds: 32 of float32 in the registers of each thread."""
+LONGER_PART_OF_WARP = 2048
+"""Of parts that are longer, since a row would have too many else.  (Of the parts from 4096 to
+32,768 with 1024 to 4096 a warp these were the fastest on an H100, benchmarks/RESULTS.md.)"""
 
-CACHED_ROW = 64 * 1024
-"""Bytes of a row that is still in the caches of an H200 when it is read again."""
+CACHED_ROW, CACHED_PIECES = 64 * 1024, 32 * 1024
+"""Bytes of a row that is still in the caches of a GPU when it is read again: in one piece; and in
+several, where a second reading takes longer."""
 
 ALIGNED = 16
 """Bytes: rows that begin elsewhere are read element by element, with a register for each place."""
 
-KINDS = ("sum", "prod", "max", "min")
-
-MOST_KEPT = 2
-"""Buffers whose elements stay in registers from one loop to the next."""
+MOST_KEPT = 4
+"""Buffers of which something stays in registers from one loop to the next."""
 
 
-def part_of(length: int) -> int:
-    """Elements of a part of a row."""
-    return PART if length <= PART * MOST_PARTS else LONGEST_SHARED // MOST_PARTS
-
-
-def is_shared(
+def cut_of_row(
     outer: tuple[Axis, ...],
     body: tuple[Stmt, ...],
     extents: list[Size],
     again: Mapping[str, torch.dtype],
-    buffers: Mapping[str, Buffer],
-) -> bool:
-    """Do programs share the rows of this body?
+) -> tuple[int, int] | None:
+    """Elements of a part, and warps of its program; None if no programs share the rows of this
+    body.
 
-    Its rows are long, reduced to float32, and several loops read those of the buffers `again`.
+    They do if the rows are long, reduced to float32, and several loops read those of the buffers
+    `again`.
     """
     sizes = [*extents, product(axis.size for axis in outer)]
     if len(extents) != 1 or not all(isinstance(size, int) for size in sizes):
-        return False
-    length = sizes[0]
-    assert isinstance(length, int), "it was found to be a number"
+        return None
+    length, rows = sizes
+    assert isinstance(length, int) and isinstance(rows, int), "they were found to be numbers"
     nbytes = [length * dtype.itemsize for dtype in again.values()]
-    return (
+    shared = (
         0 < len(again) <= MOST_KEPT
-        and length <= LONGEST_SHARED
-        and max(nbytes) > CACHED_ROW
+        and LONGEST_HELD < length <= LONGEST_SHARED
+        and (rows < GPU_PARTS or max(nbytes) > _cached(body, again))
         and not any(n % ALIGNED for n in nbytes)
         and _only_reduces(body)
-        and _reads_its_own(body, buffers)
+        and _reads_its_own(body)
+        and not strides_favour_points(body, outer)
     )
+    if not shared:
+        return None
+    part = PART
+    while length > part * MOST_PARTS:
+        part *= 2
+    return part, part // (PART_OF_WARP if part == PART else LONGER_PART_OF_WARP)
+
+
+def _cached(body: tuple[Stmt, ...], again: Mapping[str, torch.dtype]) -> int:
+    """Bytes of a row that is better read again; several buffers take more registers than one."""
+    in_one = all(place.index.is_affine for place in row_places(body) if place.buffer in again)
+    return CACHED_ROW if in_one or len(again) > 1 else CACHED_PIECES
 
 
 def _only_reduces(body: tuple[Stmt, ...]) -> bool:
     for stmt in walk(body):
         match stmt:
             case Init(kind=kind, dtype=dtype, start=start):
-                if kind not in KINDS or dtype != torch.float32 or start:
+                if kind not in EXCHANGED or dtype != torch.float32 or start:
                     return False
             case Accumulate(position=Index()):
                 return False
@@ -94,23 +102,17 @@ def _only_reduces(body: tuple[Stmt, ...]) -> bool:
     return True
 
 
-def _reads_its_own(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> bool:
-    """Of what may lie in the memory that it writes, does a program read only what it writes itself?
+def _reads_its_own(body: tuple[Stmt, ...]) -> bool:
+    """Does a program read only elements that it has written itself of what it writes?
 
-    A result may be made in the memory of anything of its dtype and size that is read.
+    What lies in the storage of something else that it reads takes no care: there,
+    `schedule/memory.py` lets an element be written once all that is reduced has read it, which the
+    programs wait for; a value of the whole row is written by one of them.
     """
     places = list(row_places(body))
-    written = [place for place in places if isinstance(place.access, Store)]
-    return not any(
-        _alike(buffers[one.buffer], buffers[other.buffer])
-        and not (one.in_row and one.index == other.index)
-        for one in written
-        for other in places
-        if other not in written
+    written = {place.buffer: place for place in places if isinstance(place.access, Store)}
+    return all(
+        place == own or (own.in_row and place.index == own.index)
+        for place in places
+        if (own := written.get(place.buffer)) is not None
     )
-
-
-def _alike(one: Buffer, other: Buffer) -> bool:
-    """May they be given the same storage (`schedule/memory.py`)?"""
-    same = (one.dtype, one.layout.storage_size) == (other.dtype, other.layout.storage_size)
-    return same or one.name == other.name

@@ -160,6 +160,9 @@ class Printer(Accumulations):
             wide = "int64" if any(gathered_in(store.index)) else "int32"
             where = f"tl.full({shape}, {place.text}, tl.{wide})"
         masks = self._mask(place.dims)
+        shared = self.blocks.shared
+        if shared is not None and shared.prefix not in place.dims:
+            masks.append(Value("rpart == 0", atomic=False))  # one of the row's programs writes it
         self._check_gathered(store.index, masks)
         tests = [self.text.in_range(a, self._shape(place.dims)) for a in gathered_in(store.index)]
         masks += [self._named(test, "inside") for test in tests]

@@ -127,9 +127,12 @@ LONGEST_HELD = 4096
 GPU_PARTS = 256
 """Parts of rows, one a program, that fill a GPU (`schedule/crossing.py`)."""
 
-LONGEST_SHARED = 262_144
+LONGEST_SHARED = 524_288
 """Elements of a row that a GPU keeps at hand from one loop over it to the next, in its caches or in
 the registers of several programs (`codegen/triton_shared.py`)."""
+
+EXCHANGED = frozenset({"sum", "prod", "max", "min"})
+"""Reductions whose parts such programs exchange, as float32."""
 
 
 @dataclass(frozen=True, slots=True)

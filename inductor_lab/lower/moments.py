@@ -4,7 +4,7 @@
                       squares[i] = sum over r of (x[i, r] - mean[i])²
 
 For a GPU those over several dimensions are put together from parts that one block holds, so the
-data is read once:
+data is read once, unless it keeps the rows at hand (`rows.py`):
 
     x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
@@ -20,11 +20,12 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, add_sizes, exact_quotient, product
+from inductor_lab.ir.index import Index, add_sizes, exact_quotient, is_int, product
 from inductor_lab.ir.program import LONGEST_HELD, Layout
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
 from inductor_lab.lower.registry import lowers
+from inductor_lab.lower.rows import fit_at_hand, on_gpu
 from inductor_lab.lower.split import in_triton
 from inductor_lab.lower.tensor import TensorValue, axes_of, compose, identity
 
@@ -62,8 +63,9 @@ def _moments(
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squared differences from it."""
     triton = in_triton(x.device, build.options)
-    if triton and (parts := _parts_of_moments(build, x, space)):
-        return _moments_of_parts(build, x, space, meta, *parts)
+    if triton and not _stay_at_hand(build, x, space, meta):
+        if parts := _parts_of_moments(build, x, space):
+            return _moments_of_parts(build, x, space, meta, *parts)
     center = mean_over(build, x, space, meta)
     return center, _squares(build, x, space, center, meta)
 
@@ -74,6 +76,19 @@ def _squares(
     value = build.convert(build.load(x, space.at), meta.dtype)
     away = build.op("sub", value, build.load(center, identity(space.shape)))
     return reduce_to(build, "sum", build.op("square", away), space, meta)
+
+
+def _stay_at_hand(build: Builder, x: TensorValue, space: Space, meta: TensorMeta) -> bool:
+    """Does a GPU keep the rows for the squares, and for what is normalized by them?"""
+    if not on_gpu(x.device, build.options) or meta.dtype != torch.float32:
+        return False
+    in_pieces = any(is_int(_place(build, x, space).coefficient(a), 1) for a in space.reduce_axes)
+    return in_pieces and fit_at_hand(product(space.shape), space.count)
+
+
+def _place(build: Builder, x: TensorValue, space: Space) -> Index:
+    """Where an element is in memory."""
+    return build.buffers[x.buffer].layout.element(compose(x.index, x.shape, space.at))
 
 
 SHORTEST_PART, FEWEST_PARTS = 32, 8
@@ -91,7 +106,7 @@ def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int
         return None
     cut = longer[-1]
     inside = prod(sizes[cut + 1 :])
-    place = build.buffers[x.buffer].layout.element(compose(x.index, x.shape, space.at))
+    place = _place(build, x, space)
     steps = tuple(place.coefficient(axis) for axis in axes[cut:])
     in_one_piece = steps == Layout.contiguous(sizes[cut:]).stride
     for count in range(LONGEST_HELD // inside if in_one_piece else 1, 0, -1):

@@ -23,22 +23,18 @@ from dataclasses import dataclass, replace
 import torch
 
 from inductor_lab.ir.expr import Const, Expr, Load, Op, map_expr
-from inductor_lab.ir.index import Axis, Index, gathered_in, product
+from inductor_lab.ir.index import Axis, Index, product
 from inductor_lab.ir.program import (
-    LONGEST_SHARED,
     Buffer,
     BufferKind,
-    ExternCall,
     Layout,
     LoopProgram,
-    Nest,
     Pointwise,
     Reduction,
     Step,
-    read_by,
-    views_in,
 )
-from inductor_lab.lower.split import ENOUGH_PROGRAMS, in_triton
+from inductor_lab.lower.rows import ENOUGH_PROGRAMS, at_hand
+from inductor_lab.lower.split import in_triton
 from inductor_lab.options import Options
 
 LONG_ROW = 16384
@@ -70,13 +66,18 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
     makers = {
         step.buffer: step for step in program.steps if isinstance(step, Pointwise | Reduction)
     }
+    normalized = {
+        reduced.buffer
+        for reduced, again in at_hand(program, options)
+        if isinstance(again, Pointwise)
+    }
     found = [
         normalizer
         for step in program.steps
         if isinstance(step, Reduction)
         and in_triton(program.buffers[step.buffer].device, options)
+        and step.buffer not in normalized
         and (normalizer := _normalizer(step, makers)) is not None
-        and not _stays_at_hand(normalizer, program, makers, options)
     ]
     if not found:
         return program
@@ -108,48 +109,6 @@ def _normalizer(nest: Reduction, makers: Makers) -> Normalizer | None:
     if not same_rows or largest != own or value != _expanded(top.body, makers):
         return None
     return Normalizer(top, nest, length)
-
-
-def _stays_at_hand(
-    found: Normalizer, program: LoopProgram, makers: Makers, options: Options
-) -> bool:
-    """Does a GPU keep the row for somebody who reads it once more, to normalize it?"""
-    rows = product(axis.size for axis in found.sum.axes)
-    (row,) = found.sum.reduce_axes
-    assert isinstance(row.size, int) and isinstance(rows, int), "such rows have no parts"
-    on_cpu = program.buffers[found.sum.buffer].device == "cpu" and options.target is None
-    if on_cpu or rows < ENOUGH_PROGRAMS or row.size > LONGEST_SHARED:
-        return False
-    whole = (makers[name] for name in _computed_whole(program, makers) if name in makers)
-    return any(
-        isinstance(nest, Pointwise)
-        and product(axis.size for axis in nest.axes) == rows * row.size
-        and any(x.buffer == found.sum.buffer for x in _expanded(nest.body, makers).loads())
-        for nest in whole
-    )
-
-
-def _computed_whole(program: LoopProgram, makers: Makers) -> set[str]:
-    """Buffers that somebody reads elsewhere than at places that are loaded."""
-    waiting = [view.buffer for view in views_in(program.outputs)]
-    for step in program.steps:
-        if isinstance(step, ExternCall):
-            waiting += read_by(step)
-        elif not isinstance(step, Pointwise):
-            waiting += _read_at_axes(step)
-    found: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        maker = makers.get(name)
-        if isinstance(maker, Pointwise) and name not in found:
-            waiting += _read_at_axes(maker)
-        found.add(name)
-    return found
-
-
-def _read_at_axes(nest: Nest) -> list[str]:
-    loads = (node for root in nest.roots for node in root.walk() if isinstance(node, Load))
-    return [x.buffer for x in loads if not any(any(gathered_in(i)) for i in x.index)]
 
 
 def _length_of_part(nest: Reduction) -> int:

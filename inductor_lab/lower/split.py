@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
-from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, mul_sizes, product
+from inductor_lab.ir.index import Axis, Index, Size, hint, mul_sizes, product
 from inductor_lab.ir.ops import neutral
 from inductor_lab.ir.program import (
     GPU_PARTS,
@@ -41,12 +41,9 @@ from inductor_lab.ir.program import (
     read_by,
 )
 from inductor_lab.ir.row_major import parts_of
+from inductor_lab.lower.rows import ENOUGH_PROGRAMS, UNKNOWN, at_hand, favours_columns
 from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
-
-ENOUGH_PROGRAMS = 128
-"""About the number of a GPU's multiprocessors: more rows than this fill it as they are.
-Chosen, as the other sizes of this file, for an H200 of 132; not measured one by one."""
 
 PROGRAMS = 512
 """Programs that a split aims at: some for each multiprocessor, few enough to be added at once."""
@@ -77,9 +74,6 @@ ELEMENTS_AT_ONCE = 1 << 20
 CPU_PARTS = 64
 """Parts for the threads of a CPU: always so many, so that a sum does not depend on threads."""
 
-UNKNOWN = 1 << 20
-"""The hint for a symbolic size."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -104,15 +98,16 @@ class Cut:
 
 def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
     """The program with every reduction split that is one of two over the same rows, or that Triton
-    will run and that is long enough."""
+    will run, that is long enough, and whose rows a GPU does not keep at hand."""
     splitter = _Splitter(program.buffers)
     beside_rows = _beside_rows(program)
+    kept = {nest.buffer for pair in at_hand(program, options) for nest in pair}
     for step in program.steps:
         cut = None
         if isinstance(step, Reduction):
             triton = in_triton(program.buffers[step.buffer].device, options)
             cut = _cut_of_rows(step, triton) if step.buffer in beside_rows else None
-            if cut is None and triton:
+            if cut is None and triton and step.buffer not in kept:
                 cut = cut_of(step, program.buffers)
         if cut is None:
             splitter.steps.append(step)
@@ -145,7 +140,7 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
     """How to cut a reduction; None if it has rows enough or is short."""
     if nest.kind == "bisect":
         return None
-    columns = _favours_columns(nest, buffers)
+    columns = favours_columns(nest, buffers)
     lanes = NEIGHBOURS if columns else 1
     points = prod(hint(axis.size, UNKNOWN) for axis in nest.axes)
     length = prod(hint(axis.size, UNKNOWN) for axis in nest.reduce_axes)
@@ -192,22 +187,12 @@ def _beside_rows(program: LoopProgram) -> set[str]:
         volume = prod(hint(axis.size, UNKNOWN) for axis in (*nest.axes, *nest.reduce_axes))
         if isinstance(nest, Pointwise):
             sources[nest.buffer] = read
-        if isinstance(nest, Reduction) and _favours_columns(nest, program.buffers):
+        if isinstance(nest, Reduction) and favours_columns(nest, program.buffers):
             if nest.kind == "sum":
                 by_columns += ((buffer, volume, nest.buffer) for buffer in read)
         elif isinstance(nest, Reduction) or nest.buffer in stored:
             by_rows.update((buffer, volume) for buffer in read)
     return {nest for buffer, volume, nest in by_columns if (buffer, volume) in by_rows}
-
-
-def _favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
-    """Are neighbours in memory different results, more often than elements of one?"""
-    votes = 0
-    for load in nest.body.loads():
-        flat = buffers[load.buffer].layout.element(load.index)
-        votes += any(is_int(flat.coefficient(axis), 1) for axis in nest.axes)
-        votes -= any(is_int(flat.coefficient(axis), 1) for axis in nest.reduce_axes)
-    return votes > 0
 
 
 class _Splitter:

@@ -28,7 +28,7 @@ import triton
 
 from inductor_lab.codegen.build import build_tree
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton import shared_in, triton_kernel
+from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.triton_blocks import blocks_of, others, with_atomics
 from inductor_lab.codegen.triton_module import module_text
 from inductor_lab.errors import CacheRefused
@@ -136,7 +136,7 @@ def variants(kernel: Kernel) -> list[Kernel]:
     """The same kernel with other blocks and numbers of warps."""
     group, buffers = kernel.group, kernel.buffers
     tree = build_tree(with_atomics(group, buffers), buffers)
-    usual = blocks_of(tree, shared=shared_in(buffers, kernel.device))
+    usual = blocks_of(tree, shared=kernel.device.startswith("cuda"))
     make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
     return [make(blocks=blocks) for blocks in others(usual)]
 

@@ -37,9 +37,19 @@ def layer_norm(x: Any) -> Any:
     return F.layer_norm(x, x.shape[1:])
 
 
+def running(x: Any, m: Any) -> Any:
+    """Some of what is written is a value of the whole row."""
+    return x - x.mean(1, keepdim=True), m * 0.9 + x.mean(1)
+
+
+def batch_norm(x: Any) -> Any:
+    return F.relu(F.batch_norm(x, None, None, training=True))
+
+
 SHARED: dict[str, tuple[Any, ...]] = {
     "softmax": (softmax, (1024, 131_072)),
-    "as long as may be": (softmax, (512, 262_144)),
+    "as long as may be": (softmax, (512, 524_288)),
+    "few": (softmax, (32, 65_536)),
     "a rest": (softmax, (300, 50_260)),
     "one row": (layer_norm, (1, 32_000)),
     "two buffers": (gradient, (200, 40_000), (200, 40_000)),
@@ -62,6 +72,23 @@ def test_a_row_is_read_once_and_compiles(name: str) -> None:
     assert kernel.ladder("cuda:90")["cubin"]
 
 
+@pytest.mark.parametrize("side", [14, 28, 56])
+def test_a_channel_is_read_once_for_its_moments_and_its_result(side: int) -> None:
+    (kernel,) = kernels(batch_norm, (64, 128, side, side))
+    length = 64 * side * side
+    assert kernel.launch["shared"][0] == -(-length // kernel.launch["constants"]["RBLOCK"])
+    assert str(kernel.code).count("tl.load") == 1
+
+
+def test_one_program_writes_what_is_of_the_whole_row() -> None:
+    (kernel,) = kernels(running, (1024, 131_072), (1024,))
+    stores = [line for line in str(kernel.code).splitlines() if "tl.store" in line]
+    assert {("rindex" in line, "rpart == 0" in line) for line in stores} == {
+        (True, False),
+        (False, True),
+    }
+
+
 def test_a_target_that_is_not_here_gets_the_same_kernel() -> None:
     found = lab.inspect(softmax, torch.zeros(128, 20_000), options={"target": "cuda:90"})
     (kernel,) = found.graphs[0].forward.kernels
@@ -76,9 +103,11 @@ NOT_SHARED: dict[str, tuple[Any, ...]] = {
     "integers": (lambda x: x - x.long().sum(1, keepdim=True), (1024, 131_072)),
     "a scan": (lambda x: x.cumsum(1) - x.sum(1, keepdim=True), (1024, 131_072)),
     "where it is": (lambda x: x - x.argmax(1, keepdim=True), (1024, 131_072)),
-    "too long": (softmax, (1024, 262_148)),
-    "what is written for a row may be read by its other programs": (
-        lambda x, m: (x - x.mean(1, keepdim=True), m * 0.9 + x.mean(1)), (1024, 131_072), (1024,),
+    "too long": (softmax, (1024, 524_292)),
+    "too few": (softmax, (16, 65_536)),
+    "columns": (lambda x: x - x.mean(0), (16_384, 16_384)),
+    "images with the channels last": (
+        lambda x: batch_norm(x.permute(0, 3, 1, 2)), (64, 56, 56, 256),
     ),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,46 @@ def test_rows_of_all_lengths(function: Callable[..., Any], shape: tuple[int, int
     x = torch.randn(*shape, device="cuda")
     compiled = agree(function, x, rtol=1e-4, atol=1e-5)
     assert any("shared" in kernel.launch for kernel in compiled.kernels)
+
+
+IMAGES = [
+    (32, 64, 56, 56),
+    (64, 128, 28, 28),
+    (64, 512, 14, 14),
+    (7, 96, 60, 44),
+    (8, 64, 128, 128),
+    (512, 256, 7, 7),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", IMAGES)
+def test_batch_norm_in_training(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Results, gradients and running moments, each time anew: programs that read what another one
+    has already written would differ from one call to the next."""
+    torch.manual_seed(0)
+    norm = torch.nn.BatchNorm2d(shape[1], device="cuda")
+    exact = copy.deepcopy(norm).double()
+    x = (torch.randn(shape, device="cuda") * 3 + 1).to(dtype).requires_grad_()
+    y = x.detach().double().requires_grad_()
+    step = torch.compile(lambda x: F.silu(norm(x)), backend="inductor_lab")
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-2
+    for _ in range(5):
+        out, wanted = step(x), F.silu(exact(y))
+        along = torch.randn_like(out)
+        found = torch.autograd.grad(out, [x, *norm.parameters()], along)
+        expected = torch.autograd.grad(wanted, [y, *exact.parameters()], along.double())
+        pairs = [(out, wanted), *zip(found, expected, strict=True)]
+        pairs += zip(norm.buffers(), exact.buffers(), strict=True)
+        for one, other in pairs:
+            error = (one.double() - other).norm() / other.norm()
+            assert error < tolerance, f"{error:.1e}"
+
+
+@pytest.mark.parametrize("groups", [1, 8, 32])
+def test_group_norm(groups: int) -> None:
+    x = torch.randn(8, 320, 64, 64, device="cuda")
+    agree(lambda x: F.silu(F.group_norm(x, groups)), x, rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_not_finite() -> None:

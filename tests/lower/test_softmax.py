@@ -13,6 +13,7 @@ import inductor_lab as lab
 from inductor_lab.compilation import Compilation
 from inductor_lab.ir.verify import verify
 from inductor_lab.lower import softmax
+from inductor_lab.lower.rows import ALIGNED
 from inductor_lab.schedule.verify import verify_schedule
 
 ROWS, LENGTH = 32, 410
@@ -88,9 +89,11 @@ def test_a_loss_reads_its_scores_once_for_both() -> None:
 
 
 def test_the_result_keeps_its_points() -> None:
-    x = torch.randn(2 * ROWS, 2 * 16384)
+    length = 12 * 2731
+    assert length % ALIGNED, "so that so few rows are not shared"
+    x = torch.randn(2 * ROWS, length)
     c = lab.inspect(lambda x: x.softmax(-1), x, target="cuda:90")
     kernels = c.graphs[0].forward.kernels
-    assert [kernel.launch["xnumel"] for kernel in kernels] == [16 * ROWS, 2 * ROWS, 2 * ROWS]
-    assert kernels[-1].launch["ynumel"] == 2 * 16384
+    assert [kernel.launch["xnumel"] for kernel in kernels] == [24 * ROWS, 2 * ROWS, 2 * ROWS]
+    assert kernels[-1].launch["ynumel"] == length
     assert kernels[-1].launch["constants"] == {"XBLOCK": 1, "YBLOCK": 1024}

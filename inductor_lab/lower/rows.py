@@ -1,0 +1,128 @@
+"""Which rows a GPU keeps at hand, for a later loop visits them again.
+
+    mean[c] = (sum over r of x[c, r]) / n
+    squares[c] = sum over r of (x[c, r] - mean[c])²           the rows of x once more
+    y[c, r] = (x[c, r] - mean[c]) * scale[c]                  and once more
+
+In one kernel the rows stay in registers or in the caches (`codegen/triton_shared.py`), and x is
+read once.  Reductions of such rows are therefore not computed from parts, as long rows are
+otherwise (`split.py`, `moments.py`, `softmax.py`): each part would be read anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+
+import torch
+
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.index import Size, gathered_in, hint, is_int, product
+from inductor_lab.ir.program import (
+    EXCHANGED,
+    LONGEST_HELD,
+    LONGEST_SHARED,
+    Buffer,
+    ExternCall,
+    LoopProgram,
+    Nest,
+    Pointwise,
+    Reduction,
+    read_by,
+    views_in,
+)
+from inductor_lab.options import Options
+
+ENOUGH_PROGRAMS = 128
+"""About the number of a GPU's multiprocessors: more programs than this fill it as they are.
+Chosen, as the sizes of `split.py`, for an H200 of 132; not measured one by one."""
+
+FEWEST, ALIGNED = 32, 8
+"""Rows that the scheduler leaves much work to; elements, 16 bytes of bfloat16, where fewer rows
+than `ENOUGH_PROGRAMS` begin, so that programs can share them."""
+
+UNKNOWN = 1 << 20
+"""The hint for a symbolic size."""
+
+
+def on_gpu(device: str, options: Options) -> bool:
+    """Will a GPU run what is computed there?  Triton's interpreter runs one program at a time."""
+    return device != "cpu" or options.target is not None
+
+
+def fit_at_hand(rows: Size, length: Size) -> bool:
+    """Does a GPU keep rows of this length at hand, and are there enough to fill it?"""
+    if not (isinstance(rows, int) and isinstance(length, int)):
+        return False
+    alone = rows >= ENOUGH_PROGRAMS or (rows >= FEWEST and length % ALIGNED == 0)
+    enough = rows * length >= ENOUGH_PROGRAMS * LONGEST_HELD
+    return LONGEST_HELD < length <= LONGEST_SHARED and alone and enough
+
+
+def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction, Nest]]:
+    """Each reduction of rows that a GPU keeps at hand, with each nest that visits all of its rows
+    again and needs its result to do so."""
+    whole = _computed_whole(program)
+    sources: dict[str, frozenset[str]] = {}
+    kept: dict[str, tuple[Reduction, frozenset[str]]] = {}
+    for nest in program.nests:
+        read = frozenset[str]().union(*(sources.get(name, {name}) for name in read_by(nest)))
+        if isinstance(nest, Pointwise):
+            sources[nest.buffer] = read
+        if not isinstance(nest, Pointwise) or nest.buffer in whole:
+            for reduced, of_rows in (kept[name] for name in read & kept.keys()):
+                size = _volume(reduced)
+                again = (program.buffers[name].layout.size for name in read & of_rows)
+                if _volume(nest) == size and any(_numel(shape) >= size for shape in again):
+                    yield reduced, nest
+        there = on_gpu(program.buffers[nest.buffer].device, options)
+        if there and isinstance(nest, Reduction) and _may_be_kept(nest, program.buffers):
+            kept[nest.buffer] = nest, read
+
+
+def _may_be_kept(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
+    rows, length = (product(axis.size for axis in axes) for axes in (nest.axes, nest.reduce_axes))
+    exchanged = nest.kind in EXCHANGED and nest.body.dtype == torch.float32
+    return exchanged and fit_at_hand(rows, length) and not favours_columns(nest, buffers)
+
+
+def _volume(nest: Nest) -> int:
+    return _numel(axis.size for axis in (*nest.axes, *nest.reduce_axes))
+
+
+def _numel(sizes: Iterable[Size]) -> int:
+    return prod(hint(size, UNKNOWN) for size in sizes)
+
+
+def favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
+    """Are neighbours in memory different results, more often than elements of one?"""
+    votes = 0
+    for load in nest.body.loads():
+        flat = buffers[load.buffer].layout.element(load.index)
+        votes += any(is_int(flat.coefficient(axis), 1) for axis in nest.axes)
+        votes -= any(is_int(flat.coefficient(axis), 1) for axis in nest.reduce_axes)
+    return votes > 0
+
+
+def _computed_whole(program: LoopProgram) -> set[str]:
+    """Buffers that somebody reads elsewhere than at places that are loaded."""
+    makers = {step.buffer: step for step in program.nests}
+    waiting = [view.buffer for view in views_in(program.outputs)]
+    for step in program.steps:
+        if isinstance(step, ExternCall):
+            waiting += read_by(step)
+        elif not isinstance(step, Pointwise):
+            waiting += _read_at_axes(step)
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        maker = makers.get(name)
+        if isinstance(maker, Pointwise) and name not in found:
+            waiting += _read_at_axes(maker)
+        found.add(name)
+    return found
+
+
+def _read_at_axes(nest: Nest) -> list[str]:
+    loads = (node for root in nest.roots for node in root.walk() if isinstance(node, Load))
+    return [x.buffer for x in loads if not any(any(gathered_in(i)) for i in x.index)]
