@@ -35,6 +35,7 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
 )
+from inductor_lab.lower.groups import Groups, in_groups
 from inductor_lab.lower.number import Test, number
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
@@ -75,9 +76,7 @@ class TensorMeta:
         """The strides it asks for, gaps included, unless elements share memory."""
         pairs = zip(self.shape, self.stride, strict=True)
         shared = any(is_int(stride, 0) and not is_int(size, 1) for size, stride in pairs)
-        if shared and not self.sparse:
-            return self.layout
-        return Layout(self.shape, self.stride)
+        return self.layout if shared and not self.sparse else Layout(self.shape, self.stride)
 
     def having(self, dtype: torch.dtype) -> TensorMeta:
         return TensorMeta(self.shape, self.stride, dtype, self.device)
@@ -132,6 +131,7 @@ class Builder:
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []
+        self.groups = Groups(self.steps)
         self.values: dict[torch.fx.Node, Any] = {}  # what each node stands for
         self.node: torch.fx.Node  # the node at hand, from the first `begin` on
         self.origins: Origins = NO_ORIGINS
@@ -260,6 +260,8 @@ class Builder:
         """A nest that fills a new buffer with `body` over the axes of its shape; `exact` leaves
         gaps in memory where `meta` has them."""
         meta = meta or self.result
+        if not exact and (grouped := in_groups(self, body, meta)):
+            return grouped
         axes = axes_of(meta.shape)
         body = self._over(axes, self.convert(body, meta.dtype))
         buffer = self._new(meta, BufferKind.COMPUTED, exact)
@@ -308,8 +310,7 @@ class Builder:
         meta = TensorMeta(old.layout.size, old.layout.stride, old.dtype, old.device)
         buffer = self._new(meta, BufferKind.COMPUTED)
         axes, body = axes_of(shape), self.convert(body, old.dtype)
-        nest = Scatter(buffer.name, old.name, axes, index, kind, body, self.origins)
-        self.steps.append(nest)
+        self.steps.append(Scatter(buffer.name, old.name, axes, index, kind, body, self.origins))
         return TensorValue.of(buffer)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:

@@ -77,7 +77,7 @@ def test_batch_norm_in_training(shape: tuple[int, ...], dtype: torch.dtype) -> N
         pairs = [(out, wanted), *zip(found, expected, strict=True)]
         pairs += zip(norm.buffers(), exact.buffers(), strict=True)
         for one, other in pairs:
-            error = (one.double() - other).norm() / other.norm()
+            error = (one.double() - other.double()).norm() / other.double().norm()
             assert error < tolerance, f"{error:.1e}"
 
 

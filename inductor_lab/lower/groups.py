@@ -1,0 +1,79 @@
+"""What waits for the results of groups gets a dimension of groups, as they have.
+
+    mean[n, g] = sum over k, r of x[n, 10*g + k, r] / 40960        g < 32, k < 10
+    norm[n, c, r] = x[n, c, r] - mean[n, c // 10]                  c < 320
+
+    norm[n, g, k, r] = x[n, 10*g + k, r] - mean[n, g]              its view [n, 320, r] is what
+                                                                   the graph goes on with
+
+Now both visit the points [n, g], and may be one kernel.  (GPUs only: there it was measured.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_quotient, is_int, mul_sizes
+from inductor_lab.ir.program import Pointwise, Reduction, Step
+from inductor_lab.lower.rows import on_gpu
+from inductor_lab.lower.tensor import TensorValue, axes_of, identity, reshape
+
+if TYPE_CHECKING:
+    from inductor_lab.lower.builder import Builder, TensorMeta
+
+
+class Groups:
+    """Knows along which dimensions what `steps` make waits for a reduction."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps, self.seen = steps, 0
+        self.waits: dict[str, frozenset[int]] = {}
+
+    def lengths(self, body: Expr, shape: Sequence[Size]) -> list[int]:
+        """For each dimension of a result of `shape` the length of groups, 1 without any."""
+        for step in self.steps[self.seen :]:
+            if isinstance(step, Reduction):
+                self.waits[step.buffer] = frozenset(range(len(step.axes)))
+            elif isinstance(step, Pointwise):
+                at = {index.as_axis() for index in self._waited_for(step.body)}
+                self.waits[step.buffer] = frozenset(d for d, a in enumerate(step.axes) if a in at)
+        self.seen = len(self.steps)
+        found = dict(map(_group, self._waited_for(body)))
+        return [found.get(axis, 1) for axis in axes_of(shape)]
+
+    def _waited_for(self, body: Expr) -> list[Index]:
+        """Where the body reads along such dimensions."""
+        return [load.index[d] for load in body.loads() for d in self.waits.get(load.buffer, ())]
+
+
+def _group(index: Index) -> tuple[Axis | None, int]:
+    """The axis and the length of groups, if it is the number of one."""
+    atom, step = index.terms[0] if len(index.terms) == 1 else (None, 0)
+    if is_int(step, 1) and index.constant == 0 and isinstance(atom, Quotient):
+        axis, length = atom.dividend.as_axis(), atom.divisor
+        if axis and isinstance(axis.size, int) and isinstance(length, int):
+            return axis, length if axis.size % length == 0 else 1
+    return None, 1
+
+
+def in_groups(build: Builder, body: Expr, meta: TensorMeta) -> TensorValue | None:
+    """What `build.pointwise` gives for a result that waits for groups; None for any other."""
+    if not on_gpu(meta.device, build.options):
+        return None
+    lengths = build.groups.lengths(body, meta.shape)
+    if max(lengths, default=1) == 1:
+        return None
+    shape: list[Size] = []
+    stride: list[Size] = []
+    for size, step, length in zip(meta.shape, meta.stride, lengths, strict=True):
+        split = (exact_quotient(size, length), length) if length > 1 else (size,)
+        shape += split
+        stride += (mul_sizes(step, length), step) if length > 1 else (step,)
+    own = iter(identity(shape))
+    at = [next(own) * n + next(own) if n > 1 else next(own) for n in lengths]
+    moved = body.substitute(dict(zip(axes_of(meta.shape), at, strict=True)))
+    made = build.pointwise(moved, replace(meta, shape=tuple(shape), stride=tuple(stride)))
+    return reshape(made, meta.shape)
