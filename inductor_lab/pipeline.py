@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from inductor_lab import torch_aot, torch_api
+from inductor_lab.accelerate.convolutions import lay_out_training
 from inductor_lab.accelerate.first_call import FirstCall
 from inductor_lab.accelerate.flex_attention import forget_blocks
 from inductor_lab.accelerate.libraries import choose_libraries
@@ -123,6 +124,7 @@ class GraphCompiler:
         self.trained = True
         call_sizes_by_one_name(module)
         forget_blocks(module)
+        lay_out_training(module, frozenset(self.options.rewrites_off))
         if self.keep:
             self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
         forward, backward, self.split = self._phase(

@@ -52,6 +52,11 @@ RESULT = 4
 (chosen, not measured)."""
 
 
+BACKWARD = aten.convolution_backward.default
+OPERANDS: dict[Any, int] = {aten.convolution.default: 2, BACKWARD: 3}
+"""How many images and weights an operator is given, before all else."""
+TRAINED_ON = ("cuda",)
+"""Where the layout is for training too (elsewhere it was not measured)."""
 DTYPES = {"cpu": (torch.float32,), "cuda": (torch.float32, torch.float16, torch.bfloat16)}
 """What the libraries of a device are fastest at in channels-last layout."""
 
@@ -63,11 +68,12 @@ def convolutions_of(module: GraphModule) -> list[Node]:
 
 
 def _is_known(node: Node) -> bool:
-    values = [node.meta["val"], *(operand(node, k).meta["val"] for k in (0, 1))]
+    values = [operand(node, k).meta["val"] for k in range(OPERANDS[node.target])]
     if any(v.dtype not in DTYPES.get(v.device.type, ()) for v in values):
         return False
-    return all(v.dim() == 4 and all(isinstance(n, int) for n in v.shape) for v in values) and (
-        not node.args[6]
+    transposed = node.args[6 if node.target is aten.convolution.default else 7]
+    return not transposed and all(
+        v.dim() == 4 and all(isinstance(n, int) for n in v.shape) for v in values
     )
 
 
@@ -77,13 +83,15 @@ def _is_known(node: Node) -> bool:
 class ChannelsLast:
     """Lays the images of a graph out with the channels next to each other, or leaves all as it was.
 
-    Every node gets the facts that follow; results of the graph keep their strides.  Training
-    returns nearly all images, for the backward, so there it does not pay.  Weights that are `kept`
-    packed stay as they are.
+    Every node gets the facts that follow; results of the graph keep their strides.  A forward of
+    its own returns nearly all images, for its backward, so there it does not pay: the two are laid
+    out together, before they are cut apart.  Weights that are `kept` packed stay as they are.
     """
 
     def __init__(self, module: GraphModule, convolutions: list[Node], kept: set[Node]) -> None:
         self.graph, self.convolutions, self.kept = module.graph, convolutions, kept
+        backwards = module.graph.find_nodes(op="call_function", target=BACKWARD)
+        self.relaid = {*convolutions, *filter(_is_known, backwards)}
         self.before = {node: node.meta["val"] for node in self.graph.nodes if "val" in node.meta}
         self.added: list[Node] = []
         self.images = sum(n.meta["val"].numel() + _numel(operand(n)) for n in convolutions)
@@ -113,10 +121,10 @@ class ChannelsLast:
         changed: set[Node] = set()
         for node in list(self.graph.nodes):
             moved = [given for given in node.all_input_nodes if given in changed]
-            if node in self.convolutions:
-                x, weight, *rest = node.args
-                weight = weight if weight in self.kept else self._last(node, weight)
-                node.args = (self._last(node, x), weight, *rest)
+            if node in self.relaid:
+                count = OPERANDS[node.target]
+                laid = (x if x in self.kept else self._last(node, x) for x in node.args[:count])
+                node.args = (*laid, *node.args[count:])
             elif node.op != "call_function" or not moved:
                 continue
             known = is_own(node.target) or node.target is operator.getitem
@@ -125,10 +133,11 @@ class ChannelsLast:
             except Exception:  # a view of what was row-major
                 new = None
             if new is None:
-                if node in self.convolutions or not self._restore(node, moved):
+                if node in self.relaid or not self._restore(node, moved):
                     return False
                 continue
-            ignored = node in self.convolutions and not _is_last(new)  # the library's own layout
+            images = (image for image in flat((new,)) if image.dim() == 4)
+            ignored = node in self.relaid and not all(map(_is_last, images))  # its own layout
             if ignored or _shapes(new) != _shapes(self.before[node]):
                 return False
             node.meta["val"] = new
@@ -293,6 +302,16 @@ def convolutions(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> I
             yield replaced("batch_norm", *found, span_of)
         elif node.args[1] in kept:
             yield replaced("packed_weight", node, packed_convolution(node), span_of)
+
+
+def lay_out_training(module: GraphModule, off: frozenset[str]) -> None:
+    """Lay out the images of a forward and its backward together, so that those that are saved for
+    the backward lie with the channels last, too."""
+    nodes = convolutions_of(module)
+    there = all(node.meta["val"].device.type in TRAINED_ON for node in nodes)
+    if nodes and there and off.isdisjoint({"convolutions", "channels_last"}):
+        with working_on(tuple(node.name for node in nodes)):
+            ChannelsLast(module, nodes, set()).apply()
 
 
 add_pass(convolutions, before="products")

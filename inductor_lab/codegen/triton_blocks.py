@@ -26,6 +26,7 @@ from inductor_lab.codegen.triton_loops import (
 )
 from inductor_lab.codegen.triton_shared import cut_of_row
 from inductor_lab.codegen.visit import walk
+from inductor_lab.ir.gpu import LONGEST_HELD
 from inductor_lab.ir.index import (
     Axis,
     Size,
@@ -37,7 +38,7 @@ from inductor_lab.ir.index import (
     product,
 )
 from inductor_lab.ir.ops import ATOMICS
-from inductor_lab.ir.program import LONGEST_HELD, Buffer, Scatter
+from inductor_lab.ir.program import Buffer, Scatter
 from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group
 

@@ -15,6 +15,7 @@ Inductor: `cooperative_reductions`, which keeps as many programs as the GPU hold
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import torch
@@ -22,8 +23,9 @@ import torch
 from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
 from inductor_lab.codegen.triton_loops import row_places, strides_favour_points
 from inductor_lab.codegen.visit import walk
+from inductor_lab.ir.expr import Load
+from inductor_lab.ir.gpu import EXCHANGED, GPU_PARTS, LONGEST_HELD, LONGEST_SHARED, WINDOW
 from inductor_lab.ir.index import Axis, Index, Size, product
-from inductor_lab.ir.program import EXCHANGED, GPU_PARTS, LONGEST_HELD, LONGEST_SHARED
 
 MOST_PARTS = 32
 """Lanes of a warp: each of them sees the result of one part."""
@@ -70,6 +72,7 @@ def cut_of_row(
         and (rows < GPU_PARTS or max(nbytes) > _cached(body, again))
         and not any(n % ALIGNED for n in nbytes)
         and _only_reduces(body)
+        and _most_places(body) < WINDOW
         and _reads_its_own(body)
         and not strides_favour_points(body, outer)
     )
@@ -83,8 +86,16 @@ def cut_of_row(
 
 def _cached(body: tuple[Stmt, ...], again: Mapping[str, torch.dtype]) -> int:
     """Bytes of a row that is better read again; several buffers take more registers than one."""
-    in_one = all(place.index.is_affine for place in row_places(body) if place.buffer in again)
+    in_one = all(place.index.is_affine for place in row_places(body))
     return CACHED_ROW if in_one or len(again) > 1 else CACHED_PIECES
+
+
+def _most_places(body: tuple[Stmt, ...]) -> int:
+    """Places of the row at which an element reads one buffer."""
+    loads = (p for p in row_places(body) if p.in_row and isinstance(p.access, Load))
+    return max(
+        Counter(name for name, _ in {(p.buffer, p.index) for p in loads}).values(), default=0
+    )
 
 
 def _only_reduces(body: tuple[Stmt, ...]) -> bool:

@@ -121,20 +121,6 @@ class Pointwise(_OverAxes):
         return self.body.substitute(dict(zip(self.axes, place, strict=True)))
 
 
-LONGEST_HELD = 4096
-"""Elements of a row that one program of a GPU holds in registers (`codegen/triton_blocks.py`)."""
-
-GPU_PARTS = 256
-"""Parts of rows, one a program, that fill a GPU (`schedule/crossing.py`)."""
-
-LONGEST_SHARED = 524_288
-"""Elements of a row that a GPU keeps at hand from one loop over it to the next, in its caches or in
-the registers of several programs (`codegen/triton_shared.py`)."""
-
-EXCHANGED = frozenset({"sum", "prod", "max", "min"})
-"""Reductions whose parts such programs exchange, as float32."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """`buffer[axes] = kind over reduce_axes of body`; kinds are `ir.ops.REDUCTIONS`.

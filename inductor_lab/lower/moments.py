@@ -20,8 +20,9 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr
+from inductor_lab.ir.gpu import LONGEST_HELD
 from inductor_lab.ir.index import Index, add_sizes, exact_quotient, is_int, product
-from inductor_lab.ir.program import LONGEST_HELD, Layout
+from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
 from inductor_lab.lower.registry import lowers

@@ -11,17 +11,16 @@ otherwise (`split.py`, `moments.py`, `softmax.py`): each part would be read anew
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 import torch
 
 from inductor_lab.ir.expr import Load
+from inductor_lab.ir.gpu import EXCHANGED, LONGEST_HELD, LONGEST_SHARED, WINDOW
 from inductor_lab.ir.index import Size, gathered_in, hint, is_int, product
 from inductor_lab.ir.program import (
-    EXCHANGED,
-    LONGEST_HELD,
-    LONGEST_SHARED,
     Buffer,
     ExternCall,
     LoopProgram,
@@ -64,11 +63,16 @@ def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction,
     again and needs its result to do so."""
     whole = _computed_whole(program)
     sources: dict[str, frozenset[str]] = {}
+    windows: set[str] = set()
     kept: dict[str, tuple[Reduction, frozenset[str]]] = {}
     for nest in program.nests:
         read = frozenset[str]().union(*(sources.get(name, {name}) for name in read_by(nest)))
+        in_windows = _reads_windows(nest) or not windows.isdisjoint(read_by(nest))
         if isinstance(nest, Pointwise):
             sources[nest.buffer] = read
+            windows |= {nest.buffer} if in_windows else set()
+        if in_windows:
+            continue
         if not isinstance(nest, Pointwise) or nest.buffer in whole:
             for reduced, of_rows in (kept[name] for name in read & kept.keys()):
                 size = _volume(reduced)
@@ -78,6 +82,12 @@ def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction,
         there = on_gpu(program.buffers[nest.buffer].device, options)
         if there and isinstance(nest, Reduction) and _may_be_kept(nest, program.buffers):
             kept[nest.buffer] = nest, read
+
+
+def _reads_windows(nest: Nest) -> bool:
+    """Does it read a buffer at so many places that a row of them takes too many registers?"""
+    places = {(x.buffer, x.index) for x in nest.body.loads()}
+    return max(Counter(buffer for buffer, _ in places).values(), default=0) >= WINDOW
 
 
 def _may_be_kept(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:

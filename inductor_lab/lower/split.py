@@ -25,11 +25,10 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
+from inductor_lab.ir.gpu import GPU_PARTS, LONGEST_HELD
 from inductor_lab.ir.index import Axis, Index, Size, hint, mul_sizes, product
 from inductor_lab.ir.ops import neutral
 from inductor_lab.ir.program import (
-    GPU_PARTS,
-    LONGEST_HELD,
     Buffer,
     BufferKind,
     ExternCall,

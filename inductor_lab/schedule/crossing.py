@@ -18,8 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from inductor_lab.ir.gpu import LONGEST_HELD
 from inductor_lab.ir.index import Axis, Index, hint, is_int, product
-from inductor_lab.ir.program import LONGEST_HELD, Reduction
+from inductor_lab.ir.program import Reduction
 from inductor_lab.ir.row_major import joined, parts_of
 from inductor_lab.schedule.align import places_of
 from inductor_lab.schedule.cluster import Cluster, Member, with_loads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inductor_lab.display import bytes_text
-from inductor_lab.ir.program import GPU_PARTS
+from inductor_lab.ir.gpu import GPU_PARTS
 from inductor_lab.schedule.profit import MIN_SHARE
 from inductor_lab.schedule.rules import Pair, profit
 

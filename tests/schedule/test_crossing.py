@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from inductor_lab.ir.gpu import LONGEST_HELD
 from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import LONGEST_HELD, Reduction
+from inductor_lab.ir.program import Reduction
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule.result import Group, Schedule
 from tests.schedule.programs import Scheduled, planned

@@ -1,0 +1,19 @@
+"""Sizes that lowering, scheduling and code for a GPU go by together."""
+
+from __future__ import annotations
+
+LONGEST_HELD = 4096
+"""Elements of a row that one program of a GPU holds in registers (`codegen/triton_blocks.py`)."""
+
+GPU_PARTS = 256
+"""Parts of rows, one a program, that fill a GPU (`schedule/crossing.py`)."""
+
+LONGEST_SHARED = 524_288
+"""Elements of a row that a GPU keeps at hand from one loop over it to the next, in its caches or in
+the registers of several programs (`codegen/triton_shared.py`)."""
+
+WINDOW = 4
+"""Places at which one element reads a buffer: more take too much of a GPU's registers."""
+
+EXCHANGED = frozenset({"sum", "prod", "max", "min"})
+"""Reductions whose parts such programs exchange, as float32."""
