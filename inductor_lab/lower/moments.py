@@ -8,11 +8,21 @@ data is read once, unless it keeps the rows at hand (`rows.py`):
 
     x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
+Where neighbours in memory belong to different results (the channels last), a part has one of its
+elements for a first guess of its mean, so that one loop is enough:
+
+    guess[p, i] = x[p, 0, i]
+    off[p, i] = sum over r of x[p, r, i] - guess[p, i]
+    squares[p, i] = (sum over r of (x[p, r, i] - guess[p, i])²) - off[p, i]² / n
+
+The guess is one of the values, so at most n times the bits that sums lose anyway are lost.
+
 Inductor: `lowering.py`, `var_mean_helper_`; `ir.py`, `WelfordReduction`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -21,13 +31,13 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.gpu import LONGEST_HELD
-from inductor_lab.ir.index import Index, add_sizes, exact_quotient, is_int, product
+from inductor_lab.ir.index import ZERO, Index, add_sizes, exact_quotient, is_int, product
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.rows import fit_at_hand, on_gpu
-from inductor_lab.lower.split import in_triton
+from inductor_lab.lower.split import NEIGHBOURS, PROGRAMS_OF_COLUMNS, in_triton
 from inductor_lab.lower.tensor import TensorValue, axes_of, compose, identity
 
 aten = torch.ops.aten
@@ -67,16 +77,37 @@ def _moments(
     if triton and not _stay_at_hand(build, x, space, meta):
         if parts := _parts_of_moments(build, x, space):
             return _moments_of_parts(build, x, space, meta, *parts)
+    return _in_two_passes(build, x, space, meta)
+
+
+def _in_two_passes(
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta
+) -> tuple[TensorValue, TensorValue]:
     center = mean_over(build, x, space, meta)
-    return center, _squares(build, x, space, center, meta)
+    away = _away_from(build, x, space, build.load(center, identity(space.shape)))
+    return center, reduce_to(build, "sum", build.op("square", away), space, meta)
 
 
-def _squares(
-    build: Builder, x: TensorValue, space: Space, center: TensorValue, meta: TensorMeta
-) -> TensorValue:
-    value = build.convert(build.load(x, space.at), meta.dtype)
-    away = build.op("sub", value, build.load(center, identity(space.shape)))
-    return reduce_to(build, "sum", build.op("square", away), space, meta)
+def _from_guess(
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta
+) -> tuple[TensorValue, TensorValue]:
+    first = dict.fromkeys(space.reduce_axes, ZERO)
+    at = tuple(index.substitute(first) for index in space.at)
+    guess = build.convert(build.load(x, at), meta.dtype)
+    away = _away_from(build, x, space, guess)
+    off = reduce_to(build, "sum", away, space, meta)
+    about = reduce_to(build, "sum", build.op("square", away), space, meta)
+    off_here = build.load(off, identity(space.shape))
+    mean_off = build.op("truediv", off_here, build.const(space.count, meta.dtype))
+    center = build.pointwise(build.op("add", guess, mean_off), meta)
+    too_much = build.op("mul", off_here, mean_off)
+    squares = build.op("sub", build.load(about, identity(space.shape)), too_much)
+    return center, build.pointwise(build.op("maximum", build.const(0, meta.dtype), squares), meta)
+
+
+def _away_from(build: Builder, x: TensorValue, space: Space, center: Expr) -> Expr:
+    value = build.convert(build.load(x, space.at), center.dtype)
+    return build.op("sub", value, center)
 
 
 def _stay_at_hand(build: Builder, x: TensorValue, space: Space, meta: TensorMeta) -> bool:
@@ -98,22 +129,47 @@ SHORTEST_PART, FEWEST_PARTS = 32, 8
 
 def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int, int] | None:
     """The axis that is cut into parts, and how many of its elements one has, with all of the axes
-    inside: the longest part that a block holds, of several elements only in one piece of memory.
-    None where parts are no better than the whole."""
+    inside.  None where parts are no better than the whole."""
     axes = space.reduce_axes
     sizes = tuple(axis.size for axis in axes if isinstance(axis.size, int))
+    if len(sizes) < len(axes):
+        return None
+    if _across(build, x, space):
+        return _parts_of_columns(sizes, space)
     longer = [d for d in range(len(sizes)) if prod(sizes[d:]) > LONGEST_HELD]
-    if not longer or not 1 < len(axes) == len(sizes):
+    if not longer or len(axes) == 1:
         return None
     cut = longer[-1]
     inside = prod(sizes[cut + 1 :])
     place = _place(build, x, space)
     steps = tuple(place.coefficient(axis) for axis in axes[cut:])
     in_one_piece = steps == Layout.contiguous(sizes[cut:]).stride
+    # the longest part that a block holds, of several elements only in one piece of memory
     for count in range(LONGEST_HELD // inside if in_one_piece else 1, 0, -1):
         parts = prod(sizes[: cut + 1]) // count
         if sizes[cut] % count == 0 and parts >= FEWEST_PARTS and count * inside >= SHORTEST_PART:
             return cut, count
+    return None
+
+
+def _across(build: Builder, x: TensorValue, space: Space) -> bool:
+    """Are neighbours in memory different results?"""
+    place = _place(build, x, space)
+    return any(is_int(place.coefficient(axis), 1) for axis in axes_of(space.shape))
+
+
+def _parts_of_columns(sizes: Sequence[int], space: Space) -> tuple[int, int] | None:
+    """As many parts as fill a GPU."""
+    points = product(space.shape)
+    if not isinstance(points, int) or prod(sizes) <= LONGEST_HELD:
+        return None
+    wanted = PROGRAMS_OF_COLUMNS // max(points // NEIGHBOURS, 1)
+    for cut in range(len(sizes)):
+        for count in range(sizes[cut], 0, -1):
+            parts = prod(sizes[: cut + 1]) // count
+            if sizes[cut] % count == 0 and parts >= wanted:
+                enough = parts >= FEWEST_PARTS and prod(sizes) // parts >= SHORTEST_PART
+                return (cut, count) if enough else None
     return None
 
 
@@ -140,8 +196,8 @@ def _moments_of_parts(
     at = tuple(index.substitute(moved) for index in space.at)
     part = Space(at, inner, shape, product(axis.size for axis in inner))
     of_parts = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
-    means = mean_over(build, x, part, of_parts)
-    squares = _squares(build, x, part, means, of_parts)
+    of_part = _from_guess if _across(build, x, space) else _in_two_passes
+    means, squares = of_part(build, x, part, of_parts)
     over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[: cut + 1]))
     center = mean_over(build, means, over, meta)
     away = build.op("sub", build.load(means, over.at), build.load(center, within))

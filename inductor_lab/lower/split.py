@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import Any
 
 import torch
@@ -153,9 +155,11 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
     # places are counted row by row, so for a position the parts have to be whole runs of rows
     axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
     sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}
-    axis = next((a for a in axes if sizes[a] >= wanted), max(axes, key=lambda a: sizes[a]))
-    wanted = min(wanted, sizes[axis])
-    return _cut((axis,), wanted, wanted // 2 + 1) if wanted >= FEWEST_PARTS else None
+    first = accumulate(sizes.values(), mul)
+    enough_axes = next((n for n, size in enumerate(first, 1) if size >= wanted), len(axes))
+    cut = next(((a,) for a in axes if sizes[a] >= wanted), axes[:enough_axes])
+    wanted = min(wanted, prod(sizes[axis] for axis in cut))
+    return _cut(cut, wanted, wanted // 2 + 1) if wanted >= FEWEST_PARTS else None
 
 
 def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
@@ -175,23 +179,31 @@ def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
 
 def _beside_rows(program: LoopProgram) -> set[str]:
     """Sums of columns that read what a pointwise nest that is stored, or a reduction of rows, reads
-    as often, directly or through other pointwise nests."""
+    as often, directly or through other pointwise nests; neither waits for the other."""
     sources: dict[str, frozenset[str]] = {}
-    by_rows: set[tuple[str, int]] = set()
-    by_columns: list[tuple[str, int, str]] = []
+    by_rows: list[tuple[frozenset[str], int, frozenset[str]]] = []
+    by_columns: list[tuple[str, frozenset[str], int]] = []
+    waits: dict[str, frozenset[str]] = {}
     calls = [step for step in program.steps if isinstance(step, ExternCall)]
     stored = program.leaving.union(*map(read_by, calls))
     for nest in program.nests:
-        read = frozenset[str]().union(*(sources.get(b, {b}) for b in read_by(nest)))
+        direct = read_by(nest)
+        read = frozenset[str]().union(*(sources.get(b, {b}) for b in direct))
+        waits[nest.buffer] = direct.union(*(waits.get(b, frozenset()) for b in direct))
         volume = prod(hint(axis.size, UNKNOWN) for axis in (*nest.axes, *nest.reduce_axes))
         if isinstance(nest, Pointwise):
             sources[nest.buffer] = read
         if isinstance(nest, Reduction) and favours_columns(nest, program.buffers):
             if nest.kind == "sum":
-                by_columns += ((buffer, volume, nest.buffer) for buffer in read)
+                by_columns.append((nest.buffer, read, volume))
         elif isinstance(nest, Reduction) or nest.buffer in stored:
-            by_rows.update((buffer, volume) for buffer in read)
-    return {nest for buffer, volume, nest in by_columns if (buffer, volume) in by_rows}
+            by_rows.append((read, volume, waits[nest.buffer]))
+    return {
+        name
+        for name, columns, size in by_columns
+        for rows, volume, needed in by_rows
+        if size == volume and name not in needed and not columns.isdisjoint(rows)
+    }
 
 
 class _Splitter:

@@ -176,6 +176,24 @@ def test_moments_of_parts(dtype: torch.dtype, keepdim: bool) -> None:
             assert_close(found, expected)
 
 
+@pytest.mark.parametrize("offset, first", [(0.0, 0.0), (1000.0, 1000.0), (0.0, 100.0)])
+def test_moments_of_columns_from_one_of_their_elements(offset: float, first: float) -> None:
+    """Also where the mean is far from zero, and where the element is far from the mean."""
+    x = floats(8, 48, 48, 64) + offset
+    x[:, :, 0] = first
+
+    def moments(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.var_mean(x, (0, 1, 2))
+
+    c = lab.inspect(moments, x, options={"language": "triton"})
+    kernel = c.graphs[0].forward.kernels[0]
+    assert str(kernel).count("for ") == 1
+    exact, nearest = moments(x.double()), moments(x)
+    for found, right, eager in zip(c.result, exact, nearest, strict=True):
+        error, of_eager = ((n.double() - right).abs().max() for n in (found, eager))
+        assert error <= 4 * of_eager + 1e-6 * right.abs().max()
+
+
 @pytest.mark.parametrize("shape", [(8, 4, 40, 64), (4, 3, 96, 112), (4, 3, 40_000)])
 def test_a_batch_norm_reads_its_input_twice_on_a_gpu(shape: tuple[int, ...]) -> None:
     x = floats(*shape)
