@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -246,6 +247,45 @@ def test_training_is_left_alone() -> None:
     c = lab.inspect(net().train(), x)
     c.result.sum().backward()
     assert not fired(c) and not fired(c, "backward")
+
+
+@pytest.fixture
+def trained_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training gets the layout on a CPU as well, whatever it costs."""
+    monkeypatch.setattr(convolutions, "TRAINED_ON", ("cpu",))
+    monkeypatch.setattr(convolutions, "WEIGHT", 0)
+    monkeypatch.setattr(convolutions, "RESULT", 0)
+
+
+@pytest.mark.usefixtures("trained_here")
+@pytest.mark.parametrize("make", [Residual, WithFolds])
+def test_forward_and_backward_are_laid_out_together(make: type[nn.Module]) -> None:
+    """What is saved between them, too; results and gradients have the strides of eager's."""
+    module, x = net(make()).train(), images().requires_grad_()
+    reference, plain = copy.deepcopy(module), x.detach().clone().requires_grad_()
+    exact = x.detach().double().requires_grad_()
+    c = lab.inspect(module, x)
+    graph = c.graphs[0]
+    assert graph.backward is not None
+    (output,) = graph.forward.rewrites.module.graph.find_nodes(op="output")
+    saved = [node.meta["val"] for node in output.all_input_nodes if node.op == "call_function"]
+    wide = [v for v in saved if v.dim() == 4 and min(v.shape[1:]) > 1]
+    last = [v for v in wide if v.is_contiguous(memory_format=torch.channels_last)]
+    assert len(last) > len(wide) // 2
+
+    def gradients(module: nn.Module, result: Any, given: torch.Tensor) -> list[torch.Tensor]:
+        results = result if isinstance(result, tuple) else (result,)
+        along = [torch.ones_like(r).cos() * (n + 1) for n, r in enumerate(results)]
+        grads = torch.autograd.grad(results, [given, *module.parameters()], along)
+        return [*results, *grads, *module.buffers()]
+
+    found = gradients(module, c.result, x)
+    doubled = copy.deepcopy(reference).double()
+    eager = gradients(reference, reference(plain), plain)
+    wanted = gradients(doubled, doubled(exact), exact)
+    for got, mine, right in zip(found, eager, wanted, strict=True):
+        assert got.stride() == mine.stride()
+        torch.testing.assert_close(got.double(), right.double(), rtol=1e-3, atol=1e-4)
 
 
 def test_gradients_in_eval_mode() -> None:
