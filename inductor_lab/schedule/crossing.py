@@ -59,7 +59,10 @@ def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
 
 
 def _summed(cluster: Cluster) -> tuple[Axis, ...]:
-    """The axes over which all members are sums; empty if they are anything else."""
+    """The axes over which all members are sums; empty if they are anything else, or if one needs
+    another, which is complete only when the kernel is over."""
+    if not cluster.made.keys().isdisjoint(cluster.loads):
+        return ()
     found: set[tuple[Axis, ...]] = set()
     for member in cluster.members:
         nest = member.facts.nest

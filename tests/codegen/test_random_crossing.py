@@ -31,6 +31,7 @@ SUMS: list[Callable[..., Any]] = [
     lambda x: x.transpose(0, -1).contiguous().sum(-1),
     lambda x: x.sum(-1),
     lambda x: x.reshape(4, -1, x.shape[-1]).sum(1),
+    lambda x: (x / x.square().sum(0, keepdim=True).add(1)).sum(0),
 ]
 SHAPES = [(8, 300), (32, 8), (4, 8, 8), (8, 6, 5), (16, 16), (4, 4, 4, 4), (64, 3)]
 
@@ -78,3 +79,21 @@ def test_values_and_gradients_are_those_of_eager(language: str, count: int, smal
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3, msg=f"seed {seed}")
         across += any(kernel.group.in_parts is not None for kernel in compiler.kernels)
     assert across > count / 3
+
+
+@pytest.mark.parametrize("language", BACKENDS)
+def test_sums_that_need_other_sums_are_no_part_of_the_kernel_of_the_rows(language: str) -> None:
+    """They share a kernel of their own; where rows are summed up too, that goes through the batch
+    part by part, and the first of these sums is complete only at its end."""
+
+    def distance_and_similarity(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return F.pairwise_distance(x[0], x[1]), F.cosine_similarity(x[0], x[1])
+
+    given = torch.randn(2, 4, 9, 7, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    got = BACKENDS[language]()(distance_and_similarity)(given)
+    expected = distance_and_similarity(given)
+    torch.testing.assert_close(got, expected)
+    for mine, theirs in zip(got, expected, strict=True):
+        along = torch.ones_like(theirs)
+        both = (torch.autograd.grad(v, given, along, retain_graph=True)[0] for v in (mine, theirs))
+        torch.testing.assert_close(*both)
