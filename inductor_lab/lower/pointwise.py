@@ -301,6 +301,7 @@ def _product(count: int, build: Builder, x: Expr) -> Expr:
 def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     """x ** exponent, by multiplication or a root where that is exact."""
     dtype = computation_dtype(given_operands(build, 2), KEEP)
+    exponent = int(exponent) if isinstance(exponent, bool) else exponent
     is_float = dtype.is_floating_point
     if not (is_float or isinstance(exponent, float)):
         below = "integers to negative integer powers are not allowed"

@@ -188,3 +188,10 @@ def test_what_does_not_fit_is_refused_if_it_is_not_used() -> None:
     for call in (function, lab.compile(function)):
         with pytest.raises(RuntimeError, match="without overflow"):
             call(torch.tensor([1, 2], dtype=torch.int8))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float32])
+@pytest.mark.parametrize("exponent", [True, False])
+def test_a_bool_is_an_exponent(exponent: bool, dtype: torch.dtype) -> None:
+    x = torch.tensor([0, 2, 3], dtype=dtype)
+    assert_same(lab.compile(lambda x: x**exponent)(x), x**exponent)

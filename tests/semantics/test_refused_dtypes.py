@@ -93,6 +93,29 @@ def test_operators_of_numbers_refuse_bools(function) -> None:
     refused_alike(function, BOOLS)
 
 
+@pytest.mark.parametrize("function", [
+    lambda x, y: x.index_add(0, INTS[:3], y[:3]),
+    lambda x, y: x.index_put((INTS[:6],), y),
+    lambda x, y: F.cross_entropy(x.view(2, 3), INTS[:2], y[:3]),
+    lambda x, y: F.layer_norm(x, (6,), y),
+    lambda x, y: torch.heaviside(x, y),
+])  # fmt: skip
+def test_operators_of_one_dtype_refuse_two(function) -> None:
+    narrow = wave(6)
+    refused_alike(lambda x: function(x, x.double()), narrow)
+    wide = narrow.double()
+    assert_same(lab.compile(function)(wide, wide), function(wide, wide))
+
+
+@pytest.mark.parametrize("function, given", [
+    (lambda x: x.new_full((2,), -0.5), IMAGE.to(torch.uint8)),
+    (lambda x: x.masked_fill(x > 0, torch.tensor(1e6)), wave(6).half()),
+    (lambda x: torch.cdist(x, x), wave(6).half().view(2, 3)),
+])  # fmt: skip
+def test_what_a_dtype_cannot_hold_is_refused(function, given: torch.Tensor) -> None:
+    refused_alike(function, given)
+
+
 @pytest.mark.parametrize("function, given", [
     (lambda x: x.clamp(0, 1) + x % 2 + x**2, BOOLS),
     (lambda x: F.interpolate(x, scale_factor=2), IMAGE.to(torch.uint8)),
