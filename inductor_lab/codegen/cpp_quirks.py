@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from inductor_lab.codegen.tree import If, Loop, When
+from collections import Counter
+
+from inductor_lab.codegen.tree import If, Loop, Store, When
 from inductor_lab.codegen.visit import expressions, is_innermost, walk
 from inductor_lab.ir.expr import Op
 
@@ -22,3 +24,14 @@ def is_misread(loop: Loop) -> bool:
     return any(isinstance(stmt, When | If) for stmt in inside) or any(
         isinstance(node, Op) and node.name == "where" for node in nodes
     )
+
+
+APART = {f"sub.{dtype}": "lab_difference<{T}>({0}, {1})" for dtype in ("float32", "float64")}
+"""Differences that GCC does not compute together with sums."""
+
+
+def interleaves(loop: Loop) -> bool:
+    """Are there several stores to one buffer in an innermost loop?  Of `a*c - b*d` and `a*d + b*c`
+    side by side GCC 12 makes `vfmaddsub`, which rounds once, although it is not to contract."""
+    stores = Counter(stmt.buffer for stmt in loop.body if isinstance(stmt, Store))
+    return is_innermost(loop) and max(stores.values(), default=0) > 1

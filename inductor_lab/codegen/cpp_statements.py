@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_quirks import is_misread
+from inductor_lab.codegen.cpp_quirks import APART, interleaves, is_misread
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tree import (
@@ -141,8 +141,12 @@ class Printer:
         name, begin, end = loop.axis.name, loop.begin, loop.stop
         advance = f"{name} += {loop.step}" if loop.step > 1 else f"{name}++"
         first, last = self.writer.index(begin), self.writer.index(end)
+        table = self.writer.table
+        if interleaves(loop):
+            self.writer.table = {**table, **APART}
         with self.block(f"for (int64_t {name} = {first}; {name} < {last}; {advance})"):
             self.body(loop.body)
+        self.writer.table = table
 
     def pragma(self, loop: Loop) -> None:
         """Who executes the iterations, as an OpenMP directive."""

@@ -374,6 +374,16 @@ template <> inline float lab_rounded<lab_bfloat16>(float x) {
     return lab_bitcast<float>(lab_bits_of_nan(bits) ? bits : rounded);
 }
 
+//@ lab_difference
+// One that is not computed together with a sum beside it (cpp_quirks.py): that would not be rounded as it is.
+template <class T> static inline T lab_difference(T x, T y);
+template <> inline float lab_difference<float>(float x, float y) {
+    return lab_bitcast<float>(lab_bitcast<int32_t>(x - y) | (int32_t)lab_zero);
+}
+template <> inline double lab_difference<double>(double x, double y) {
+    return lab_bitcast<double>(lab_bitcast<int64_t>(x - y) | lab_zero);
+}
+
 //@ lab_fma
 template <class T> static inline T lab_fma(T x, T y, T z);
 template <> inline float lab_fma<float>(float x, float y, float z) { return lab_libm(fmaf)(x, y, z); }

@@ -32,6 +32,7 @@ from inductor_lab.rewrite.aliases import Aliases
 from inductor_lab.rewrite.attention import fused_attention
 from inductor_lab.rewrite.collectives import collectives
 from inductor_lab.rewrite.folding import folded, is_pure
+from inductor_lab.rewrite import complex_numbers  # noqa: F401  (its rule is one of RULES)
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.products import better_products
 from inductor_lab.rewrite.result import Fired, Rewrites, Step

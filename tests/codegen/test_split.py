@@ -110,3 +110,54 @@ def test_a_chain_of_maxima_is_one_vector_loop() -> None:
         return found
 
     torch.testing.assert_close(Compiled()(function)(nan), function(nan), equal_nan=True)
+
+
+ANGLES = torch.linspace(-3, 3, 303)
+
+
+def quaternions(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Products of quaternions."""
+    (p, q, r, s), (t, u, v, w) = a.unbind(-1), b.unbind(-1)
+    real, i = p * t - q * u - r * v - s * w, p * u + q * t + r * w - s * v
+    return torch.stack([real, i, p * v - q * w + r * t + s * u, p * w + q * v - r * u + s * t], -1)
+
+
+def complex_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Pairs of real numbers as complex ones."""
+    (p, q), (r, s) = a.unflatten(-1, (2, 2)).unbind(-1), b.unflatten(-1, (2, 2)).unbind(-1)
+    return torch.stack([p * r - q * s, p * s + q * r], -1).flatten(-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("product", [quaternions, complex_products])
+def test_what_is_stored_side_by_side_is_rounded_as_it_is(
+    product: Callable[..., torch.Tensor], dtype: torch.dtype
+) -> None:
+    """GCC 12 makes fused operations of differences beside sums, although it is not to contract."""
+    torch.manual_seed(0)
+    a, b = torch.randn(2, 303, 4, dtype=dtype)
+    c = lab.inspect(product, a, b)
+    assert torch.equal(c.result, product(a, b))
+    assert "lab_difference<" in str(c.graphs[0].forward.kernels[0])
+
+
+@pytest.mark.parametrize("parts", [2, 3, 9, 16])
+def test_the_elements_of_a_stack_are_written_out(parts: int) -> None:
+    """Also where a matrix of 4 by 4 is put together: lanes run along the matrices."""
+    given = [ANGLES + k for k in range(parts)]
+    c = lab.inspect(lambda *given: torch.stack([x * 2 for x in given], -1), *given)
+    assert torch.equal(c.result, torch.stack([x * 2 for x in given], -1))
+    (kernel,) = c.graphs[0].forward.kernels
+    assert str(kernel).count("out0[") == parts and "?" not in str(kernel)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_very_short_rows_are_written_out(columns: int) -> None:
+    """Unless they choose, in rows of 3: GCC 12 takes one condition for all."""
+    x, scale = ANGLES.reshape(-1, 1) * torch.ones(columns), torch.arange(1.0, columns + 1)
+    c = lab.inspect(lambda x, scale: x * scale, x, scale)
+    assert torch.equal(c.result, x * scale)
+    assert str(c.graphs[0].forward.kernels[0]).count("out0[") == columns
+    c = lab.inspect(lambda x, scale: torch.where(x > 0, x * scale, x), x, scale)
+    assert torch.equal(c.result, torch.where(x > 0, x * scale, x))
+    assert str(c.graphs[0].forward.kernels[0]).count("out0[") == (1 if columns == 3 else columns)

@@ -65,6 +65,11 @@ def used(f):
     return lambda *inputs: aten.flip.default(f(*inputs), [0])
 
 
+def of_pairs(x):
+    """Neighbours as complex numbers."""
+    return torch.view_as_complex(x.view(4, 2, 2))
+
+
 # rule: (function that it improves, its input), (function that it must leave alone, its input)
 CASES = {
     "mul_one": [(lambda x: x * 1, floats), (lambda x: x * 1.0, ints)],
@@ -118,6 +123,10 @@ CASES = {
     "there_and_back": [
         (lambda x: x.float().bfloat16(), halves),
         (lambda x: x.bfloat16().float(), floats),
+    ],
+    "pairs_of_reals": [
+        (lambda x: torch.view_as_real(of_pairs(x) * of_pairs(x)[0].conj() - of_pairs(x)), floats),
+        (lambda x: torch.view_as_real(of_pairs(x) * torch.complex(x[:, :2], x[:, 2:])), floats),
     ],
     "cat_of_one": [(lambda x: torch.cat([x]), floats), (lambda x: torch.cat([x, x]), floats)],
 }

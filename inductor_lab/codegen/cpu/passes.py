@@ -21,7 +21,7 @@ from inductor_lab.codegen.cpu.how import lanes, threads
 from inductor_lab.codegen.cpu.lanes import wide_lanes
 from inductor_lab.codegen.cpu.loops import point_loops
 from inductor_lab.codegen.cpu.parts import parts
-from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, tiled_axes
+from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, tiled_axes, with_rows
 from inductor_lab.codegen.cpu.rows import rows, rows_in_results
 from inductor_lab.codegen.cpu.scans import scans
 from inductor_lab.codegen.cpu.search import search
@@ -117,6 +117,7 @@ def cpu_tree(
     already in a combo.
     """
     built = full_tree(group, buffers, cut="cut" not in off)
+    built = built if {"columns", "turned"} & off else with_rows(built)
     simple = tidy(built)
     parameters = kernel_parameters(simple, buffers)
     plan = plan_of(simple, off)

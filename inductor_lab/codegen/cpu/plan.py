@@ -6,17 +6,18 @@ Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `code
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
 from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.loops import fed_by, innermost_loops, point_loops
-from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree
-from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, walk
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by, innermost_loops, point_loops
+from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree, When
+from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, nodes_in, walk
 from inductor_lab.ir.expr import Op
 from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
 from inductor_lab.ir.ops import OPS
+from inductor_lab.ir.rules import HALF
 
 GRAIN = 32768
 """Elementary operations below which starting a second thread takes longer than it saves.  As the
@@ -44,6 +45,9 @@ STRIP = 512
 SHORT_ROW = 31
 """Elements up to which a row is a column of a transposed strip: from 32 on a row's own lanes are as
 fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
+
+SHORTEST_ROW = 3
+"""Elements from which on they are where nothing is reduced."""
 
 SHORT_STRIP = 64
 """Short rows that are reduced together; of few, and of long ones that are scanned, it is a line."""
@@ -104,6 +108,34 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     return CpuPlan(simd, _levels(points, simd), False, condition, strip, work)
 
 
+def with_rows(tree: Tree) -> Tree:
+    """The tree with an innermost loop over points as a loop over the elements of a row, if there
+    are many rows, too short for lanes, and what is computed takes longer than to transpose them."""
+
+    def change(loop: Loop) -> Tree | None:
+        *before, last = loop.body
+        if not isinstance(last, Loop) or last.kind is not LoopKind.VECTOR:
+            return None
+        size, many = hint(last.axis.size, 1024), hint(loop.axis.size, 1024) > LINE
+        if not many or not SHORTEST_ROW <= size <= SHORT_ROW or not _takes_long(loop, size):
+            return (loop,)
+        return (replace(loop, body=(*before, replace(last, kind=LoopKind.SERIAL))),)
+
+    return each_loop(tree, change)
+
+
+def _takes_long(loop: Loop, size: int) -> bool:
+    """Does GCC make slow code of halves in short rows, or are there two exponentials or more?
+    Rows of 4 are written out, and in rows of 8, 16 and 24 other numbers fill vectors.  Windows,
+    which read under masks, share columns instead."""
+    if any(isinstance(stmt, When) for stmt in walk(loop.body)):
+        return False
+    if any(load.dtype in HALF for load in loads_in((loop,))):
+        return size > 4
+    heavy = (OPS[node.name].flops // 10 for node in nodes_in((loop,)) if isinstance(node, Op))
+    return size % 8 > 0 and size != 4 and sum(heavy) > 1
+
+
 def _lanes_of_loops(
     tree: Tree, points: list[Loop], ordered: bool, off: Set[str]
 ) -> tuple[Simd, int]:
@@ -162,7 +194,7 @@ def _side_by_side(points: list[Loop]) -> int:
     loops = [stmt for stmt in points[-1].body if isinstance(stmt, Loop)]
     kinds = {loop.kind for loop in loops} - {LoopKind.SERIAL}
     fed = [(loop.kind, acc.kind) for loop in loops for acc in fed_by(loop)]
-    if not kinds or kinds - {LoopKind.REDUCE, LoopKind.SCAN} or (LoopKind.SCAN, "sum") in fed:
+    if not loops or kinds - {LoopKind.REDUCE, LoopKind.SCAN} or (LoopKind.SCAN, "sum") in fed:
         return 0
     if all(is_innermost(s) and hint(s.axis.size, 1024) <= SHORT_ROW for s in loops):
         return SHORT_STRIP if rows > SHORT_STRIP else LINE

@@ -11,6 +11,11 @@ changes, and unrolled by what its position is divided by.
         out[i1] = a[i1 // 2]               →         out[2*i1] = a[i1]
                                                      out[2*i1 + 1] = a[i1]
 
+    for i0 in 0 .. 512:                          for i0 in 0 .. 512:
+        for i1 in 0 .. 2:                            out[2*i0] = a[i0]
+            out[2*i0 + i1] =               →         out[2*i0 + 1] = b[i0]
+                a[i0] if i1 < 1 else b[i0]
+
 Sizes may be symbolic, as long as their order is known: `n//3 <= n <= n + m`.  So `cat` along the
 last dimension, `pad`, slices that are written to and windows with padding run at the speed of
 copies, and vector lanes find what they load side by side.  Masks of outer axes stay: they are the
@@ -30,6 +35,7 @@ from math import gcd, lcm
 
 import torch
 
+from inductor_lab.codegen.cpp_quirks import is_misread
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, Tree, When
@@ -59,6 +65,13 @@ SHORTEST_LOOP = 16
 MOST_STEPS = 4
 """Largest unroll factor: the loads of more are too far apart for one vector."""
 
+MOST_COPIES = 4
+"""Iterations of an innermost loop that are written out, so that lanes run along the loop around it:
+groups of more are no vectors to GCC 12, unless of 8 (softplus of rows of 2 to 9 elements)."""
+
+MOST_PARTS = 16
+"""The same where masks choose what each iteration does, as in a matrix of 4 by 4 that is stacked."""
+
 COMPARISONS = {
     "lt": (True, slice(0, 1)), "ge": (False, slice(0, 1)),
     "le": (True, slice(1, 2)), "gt": (False, slice(1, 2)),
@@ -77,7 +90,7 @@ def split(tree: Tree, facts: Facts) -> Tree:
 
 
 def split_loops(body: Tree, threads: int = 0) -> Tree:
-    """The tree with every VECTOR loop cut at the bounds of its masks.
+    """The tree with every VECTOR loop cut at the bounds of its masks, or written out if it is short.
 
     The enclosing loop is cut too where masks would keep a compiler from vectorizing; not one of the
     outermost `threads` loops, which run as one.
@@ -87,6 +100,8 @@ def split_loops(body: Tree, threads: int = 0) -> Tree:
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
             for loop in _pieces(stmt, _step(stmt)):
                 new.extend([loop] if loop is stmt else _hoisted(loop))
+        elif isinstance(stmt, Loop) and (copies := _copies(stmt)):
+            new.append(Loop(stmt.axis, LoopKind.VECTOR, (*stmt.body[:-1], *copies)))
         elif isinstance(stmt, Loop):
             cut = threads <= 0 and _needs_no_masks(stmt)
             for loop in _pieces(stmt, 1) if cut else [stmt]:
@@ -108,6 +123,25 @@ def _needs_no_masks(loop: Loop) -> bool:
         if gaps or len(when.body) > 1:
             return True
     return False
+
+
+def _copies(loop: Loop) -> Tree:
+    """The iterations of the innermost loop, one after another, if it is all that a longer one does
+    and has too few iterations for lanes; otherwise nothing."""
+    *before, last = loop.body
+    if not isinstance(last, Loop) or last.kind is not LoopKind.VECTOR:
+        return ()
+    size, most = last.axis.size, MOST_PARTS if _changes(last) else MOST_COPIES
+    only = all(isinstance(stmt, Let) for stmt in before)
+    if not isinstance(size, int) or size > most or hint(loop.axis.size, 1024) < SHORTEST_LOOP:
+        return ()
+    made: dict[Expr, Temp] = {}
+    body: list[Stmt] = []
+    for at in range(size):
+        place = {last.axis: Index.constant_of(at)}
+        body += _Piece(last.axis, f"{at}", (at, at + 1), place, made).body(last.body)
+    copies = needed(tuple(body))
+    return copies if only and not is_misread(replace(last, body=copies)) else ()
 
 
 def _pieces(loop: Loop, step: int) -> list[Loop]:
