@@ -36,11 +36,14 @@ def _pair(node: Any, dtype: torch.dtype, most: int, add: Adder) -> Node | None:
     value = node.meta.get("val") if isinstance(node, Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype is not dtype:
         return None
+    assert isinstance(node, Node), "it has a value"
     if node.target is aten.view_as_complex.default:
         return node.all_input_nodes[0]
     if node.target in (aten._conj.default, aten.conj_physical.default):
         pair = _pair(node.args[0], dtype, most, add)
-        return pair and _joined(add, _part(add, pair, 0), add(aten.neg.default, _part(add, pair, 1)))
+        if pair is None:
+            return None
+        return _joined(add, _part(add, pair, 0), add(aten.neg.default, _part(add, pair, 1)))
     if node.target in (aten.mul.Tensor, aten.add.Tensor, aten.sub.Tensor) and not node.kwargs:
         x, y = (_pair(operand, dtype, most, add) for operand in node.args)
         if x is None or y is None:
@@ -63,4 +66,5 @@ def _part(add: Adder, pair: Node, which: int) -> Node:
 
 
 def _joined(add: Adder, real: Node, imaginary: Node) -> Node:
-    return add(aten.cat.default, [add(aten.unsqueeze.default, n, -1) for n in (real, imaginary)], -1)
+    parts = [add(aten.unsqueeze.default, part, -1) for part in (real, imaginary)]
+    return add(aten.cat.default, parts, -1)

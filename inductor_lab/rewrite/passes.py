@@ -28,11 +28,11 @@ from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.capture.span import innermost
 from inductor_lab.errors import BadOption, working_on
 from inductor_lab.options import Options
+from inductor_lab.rewrite import complex_numbers  # noqa: F401  (its rule is one of RULES)
 from inductor_lab.rewrite.aliases import Aliases
 from inductor_lab.rewrite.attention import fused_attention
 from inductor_lab.rewrite.collectives import collectives
 from inductor_lab.rewrite.folding import folded, is_pure
-from inductor_lab.rewrite import complex_numbers  # noqa: F401  (its rule is one of RULES)
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.products import better_products
 from inductor_lab.rewrite.result import Fired, Rewrites, Step

@@ -70,7 +70,7 @@ MOST_COPIES = 4
 groups of more are no vectors to GCC 12, unless of 8 (softplus of rows of 2 to 9 elements)."""
 
 MOST_PARTS = 16
-"""The same where masks choose what each iteration does, as in a matrix of 4 by 4 that is stacked."""
+"""The same where masks choose what an iteration does, as in a matrix of 4 by 4 that is stacked."""
 
 COMPARISONS = {
     "lt": (True, slice(0, 1)), "ge": (False, slice(0, 1)),
@@ -90,7 +90,7 @@ def split(tree: Tree, facts: Facts) -> Tree:
 
 
 def split_loops(body: Tree, threads: int = 0) -> Tree:
-    """The tree with every VECTOR loop cut at the bounds of its masks, or written out if it is short.
+    """The tree with every VECTOR loop cut at the bounds of its masks, or written out if short.
 
     The enclosing loop is cut too where masks would keep a compiler from vectorizing; not one of the
     outermost `threads` loops, which run as one.
