@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.tree import If, Loop, Store, When
 from inductor_lab.codegen.visit import expressions, is_innermost, walk
 from inductor_lab.ir.expr import Op
@@ -30,8 +33,16 @@ APART = {f"sub.{dtype}": "lab_difference<{T}>({0}, {1})" for dtype in ("float32"
 """Differences that GCC does not compute together with sums."""
 
 
-def interleaves(loop: Loop) -> bool:
-    """Are there several stores to one buffer in an innermost loop?  Of `a*c - b*d` and `a*d + b*c`
-    side by side GCC 12 makes `vfmaddsub`, which rounds once, although it is not to contract."""
+@contextmanager
+def kept_apart(loop: Loop, writer: Writer) -> Iterator[None]:
+    """Differences are written so, while an innermost loop with several stores to one buffer is.
+
+    Of `a*c - b*d` and `a*d + b*c` side by side GCC 12 makes `vfmaddsub`, which rounds once although
+    it is not to contract.
+    """
     stores = Counter(stmt.buffer for stmt in loop.body if isinstance(stmt, Store))
-    return is_innermost(loop) and max(stores.values(), default=0) > 1
+    table = writer.table
+    if is_innermost(loop) and max(stores.values(), default=0) > 1:
+        writer.table = {**table, **APART}
+    yield
+    writer.table = table

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_quirks import APART, interleaves, is_misread
+from inductor_lab.codegen.cpp_quirks import is_misread, kept_apart
 from inductor_lab.codegen.cpp_text import Writer
 from inductor_lab.codegen.kernel import Line
 from inductor_lab.codegen.tree import (
@@ -138,15 +138,11 @@ class Printer:
 
     def loop(self, loop: Loop) -> None:
         self.pragma(loop)
-        name, begin, end = loop.axis.name, loop.begin, loop.stop
-        advance = f"{name} += {loop.step}" if loop.step > 1 else f"{name}++"
-        first, last = self.writer.index(begin), self.writer.index(end)
-        table = self.writer.table
-        if interleaves(loop):
-            self.writer.table = {**table, **APART}
-        with self.block(f"for (int64_t {name} = {first}; {name} < {last}; {advance})"):
+        at, index = loop.axis.name, self.writer.index
+        advance = f"{at} += {loop.step}" if loop.step > 1 else f"{at}++"
+        header = f"for (int64_t {at} = {index(loop.begin)}; {at} < {index(loop.stop)}; {advance})"
+        with self.block(header), kept_apart(loop, self.writer):
             self.body(loop.body)
-        self.writer.table = table
 
     def pragma(self, loop: Loop) -> None:
         """Who executes the iterations, as an OpenMP directive."""

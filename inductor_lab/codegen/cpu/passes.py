@@ -116,8 +116,7 @@ def cpu_tree(
     `results` are buffers that no other step of the graph reads; a `team` of threads is there
     already in a combo.
     """
-    built = full_tree(group, buffers, cut="cut" not in off)
-    built = built if {"columns", "turned"} & off else with_rows(built)
+    built = with_rows(full_tree(group, buffers, cut="cut" not in off), off)
     simple = tidy(built)
     parameters = kernel_parameters(simple, buffers)
     plan = plan_of(simple, off)

@@ -108,7 +108,7 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     return CpuPlan(simd, _levels(points, simd), False, condition, strip, work)
 
 
-def with_rows(tree: Tree) -> Tree:
+def with_rows(tree: Tree, off: Set[str]) -> Tree:
     """The tree with an innermost loop over points as a loop over the elements of a row, if there
     are many rows, too short for lanes, and what is computed takes longer than to transpose them."""
 
@@ -121,7 +121,7 @@ def with_rows(tree: Tree) -> Tree:
             return (loop,)
         return (replace(loop, body=(*before, replace(last, kind=LoopKind.SERIAL))),)
 
-    return each_loop(tree, change)
+    return tree if off & {"columns", "turned"} else each_loop(tree, change)
 
 
 def _takes_long(loop: Loop, size: int) -> bool:
