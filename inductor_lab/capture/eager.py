@@ -10,9 +10,9 @@ softmax is one call and layer norm is one; a view is none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,22 +72,21 @@ class EagerCost:
 def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost | None:
     """Count what eager does; None where that depends on the data of tensors."""
 
-    def count(*state: Any) -> EagerCost:
+    def count(hooked: bool, *state: Any) -> EagerCost:
         with (torch.set_grad_enabled(state[0]), torch.autocast(*state[1:]), torch_api.fake_mode(),
               level_ends()):  # fmt: skip
-            return _counted(module, [_fake(value) for value in inputs])
+            return _counted(module, [_fake(value) for value in inputs], hooked)
 
     kind = next((x.device.type for x in inputs if isinstance(x, torch.Tensor)), "cpu")
     casts = (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind))
-    try:
+    for hooked in (True, False):
         # What the graph has switched on when it fails (autocast, no gradients) is state of the
         # thread, and ends with it.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(count, torch.is_grad_enabled(), *casts).result()
-    except Exception:
-        # Whatever fake tensors cannot say (a size that is data, an operator without a fake): then
-        # nothing is said, and the compilation is not concerned.
-        return None
+        with ThreadPoolExecutor(1) as thread, suppress(Exception):
+            return thread.submit(count, hooked, torch.is_grad_enabled(), *casts).result()
+    # Whatever fake tensors cannot say (a size that is data, an operator without a fake): then
+    # nothing is said, and the compilation is not concerned.
+    return None
 
 
 def _fake(value: Any) -> Any:
@@ -100,7 +99,9 @@ def _fake(value: Any) -> Any:
     return made.requires_grad_(value.requires_grad)
 
 
-def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
+def _counted(module: torch.fx.GraphModule, given: Sequence[Any], hooked: bool) -> EagerCost:
+    """`hooked`: what is kept is told by hooks.  Transforms of torch.func admit none, so there the
+    nodes of autograd are asked once all has run."""
     tensors = [value for value in given if isinstance(value, torch.Tensor)]
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -111,13 +112,15 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
 
     counts = _Counts()
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    # without gradients nothing is kept; and transforms of torch.func do not admit hooks
-    with hooks if any(value.requires_grad for value in tensors) else nullcontext(), counts:
+    wanted = any(value.requires_grad for value in tensors)  # else nothing is kept
+    with hooks if hooked and wanted else nullcontext(), counts:
         run = _OnFakes(module)
         results = pytree.tree_leaves(run.run(*given))
     tensors += [made for made in run.made.values() if isinstance(made, torch.Tensor)]
     leaves = [tensor for tensor in tensors if tensor.requires_grad]
     ends = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
+    for value in () if hooked else _saved([end.grad_fn for end in ends]):
+        keep(value)
     seeds = [torch.empty_like(end) for end in ends]
     if ends and leaves:
         with counts:
@@ -130,6 +133,19 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any]) -> EagerCost:
         kept=sum(storage.nbytes() for storage in kept.values()),
         kept_inputs=sum(s.nbytes() for place, s in kept.items() if place in alive),
     )
+
+
+def _saved(waiting: list[Any]) -> Iterator[torch.Tensor]:
+    """What nodes of autograd, and those before them, keep."""
+    seen: set[Any] = {None}
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        waiting += [before for before, _ in node.next_functions]
+        saved = [getattr(node, name) for name in dir(node) if name.startswith("_saved_")]
+        yield from (v for v in pytree.tree_leaves(saved) if isinstance(v, torch.Tensor))
 
 
 class _OnFakes(torch.fx.Interpreter):

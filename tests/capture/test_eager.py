@@ -108,6 +108,32 @@ def test_gradients_count_too() -> None:
     assert both is not None and dict(both.calls) == {"gelu": 1, "gelu_backward": 1}
 
 
+def cubes(x):
+    return (x**3).sum() + (x.sin() * x).sum()
+
+
+def test_transforms_with_gradients_are_counted_as_without() -> None:
+    """torch.func admits no hooks on what autograd keeps, so its nodes are asked."""
+    x = torch.randn(8, requires_grad=True)
+    without, both = (lab.inspect(torch.func.hessian(cubes), t).eager for t in (x.detach(), x))
+    assert without is not None and without.kept == 0
+    assert both is not None and both.kernels > without.kernels
+    assert both.kept_inputs == 32 and both.kept_beside_inputs > 0
+
+
+@pytest.mark.parametrize("function", [trig, norm, attention, conditions])
+def test_nodes_of_autograd_say_what_hooks_say(function) -> None:
+    """Within a transform, hooks are not admitted: what is kept around it is the same."""
+    inputs = [torch.randn(size, 16, requires_grad=True) for size in (8, 16)]
+
+    def transformed(x, w):
+        return function(x, w), torch.func.grad(lambda y: y.sum())(x.detach())
+
+    alone, beside = (lab.inspect(f, *inputs).eager for f in (function, transformed))
+    assert alone is not None and beside is not None
+    assert (beside.kept, beside.kept_inputs) == (alone.kept, alone.kept_inputs)
+
+
 def test_symbolic_sizes_are_counted_at_their_hints_and_data_is_not_guessed() -> None:
     x = torch.randn(8, 16)
     dynamic = lab.inspect(lambda x: x * 2, x, options={"dynamic": True}).eager
