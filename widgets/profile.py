@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from inductor_lab.bench.roofline import duration
-from inductor_lab.debug.profile import HOST, Profile, Row
+from inductor_lab.debug.profile import HOST, Profile, Row, shortened
 from inductor_lab.display import bytes_text
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
@@ -18,7 +17,6 @@ COLUMNS = ("kernel or library", "part", ">share", ">time", ">calls", ">moves", "
            ">of the roof", "lines")  # fmt: skip
 ROOF = COLUMNS.index(">of the roof")
 MOST_LINES = 3
-LONGEST = 70
 BAR = 44
 _STYLE = """
 .lab-profile span.bar{display:inline-block;height:9px;background:var(--bar);margin-right:6px}
@@ -98,13 +96,6 @@ def _cells(row: Row, found: Profile) -> tuple[str, ...]:
         row.name, row.part, "", duration(row.seconds), str(row.calls), bytes_text(row.nbytes),
         f"{row.bandwidth / 1e9:.3g}", f"{row.flop_rate / 1e9:.3g}", roof, "",
     )  # fmt: skip
-
-
-def shortened(line: str) -> str:
-    """`/long/path/m.py:3  y = x.sin()` → `m.py:3  y = x.sin()`, cut where it is long."""
-    place, _, code = line.partition("  ")
-    shown = f"{PurePath(place).name}  {code}"
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def _lines(source: tuple[str, ...]) -> Iterator[Tree]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from time import perf_counter
 
 from inductor_lab.bench.kernels import (
@@ -36,13 +36,16 @@ from inductor_lab.schedule.result import ScheduleStep
 
 HOST = "between kernels"
 """What the rest of a call is called: Python, and whatever it waits for."""
+LONGEST = 70
+"""Characters of a line that are shown."""
 FEWEST, PATIENCE = 3, 10.0
 """Rounds of a call that takes long, and the seconds after which no other is begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kernel, or a library function, with all its calls in one call of the user's function.
+    """A kernel, or a library function, with all its calls in one call of the user's function that
+    compute the same lines of the user's.
 
     seconds   of all its calls together
     roof      the least seconds that its bytes and flops can take here; None where nobody knows
@@ -60,6 +63,12 @@ class Row:
     roof: float | None
     nodes: tuple[str, ...]
     lines: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """`g0.forward  m.py:3  y = x.sin()`: the part, and the first of the lines, shortened."""
+        more = f" and {len(self.lines) - 1} more" if len(self.lines) > 1 else ""
+        return "  ".join([self.part, *map(shortened, self.lines[:1])]) + more
 
     @property
     def bandwidth(self) -> float:
@@ -127,13 +136,14 @@ class Profile(Shown):
         width = max([len(row.name) for row in self.rows], default=10) + 2
         head = f"{'':{width}}{'share':>8}{'time':>11}{'calls':>7}{'GB/s':>10}{'GFLOP/s':>10}"
         known = any(row.of_roof is not None for row in self.rows)
-        lines = [repr(self), head + "  of roof" * known]
+        lines = [repr(self), head + "  of roof" * known + "  where"]
         for row in self.rows:
             roof = "" if row.of_roof is None else f"{row.of_roof:.0%}"
             lines.append(
                 f"{row.name:{width}}{self.share(row.seconds):8.2%}{duration(row.seconds):>11}"
                 f"{row.calls:7}{row.bandwidth / 1e9:10.3g}{row.flop_rate / 1e9:10.3g}"
                 + f"{roof:>9}" * known
+                + f"  {row.where}"
             )
         host = self.host_seconds
         lines.append(f"{HOST:{width}}{self.share(host):8.2%}{duration(host):>11}")
@@ -146,6 +156,13 @@ class Profile(Shown):
         after = max((phase.start + phase.seconds for phase in self.phases), default=0.0)
         run = (Phase(e.name, e.track, after + e.start, e.seconds) for e in self.events)
         return write_trace(Path(path), self.name, (*self.phases, *run))
+
+
+def shortened(line: str) -> str:
+    """`/long/path/m.py:3  y = x.sin()` → `m.py:3  y = x.sin()`, cut where it is long."""
+    place, _, code = line.partition("  ")
+    shown = f"{PurePath(place).name}  {code}"
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
@@ -197,14 +214,16 @@ def _scope(compilation: AnyRecord, part: CompiledPart) -> str:
 
 
 def _rows(part: CompiledPart, scope: str, ticks: Sequence[Tick], calls: int) -> Iterator[Row]:
-    """One for each name; the calls of equal kernels, or of one library, are added up."""
+    """One for each name and lines of the user's: calls of one library, or of equal kernels, that
+    other lines ask for are told apart."""
     spans = _lines_by_node(part)
     steps = part.schedule.steps
-    named: dict[str, list[tuple[int, ScheduleStep, StepTime]]] = {}
+    alike: dict[tuple[str, ...], list[tuple[int, ScheduleStep, StepTime]]] = {}
     for position, (step, time) in enumerate(zip(steps, part.times, strict=True)):
-        named.setdefault(time.name, []).append((position, step, time))
-    for name, uses in named.items():
-        nodes = sorted({origin for _, step, _ in uses for origin in step.origins})
+        found = (spans[node] for node in sorted(step.origins) if node in spans)
+        key = (time.name, *dict.fromkeys(found))
+        alike.setdefault(key, []).append((position, step, time))
+    for (name, *lines), uses in alike.items():
         seconds = sum(t.seconds() for p, _, _ in uses for t in ticks[p :: len(steps)]) / calls
         roofs = [time.roof for _, _, time in uses]
         yield Row(
@@ -216,8 +235,8 @@ def _rows(part: CompiledPart, scope: str, ticks: Sequence[Tick], calls: int) -> 
             nbytes=sum(time.nbytes for _, _, time in uses),
             flops=sum(time.flops for _, _, time in uses),
             roof=None if None in roofs else sum(roof for roof in roofs if roof is not None),
-            nodes=tuple(nodes),
-            lines=tuple(dict.fromkeys(spans[node] for node in nodes if node in spans)),
+            nodes=tuple(sorted({origin for _, step, _ in uses for origin in step.origins})),
+            lines=tuple(lines),
         )
 
 

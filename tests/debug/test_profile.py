@@ -106,8 +106,25 @@ def test_a_model_is_accounted_for(known_limits):
     assert all(end <= after.start for end, after in zip(ends, found.events[1:], strict=False))
     for row in found.rows:
         one = [event.seconds for event in found.events if event.name == row.name]
-        assert len(one) == row.calls and min(one) > 0
+        assert len(one) == sum(r.calls for r in found.rows if r.name == row.name)
+        assert min(one) > 0
     assert any("self.query" in line or "linear" in line for row in found.rows for line in row.lines)
+
+
+def test_calls_of_one_library_are_told_apart_by_the_users_lines(known_limits):
+    def products(a, b):
+        for _ in range(2):
+            a = a @ b
+        return (a @ b[:, :8]).sum()
+
+    x = torch.randn(32, 32, requires_grad=True)
+    found = lab.inspect(products, x, torch.randn(32, 32)).profile(steps=2)
+    rows = [row for row in found.rows if row.name == "aten.mm.default"]
+    told = {(row.part, row.lines[0].partition("  ")[2]): row.calls for row in rows}
+    assert told["g0.forward", "a = a @ b"] == 2
+    assert told["g0.forward", "return (a @ b[:, :8]).sum()"] == 1
+    assert len({row.where for row in rows}) == len(rows) > 2
+    assert all(row.where in str(found) for row in rows)
 
 
 def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
