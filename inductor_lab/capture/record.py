@@ -10,6 +10,7 @@ bytecode hook, since the log has it for some frames only; single instructions fr
 from __future__ import annotations
 
 import dis
+import linecache
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -88,8 +89,11 @@ def recording(
     """Record every compilation of this thread inside the block; may be nested, and other threads
     may record theirs meanwhile.  `wanted` chooses entries by their metadata.
 
-    Once the last one is done, the logger is as it was, also if the user has tracing on.
+    Once the last one is done, the logger is as it was, also if the user has tracing on.  Files that
+    were written meanwhile, as before a reload, are read again: torch takes its lines from what
+    Python has kept of them.
     """
+    linecache.checkcache()
     record, thread = Record(), threading.get_ident()
 
     def keep_bytecode(original: CodeType, rewritten: CodeType) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 
 import pytest
 import torch
@@ -179,3 +181,25 @@ def test_a_break_in_torchs_own_code_is_at_the_users_line_that_asks() -> None:
     for each in found.capture.breaks:
         assert each.span is not None and each.span.file.endswith("test_record.py")
         assert "lab.inspect(layer" in each.span.code
+
+
+def test_lines_of_a_reloaded_module_are_those_of_the_file_as_it_is(tmp_path, monkeypatch) -> None:
+    """Python keeps the lines of a file once it has shown one, and torch takes them from there."""
+    file = tmp_path / "reloaded_here.py"
+    first = "def f(x):\n    y = x.sin()\n    return y + 1\n"
+    file.write_text(first)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = importlib.import_module("reloaded_here")
+    assert lines_of(lab.inspect(module.f, torch.ones(3))) == ["y = x.sin()", "return y + 1"]
+    file.write_text("# one\n# two\n" + first.replace("sin", "cosh"))
+    importlib.reload(module)
+    found = lab.inspect(module.f, torch.ones(3))
+    assert lines_of(found) == ["y = x.cosh()", "return y + 1"]
+    (node, *_) = [node for node in found.capture.graphs[0].nodes if node.span is not None]
+    assert (node.span.line, node.span.column, node.span.end_column) == (4, 9, 17)
+
+
+def lines_of(compilation) -> list[str]:
+    nodes = compilation.capture.graphs[0].nodes
+    return [node.span.code for node in nodes if node.span is not None]
