@@ -46,10 +46,11 @@ def memory_views(
 def _peak_text(plan: MemoryPlan) -> str:
     unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
     peak = say("peak: one kernel per op {unfused} -> {fused} fused", unfused=unfused, fused=fused)
-    if plan.peak_before == plan.peak_after:
-        return peak
-    alone = bytes_text(plan.peak_before)
-    return peak + say(" ({alone} if no storage were used again)", alone=alone)
+    if plan.peak_before != plan.peak_after:
+        peak += say(" ({alone} if no storage were used again)", alone=bytes_text(plan.peak_before))
+    if plan.peak_after > plan.peak_unfused:
+        peak += say("; fused kernels make some results earlier and need what they read longer")
+    return peak
 
 
 def _lanes(

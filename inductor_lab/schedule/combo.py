@@ -32,14 +32,16 @@ MAX_OPERATIONS = 4096
 """The largest combo: a GPU takes 4 KiB of arguments, and long texts compile slowly."""
 
 MAX_HELD = 1 << 20
-"""Bytes of intermediates that a combo may make earlier than they would be."""
+"""Bytes of intermediates that a combo may make earlier than they would be; and by which combos may
+raise the peak of a graph before results count as well."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """May `cluster` run in one kernel with the clusters of `combo`?
 
-    `kept` are the buffers that live to the end of the graph anyway.
+    `kept` are buffers that take no memory earlier: the results, which live to the end of the graph
+    anyway; or, where that raises its peak, only those that are made in the storage of an input.
     """
 
     combo: tuple[Cluster, ...]
@@ -109,11 +111,12 @@ def combo_near(candidate: Candidate) -> str | None:
 
 @profit
 def combo_held(candidate: Candidate) -> str | None:
-    """Intermediates that are made early take memory until they are read; results do not."""
+    """Intermediates that are made early take memory until they are read; results do not, unless the
+    peak of the graph is between."""
     held = sum(_bytes(c, c.written - candidate.kept) for c in candidate.all)
     if held <= MAX_HELD:
         return None
-    return f"{bytes_text(held)} of intermediates would be made before their turn"
+    return f"{bytes_text(held)} would be made before their turn"
 
 
 def _bytes(cluster: Cluster, names: Iterable[str]) -> int:

@@ -21,7 +21,7 @@ from inductor_lab.options import FusionOptions
 from inductor_lab.schedule import combo
 from inductor_lab.schedule.cost import cluster_cost, extern_cost
 from inductor_lab.schedule.groups import make_steps
-from inductor_lab.schedule.memory import plan_memory
+from inductor_lab.schedule.memory import new_values, plan_memory
 from inductor_lab.schedule.result import Cost, Decisions, Group, Schedule
 from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.schedule.walk import Walk
@@ -37,7 +37,15 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     walk = Walk(program, steps, options)
     walk.run()
     calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
-    scheduled, combos = make_steps(walk.clusters.values(), calls, program, options)
+    clusters = walk.clusters.values()
+    scheduled, combos = make_steps(clusters, calls, program, options, frozenset(program.leaving))
+    memory = plan_memory(program, scheduled, steps)
+    if memory.peak_after > combo.MAX_HELD and any(decision.fused for decision in combos):
+        given = frozenset(new_values(program))
+        waiting, fewer = make_steps(clusters, calls, program, options, given)
+        lower = plan_memory(program, waiting, steps)
+        if lower.peak_after + combo.MAX_HELD < memory.peak_after:
+            scheduled, combos, memory = waiting, fewer, lower
     buffers = program.buffers
     externs = sum((extern_cost(call, buffers) for call in calls.values()), Cost())
     nests = (cluster_cost(alone) for alone in walk.alone.values())
@@ -46,7 +54,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
         program=program,
         steps=scheduled,
         decisions=Decisions((*walk.decisions, *combos)),
-        memory=plan_memory(program, scheduled, steps),
+        memory=memory,
         before=sum(nests, externs),
         after=sum(groups, externs),
     )

@@ -35,19 +35,19 @@ def make_steps(
     calls: Mapping[int, ExternCall],
     program: LoopProgram,
     options: FusionOptions,
+    kept: frozenset[str],
 ) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]:
     """Groups and extern calls, each after all that it needs; among those that could run, the one
     that comes first in the program runs first, in one kernel with others that are ready too.
 
-    `calls` are the extern calls by their position in the program.  The decisions are those about
-    combos.
+    `calls` are the extern calls by their position in the program; what is `kept` takes no memory
+    earlier in a combo.  The decisions are those about combos.
     """
     units: dict[int, Unit] = {cluster.first: cluster for cluster in clusters}
     units.update(calls)
     order = order_of(units, program)
     steps: list[ScheduleStep] = []
     decisions: list[Decision] = []
-    leaving = program.leaving
     while (position := order.next()) is not None:
         unit = units[position]
         if isinstance(unit, ExternCall):
@@ -58,7 +58,7 @@ def make_steps(
         if options.enabled and options.combos and is_pointwise(unit):
             ready = (units[at] for at in sorted(order.ready - {position}))
             others = [other for other in ready if isinstance(other, Cluster)]
-            decisions += grow(combo, others, leaving, options)
+            decisions += grow(combo, others, kept, options)
         count = sum(isinstance(step, Group) for step in steps)
         steps.append(make_group(unit, count) if len(combo) == 1 else make_combo(combo, count))
         order.done(cluster.first for cluster in combo)

@@ -86,12 +86,17 @@ def memory_lines(plan: MemoryPlan) -> Iterable[str]:
         yield f"  {new} takes the storage of {old}" + (" in place" * (new in plan.in_place))
 
 
+MORE = "; fused kernels make some results earlier and need what they read longer"
+"""Why a peak is higher than that of one kernel per op."""
+
+
 def peak_text(plan: MemoryPlan) -> str:
     """`peak: one kernel per op 12.0 kB -> 4.0 kB fused (8.0 kB if no storage were used again)`."""
     unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
     alone = f" ({bytes_text(plan.peak_before)} if no storage were used again)"
     alone = alone if plan.peak_before != plan.peak_after else ""
-    return f"peak: one kernel per op {unfused} -> {fused} fused{alone}"
+    more = MORE if plan.peak_after > plan.peak_unfused else ""
+    return f"peak: one kernel per op {unfused} -> {fused} fused{alone}{more}"
 
 
 def cost_text(cost: Cost) -> str:

@@ -11,7 +11,10 @@ from inductor_lab.errors import BadOption
 from inductor_lab.ir.index import ZERO
 from inductor_lab.schedule import combo
 from inductor_lab.schedule.result import Schedule
+from inductor_lab.schedule.text import MORE
 from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory import memory_views
 from tests.schedule.programs import checked, reasons
 
 
@@ -93,6 +96,45 @@ def test_large_intermediates_wait_for_their_turn():
     assert sizes(schedule) == [2]
     schedule = checked(intermediates, *large, force=(("buf0", "buf2"),))
     assert sizes(schedule) == [2]
+
+
+def results_at_both_ends(a, b, w):
+    """cos and exp could run with sin, and would then be held while the products are made."""
+    products = [w @ w]
+    for _ in range(5):
+        products.append(products[-1] @ w)
+    return a.sin(), torch.cat(products).sum(), b.cos(), b[1:].exp(), torch.stack(products).amax()
+
+
+def test_results_that_would_raise_the_peak_wait_for_their_turn():
+    large = wave(400, 400), wave(401, 400), wave(400, 400) / 20
+    schedule = checked(results_at_both_ends, *large)
+    assert sizes(schedule)[0] == 1
+    refused = {k: v for d in schedule.decisions for k, v in _reasons(d) if k == "combo_held"}
+    assert "would be made before their turn" in refused["combo_held"]
+    alone = checked(results_at_both_ends, *large, combos=False).memory.peak_after
+    assert schedule.memory.peak_after == alone
+    hasty = checked(results_at_both_ends, *large, off=("combo_held",))
+    assert sizes(hasty)[0] == 3 and hasty.memory.peak_after > alone + combo.MAX_HELD
+    small = checked(results_at_both_ends, wave(40, 40), wave(41, 40), wave(40, 40) / 20)
+    assert sizes(small)[0] == 3, "a launch costs more than some kilobytes"
+
+
+def test_a_peak_that_fusion_raises_has_its_reason():
+    def function(a, b, w):
+        return a.sin(), (w @ w @ w).sum(), b.cos(), b[1:].exp()
+
+    inputs = wave(40, 40), wave(41, 40), wave(40, 40)
+    schedule = checked(function, *inputs)
+    assert sizes(schedule)[0] == 3 and schedule.memory.peak_after > schedule.memory.peak_unfused
+    assert MORE in str(schedule) and MORE in str(memory_views(schedule, "g0.forward", Links()))
+    lower = checked(function, *inputs, combos=False)
+    assert lower.memory.peak_after <= lower.memory.peak_unfused and MORE not in str(lower)
+    assert MORE not in str(memory_views(lower, "g0.forward", Links()))
+
+
+def _reasons(decision):
+    return [(v.rule, v.reason) for v in decision.verdicts if v.reason is not None]
 
 
 def test_only_what_is_ready_is_asked():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import inductor_lab as lab
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
 from inductor_lab.ir.index import Axis, Index
 from inductor_lab.ir.program import (
@@ -145,6 +146,17 @@ def test_a_reduction_of_other_rows_is_a_kernel_of_its_own():
     assert len(schedule.groups) == 2
     reason = dict((v.rule, v.reason) for v in schedule.decisions.about("buf0", "buf1").verdicts)
     assert "i0<65" in reason["same_iteration_space"]
+
+
+def test_spaces_that_look_alike_say_which_axes_do_not_correspond():
+    """Row sums and column sums of a square: 4 points each, but not of the same axis."""
+    c = lab.inspect(lambda x: (x.sum(0), x.sum(1)), torch.randn(4, 4))
+    decision = c.graphs[0].forward.schedule.decisions.about("buf0", "buf1")
+    reason = dict((v.rule, v.reason) for v in decision.verdicts)["same_iteration_space"]
+    assert reason == (
+        "the kernels of buf0 and buf1 both run over i0<4, "
+        "but no axis of buf1 corresponds to i0<4 of buf0"
+    )
 
 
 def test_axes_are_renamed_to_the_consumers():

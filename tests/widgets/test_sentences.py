@@ -106,7 +106,7 @@ def chinese() -> Iterator[None]:
     ("4,096 elements of buf5 would be left to 1 independent point",
      "buf5 的 4,096 个元素只剩 1 个独立的点来处理"),
     ("the memory budget allows it, though: mm is a heavy op; 3 flops against 4 bytes",
-     "内存预算允许重算，尽管：mm 是开销大的算子；3 次浮点运算换 4 字节"),
+     "内存预算允许重算，尽管：mm 是开销大的运算；3 次浮点运算换 4 字节"),
     ("a rule of the user's says no", "a rule of the user's says no"),
 ])  # fmt: skip
 def test_a_sentence_is_translated_with_its_values(
