@@ -455,7 +455,8 @@ class Scheduler(Exercise):
         return iter(SIX)
 
     def told(self, case: Any) -> str:
-        return f"{case.__name__}:\n{program_of(case)}"
+        _, _, steps = str(program_of(case)).partition("\n")
+        return f"{case.__name__}:\n{steps}"
 
     def judge(self, solution: Any, case: Any) -> str | None:
         inputs = _inputs()

@@ -353,7 +353,12 @@ class Partitioner(Exercise):
         return iter(FOUR)
 
     def told(self, case: Any) -> str:
-        return f"{case.__name__}: {partition_of(case)!r}"
+        ours = partition_of(case)
+        return say(
+            "{name}: ours keeps {a:,} bytes for the backward and computes {n} values again, eager "
+            "keeps {b:,}",
+            name=case.__name__, a=ours.cut_bytes, n=len(ours.recomputed), b=ours.bytes_if_all_saved,
+        )  # fmt: skip
 
     def judge(self, solution: Any, case: Any) -> str | None:
         ours, mine = partition_of(case), partition_of(case, solution)
