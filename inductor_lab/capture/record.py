@@ -54,7 +54,7 @@ class Record:
             guards=tuple(read.guards(self.events)),
             breaks=tuple(read.breaks(self.events)),
             bytecode=tuple(_bytecode(*entry) for entry in self.bytecode),
-            symbols=tuple(read.symbols(self.events)),
+            symbols=tuple(dict.fromkeys(read.symbols(self.events))),
             recompiles=tuple(read.recompiles(self.events)),
             compile_ids=tuple(events.compile_ids(self.events)),
             seconds=events.seconds_by_phase(self.phases),

@@ -97,6 +97,25 @@ def test_every_width_of_an_output_has_room(output, open_page, width: int) -> Non
     assert opened.wrong == []
 
 
+def test_the_slider_of_steps_has_room_beside_long_names_of_tries(tmp_path, open_page) -> None:
+    """A graph break makes two tries, which a list above the slider tells apart."""
+
+    def in_two_graphs(x):
+        y = x.sin()
+        print(end="")
+        return y.cos()
+
+    path = tmp_path / "report.html"
+    path.write_text(report_html(lab.inspect(in_two_graphs, torch.ones(4))))
+    opened = open_page(path, width=700)
+    opened.page.locator('.lab-rail [data-pane="steps"]').click()
+    outside = opened.page.locator(".lab-step-head").evaluate(
+        "head => [...head.children].filter((e) => e.offsetWidth && "
+        "e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName)"
+    )
+    assert opened.page.locator(".lab-step-head select").is_visible() and outside == []
+
+
 @pytest.mark.parametrize("width", [700, 900, 1400])
 def test_a_page_at_one_and_a_half_times_its_size(report: Path, open_page, width: int) -> None:
     """What a browser does at 150 %: fewer and larger pixels."""

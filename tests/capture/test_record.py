@@ -99,6 +99,19 @@ def test_symbols_and_guards_on_them():
     assert (guard.span.line, guard.span.code) == (20, "if x.shape[0] > 6:")
 
 
+def test_a_symbol_of_two_tries_is_told_once():
+    """Dynamo traces a frame with a graph break a second time, and makes its symbols anew."""
+
+    def in_two_graphs(x):
+        y = x * x.shape[0]
+        print(end="")
+        return y + 1
+
+    capture = _record(in_two_graphs, [torch.ones(9)], dynamic=True)
+    told = [(symbol.compile_id, symbol.name) for symbol in capture.symbols]
+    assert len(capture.breaks) == 1 and len(set(told)) == len(told) > 0
+
+
 def test_seconds_by_phase():
     seconds = _record(programs.squares, [torch.ones(4)]).seconds
     assert 0 < seconds["bytecode_tracing"] <= seconds["entire_frame_compile"] < 60
