@@ -106,6 +106,12 @@ def ready(compilation: AnyRecord, backward: bool = True) -> Iterator[Ready[AnyRe
         if any(g.forward.schedule.steps and g.forward not in found.parts
                for g in compilation.graphs):  # fmt: skip
             found = _first_run(made_anew(compilation), backward)
+        if not found.parts and any(part.schedule.steps for part in found.compilation.parts):
+            raise NotRunnable(
+                f"each call of {compilation.name} needs new code: it changes what its guards ask, "
+                "as a counter",
+                todo="lab.recompiles shows the guard; count in a tensor, or outside of the function",
+            )
         yield found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.compilation import Compilation
 from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.state import Kept
-from inductor_lab.errors import BadArguments, NothingToChange
+from inductor_lab.errors import BadArguments, NothingToChange, NotRunnable
 from inductor_lab.options import Options
 from inductor_lab.torch_api import DTYPE_NAMES
 
@@ -234,15 +234,16 @@ class _Run:
         self.done += seconds
 
     def time_kernels(self, options: Options) -> None:
-        """Each kernel of ours alone."""
+        """Each kernel of ours alone, unless each call needs new ones."""
         self.start("timing each kernel")
         args, kwargs = copied((self.args, self.kwargs))
         compilation = inspect(self.fn, *args, options=options, **kwargs)
-        for _ in range(KERNEL_TRIES):
-            measured = timed(compilation, KERNEL_SECONDS / 2, backward=bool(self.backward))
-            self.measured = measured.compilation, measured.limits
-            if self.result().same_moment(measured.compilation):
-                break
+        with suppress(NotRunnable):
+            for _ in range(KERNEL_TRIES):
+                measured = timed(compilation, KERNEL_SECONDS / 2, backward=bool(self.backward))
+                self.measured = measured.compilation, measured.limits
+                if self.result().same_moment(measured.compilation):
+                    break
 
     def job(self, fn: Callable[..., Any]) -> Job:
         """The work on arguments of its own."""

@@ -23,6 +23,7 @@ import torch
 from inductor_lab.capture.graph import Span
 from inductor_lab.debug.host import HostRun
 from inductor_lab.debug.stages import span_of
+from inductor_lab.debug.state import Kept
 from inductor_lab.debug.values import copied_call, copies, gradients, named_results
 from inductor_lab.debug.what_if import call_of, made_anew
 from inductor_lab.display import Shown, bytes_text, counted
@@ -238,11 +239,19 @@ def _content(value: torch.Tensor) -> int:
 
 def steps_of(compilation: Record) -> Steps:
     """`Compilation.steps`, which says what it does.  Where other code serves the call by now, as
-    after one with other sizes, it is inspected anew."""
-    seen = _seen(compilation)
-    if compilation.graphs and {run.graph for run in seen} != set(compilation.graphs):
-        compilation = made_anew(compilation)
+    after one with other sizes, it is inspected anew.  State of the function that each call changes
+    is put back: its guards depend on it."""
+    call = call_of(compilation)
+    kept = Kept.of(call.fn, call.args, call.kwargs)
+    try:
         seen = _seen(compilation)
+        if compilation.graphs and {run.graph for run in seen} != set(compilation.graphs):
+            kept.put_back()
+            compilation = made_anew(compilation)
+            kept.put_back()
+            seen = _seen(compilation)
+    finally:
+        kept.put_back()
     if not seen:
         raise NotRunnable(
             f"no compiled code of {compilation.name} runs in a call with copies of its arguments: "

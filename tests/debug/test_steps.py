@@ -181,3 +181,32 @@ def test_a_tensor_that_is_given_twice_is_one_in_copies_too() -> None:
     compilation = lab.inspect(lambda x, y: x.sin() + y, x := torch.ones(3), x)
     (step,) = [s for s in compilation.steps() if s.kernel]
     assert step.made[0].shape == (3,)
+
+
+class Counting(torch.nn.Module):
+    """Each call asks for code with another number in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x.sin() * self.calls
+
+
+def test_a_call_that_changes_what_its_guards_ask_is_stepped_through() -> None:
+    """Its state is put back, so the code runs; what has to call it again and again says why not."""
+    module, x = Counting(), torch.ones(4)
+    found = lab.inspect(module, x)
+    steps = found.steps().rest()
+    assert steps.finished and module.calls == 1
+    torch.testing.assert_close(steps.results["g0.forward"][0], x.sin() * 2)
+    for ask in (lambda: found.profile(steps=2), lambda: found.measure(seconds=0.01)):
+        with pytest.raises(NotRunnable, match="each call of Counting needs new code"):
+            ask()
+
+
+def test_a_benchmark_of_it_has_no_kernels() -> None:
+    result = lab.bench(Counting(), torch.ones(4), against="eager", seconds=0.05, cold=False)
+    assert result.steps == () and "inductor_lab" in str(result)
