@@ -13,7 +13,7 @@ program, autograd.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from time import perf_counter
@@ -44,8 +44,8 @@ FEWEST, PATIENCE = 3, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kernel, or a library function, with all its calls in one call of the user's function that
-    compute the same lines of the user's.
+    """A kernel with all its calls in one call of the user's function, or a library function with
+    those that compute the same lines of the user's.
 
     seconds   of all its calls together
     roof      the least seconds that its bytes and flops can take here; None where nobody knows
@@ -214,16 +214,16 @@ def _scope(compilation: AnyRecord, part: CompiledPart) -> str:
 
 
 def _rows(part: CompiledPart, scope: str, ticks: Sequence[Tick], calls: int) -> Iterator[Row]:
-    """One for each name and lines of the user's: calls of one library, or of equal kernels, that
-    other lines ask for are told apart."""
+    """One for each kernel, whose calls are equal, and for each library function and the lines of
+    the user's that ask for it."""
     spans = _lines_by_node(part)
     steps = part.schedule.steps
     alike: dict[tuple[str, ...], list[tuple[int, ScheduleStep, StepTime]]] = {}
     for position, (step, time) in enumerate(zip(steps, part.times, strict=True)):
-        found = (spans[node] for node in sorted(step.origins) if node in spans)
-        key = (time.name, *dict.fromkeys(found))
+        key = (time.name, *(() if time.generated else _lines(step.origins, spans)))
         alike.setdefault(key, []).append((position, step, time))
-    for (name, *lines), uses in alike.items():
+    for (name, *_), uses in alike.items():
+        nodes = {origin for _, step, _ in uses for origin in step.origins}
         seconds = sum(t.seconds() for p, _, _ in uses for t in ticks[p :: len(steps)]) / calls
         roofs = [time.roof for _, _, time in uses]
         yield Row(
@@ -235,9 +235,13 @@ def _rows(part: CompiledPart, scope: str, ticks: Sequence[Tick], calls: int) -> 
             nbytes=sum(time.nbytes for _, _, time in uses),
             flops=sum(time.flops for _, _, time in uses),
             roof=None if None in roofs else sum(roof for roof in roofs if roof is not None),
-            nodes=tuple(sorted({origin for _, step, _ in uses for origin in step.origins})),
-            lines=tuple(lines),
+            nodes=tuple(sorted(nodes)),
+            lines=_lines(nodes, spans),
         )
+
+
+def _lines(nodes: Iterable[str], spans: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(spans[node] for node in sorted(nodes) if node in spans))
 
 
 def _lines_by_node(part: CompiledPart) -> Mapping[str, str]:

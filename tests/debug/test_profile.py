@@ -115,6 +115,9 @@ def test_calls_of_one_library_are_told_apart_by_the_users_lines(known_limits):
     def products(a, b):
         for _ in range(2):
             a = a @ b
+            a = a.sin()
+        a = b @ a
+        a = a.sin()
         return (a @ b[:, :8]).sum()
 
     x = torch.randn(32, 32, requires_grad=True)
@@ -124,6 +127,8 @@ def test_calls_of_one_library_are_told_apart_by_the_users_lines(known_limits):
     assert told["g0.forward", "a = a @ b"] == 2
     assert told["g0.forward", "return (a @ b[:, :8]).sum()"] == 1
     assert len({row.where for row in rows}) == len(rows) > 2
+    equal = [row for row in found.rows if row.generated and "sin" in row.lines[0]]
+    assert [(row.calls, len(row.lines)) for row in equal if row.part == "g0.forward"] == [(3, 2)]
     assert all(row.where in str(found) for row in rows)
 
 
