@@ -262,6 +262,8 @@ export class Explorer {
     const slot = there || (spared ? this.slots[1] : this.focused);
     if (!there || view !== null) this.fill(slot, id);
     this.focus(slot);
+    const narrow = matchMedia("(max-width: 820px)").matches; // there, panes scroll with the page
+    if (narrow) slot.element.scrollIntoView({ block: "nearest" });
     return slot;
   }
 

@@ -190,3 +190,16 @@ def test_tabs_stand_in_one_line_beside_long_names_of_panes(tmp_path: Path, open_
     heights = tabs.evaluate_all("all => all.map((tabs) => tabs.offsetHeight)")
     assert len(heights) == 4 and max(heights) < 40, heights
     assert opened.wrong == []
+
+
+def test_a_narrow_window_shows_the_pane_that_was_asked_for(report: Path, open_page) -> None:
+    """There the page scrolls: the rail stays, and the pane comes into view."""
+    opened = open_page(report, width=700)
+    page = opened.page
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.locator('.lab-rail [data-pane="g0.forward.schedule"]').click()
+    pane = page.locator(".lab-pane.focused").bounding_box()
+    assert pane["y"] >= -1 and pane["y"] + 200 < page.evaluate("innerHeight")
+    rail = page.locator(".lab-rail").bounding_box()
+    assert rail["y"] >= -1 and rail["y"] + 100 < page.evaluate("innerHeight")
+    assert opened.wrong == []

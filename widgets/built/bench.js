@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources d20922f11c5153f1.
+// Made by `npm run build` in javascript, from sources ee8720047415324e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

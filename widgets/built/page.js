@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources d20922f11c5153f1.
+// Made by `npm run build` in javascript, from sources ee8720047415324e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -3159,6 +3159,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       const slot = there || (spared ? this.slots[1] : this.focused);
       if (!there || view !== null) this.fill(slot, id);
       this.focus(slot);
+      const narrow = matchMedia("(max-width: 820px)").matches;
+      if (narrow) slot.element.scrollIntoView({ block: "nearest" });
       return slot;
     }
     /** @param {string} id */
