@@ -110,7 +110,7 @@ def ready(compilation: AnyRecord, backward: bool = True) -> Iterator[Ready[AnyRe
             raise NotRunnable(
                 f"each call of {compilation.name} needs new code: it changes what its guards ask, "
                 "as a counter",
-                todo="lab.recompiles shows the guard; count in a tensor, or outside of the function",
+                todo="lab.recompiles shows the guard; count in a tensor, or outside of it",
             )
         yield found
 

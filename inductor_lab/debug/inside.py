@@ -18,6 +18,9 @@ import numpy as np
 import torch
 
 from inductor_lab.torch_api import pytree
+from inductor_lab.torch_names import optional
+
+view_func = optional("torch.Tensor._view_func")
 
 COMPRESSED = {
     torch.sparse_csr: ("crow_indices", "col_indices"),
@@ -54,10 +57,11 @@ def copied(value: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
     """The values of a tensor without history in memory of their own; plain tensors that share a
     storage share that of the copy.  `memo` is what deepcopy remembers.  A wrapper that is a view
     becomes the same view of its copied base, of which TorchDynamo guards the sizes."""
-    if _is_wrapper(value) and value._base is not None:
+    if view_func is not None and _is_wrapper(value) and value._base is not None:
         base = copied(value._base, memo).requires_grad_(value._base.requires_grad)
         with torch.enable_grad():
-            return value._view_func(base)  # type: ignore[no-any-return, operator]
+            view: torch.Tensor = view_func(value, base)
+        return view
     made = value.detach()
     if is_plain(made):
         return copy.deepcopy(made, memo)

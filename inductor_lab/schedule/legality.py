@@ -72,12 +72,13 @@ def same_iteration_space(pair: Pair) -> str | None:
         return f"the kernel of {pair.producer} goes by other parts than that of {pair.consumer}"
     if axes_cover(pair.first, pair.second, pair.common):
         return None
+    producer, consumer = pair.producer, pair.consumer
     here, there = _space(pair.first), _space(pair.second)
     if here != there:
-        return f"the kernel of {pair.producer} runs over {here}, that of {pair.consumer} over {there}"
+        return f"the kernel of {producer} runs over {here}, that of {consumer} over {there}"
     own = axes_text([axis for axis in pair.first.axes if axis not in pair.common])
-    both = f"the kernels of {pair.producer} and {pair.consumer} both run over {here}"
-    return f"{both}, but no axis of {pair.consumer} corresponds to {own} of {pair.producer}"
+    both = f"the kernels of {producer} and {consumer} both run over {here}"
+    return f"{both}, but no axis of {consumer} corresponds to {own} of {producer}"
 
 
 @legality
