@@ -77,7 +77,7 @@ def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction,
             for reduced, of_rows in (kept[name] for name in read & kept.keys()):
                 size = _volume(reduced)
                 again = (program.buffers[name].layout.size for name in read & of_rows)
-                if _volume(nest) == size and any(_numel(shape) >= size for shape in again):
+                if _volume(nest) == size and any(numel(shape) >= size for shape in again):
                     yield reduced, nest
         there = on_gpu(program.buffers[nest.buffer].device, options)
         if there and isinstance(nest, Reduction) and _may_be_kept(nest, program.buffers):
@@ -97,10 +97,10 @@ def _may_be_kept(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
 
 
 def _volume(nest: Nest) -> int:
-    return _numel(axis.size for axis in (*nest.axes, *nest.reduce_axes))
+    return numel(axis.size for axis in (*nest.axes, *nest.reduce_axes))
 
 
-def _numel(sizes: Iterable[Size]) -> int:
+def numel(sizes: Iterable[Size]) -> int:
     return prod(hint(size, UNKNOWN) for size in sizes)
 
 

@@ -42,7 +42,7 @@ from inductor_lab.ir.program import (
     read_by,
 )
 from inductor_lab.ir.row_major import parts_of
-from inductor_lab.lower.rows import ENOUGH_PROGRAMS, UNKNOWN, at_hand, favours_columns
+from inductor_lab.lower.rows import ENOUGH_PROGRAMS, UNKNOWN, at_hand, favours_columns, numel
 from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
@@ -178,12 +178,13 @@ def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
 
 
 def _beside_rows(program: LoopProgram) -> set[str]:
-    """Sums of columns that read what a pointwise nest that is stored, or a reduction of rows, reads
-    as often, directly or through other pointwise nests; neither waits for the other."""
+    """Sums of columns over the rows that a pointwise nest that is stored, or a reduction of rows,
+    visits too: that reads at least half of what these sums read of the rows, directly or through
+    other pointwise nests, and waits for none of them."""
     sources: dict[str, frozenset[str]] = {}
-    by_rows: list[tuple[frozenset[str], int, frozenset[str]]] = []
-    by_columns: list[tuple[str, frozenset[str], int]] = []
     waits: dict[str, frozenset[str]] = {}
+    by_rows: list[tuple[int, frozenset[str], frozenset[str]]] = []
+    by_columns: dict[int, dict[str, frozenset[str]]] = {}
     calls = [step for step in program.steps if isinstance(step, ExternCall)]
     stored = program.leaving.union(*map(read_by, calls))
     for nest in program.nests:
@@ -191,19 +192,21 @@ def _beside_rows(program: LoopProgram) -> set[str]:
         read = frozenset[str]().union(*(sources.get(b, {b}) for b in direct))
         waits[nest.buffer] = direct.union(*(waits.get(b, frozenset()) for b in direct))
         volume = prod(hint(axis.size, UNKNOWN) for axis in (*nest.axes, *nest.reduce_axes))
+        rows = frozenset(b for b in read if numel(program.buffers[b].layout.size) >= volume)
         if isinstance(nest, Pointwise):
             sources[nest.buffer] = read
         if isinstance(nest, Reduction) and favours_columns(nest, program.buffers):
             if nest.kind == "sum":
-                by_columns.append((nest.buffer, read, volume))
+                by_columns.setdefault(volume, {})[nest.buffer] = rows
         elif isinstance(nest, Reduction) or nest.buffer in stored:
-            by_rows.append((read, volume, waits[nest.buffer]))
-    return {
-        name
-        for name, columns, size in by_columns
-        for rows, volume, needed in by_rows
-        if size == volume and name not in needed and not columns.isdisjoint(rows)
-    }
+            by_rows.append((volume, rows, waits[nest.buffer]))
+    found: set[str] = set()
+    for volume, rows, needed in by_rows:
+        sums = {name: own for name, own in by_columns.get(volume, {}).items() if own & rows}
+        read = frozenset[str]().union(*sums.values())
+        if sums and needed.isdisjoint(sums) and 2 * len(read & rows) >= len(read):
+            found |= sums.keys()
+    return found
 
 
 class _Splitter:
