@@ -150,8 +150,7 @@ class GraphCompiler:
         packs = options.pack_weights and not self.trained
         kept = torch_api.inputs_among(module.graph, self.parameters) if packs else frozenset()
         rewrites = phase(
-            "rewrite",
-            lambda: rewrite(module, name, options, record=self.keep, parameters=kept),
+            "rewrite", lambda: rewrite(module, name, options, record=self.keep, parameters=kept)
         )
         work = rewrites.module
         loops = phase(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -35,7 +35,7 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
 )
-from inductor_lab.lower.groups import Groups, in_groups
+from inductor_lab.lower.groups import Groups
 from inductor_lab.lower.number import Test, number
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
@@ -131,7 +131,7 @@ class Builder:
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []
-        self.groups = Groups(self.steps)
+        self.groups = Groups(self.steps, options)
         self.values: dict[torch.fx.Node, Any] = {}  # what each node stands for
         self.node: torch.fx.Node  # the node at hand, from the first `begin` on
         self.origins: Origins = NO_ORIGINS
@@ -260,8 +260,10 @@ class Builder:
         """A nest that fills a new buffer with `body` over the axes of its shape; `exact` leaves
         gaps in memory where `meta` has them."""
         meta = meta or self.result
-        if not exact and (grouped := in_groups(self, body, meta)):
-            return grouped
+        if not exact and (split := self.groups.split(body, meta)):
+            body, shape, stride = split
+            made = self.pointwise(body, replace(meta, shape=shape, stride=stride))
+            return self.groups.whole(made, meta.shape)
         axes = axes_of(meta.shape)
         body = self._over(axes, self.convert(body, meta.dtype))
         buffer = self._new(meta, BufferKind.COMPUTED, exact)

@@ -12,27 +12,58 @@ Now both visit the points [n, g], and may be one kernel.  (GPUs only: there it w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeAlias
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_quotient, is_int, mul_sizes
 from inductor_lab.ir.program import Pointwise, Reduction, Step
 from inductor_lab.lower.rows import on_gpu
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, reshape
+from inductor_lab.options import Options
 
-if TYPE_CHECKING:
-    from inductor_lab.lower.builder import Builder, TensorMeta
+Sizes: TypeAlias = tuple[Size, ...]
+
+
+class Meta(Protocol):
+    """What a result is like."""
+
+    @property
+    def shape(self) -> Sizes: ...
+    @property
+    def stride(self) -> Sizes: ...
+    @property
+    def device(self) -> str: ...
 
 
 class Groups:
     """Knows along which dimensions what `steps` make waits for a reduction."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.steps, self.seen = steps, 0
+    def __init__(self, steps: Sequence[Step], options: Options) -> None:
+        self.steps, self.options, self.seen = steps, options, 0
         self.waits: dict[str, frozenset[int]] = {}
 
-    def lengths(self, body: Expr, shape: Sequence[Size]) -> list[int]:
+    def split(self, body: Expr, meta: Meta) -> tuple[Expr, Sizes, Sizes] | None:
+        """The same result with dimensions of groups, and its shape and strides; None if it waits
+        for none."""
+        shape, stride = meta.shape, meta.stride
+        lengths = self._lengths(body, shape) if on_gpu(meta.device, self.options) else ()
+        if max(lengths, default=1) == 1:
+            return None
+        sizes: list[Size] = []
+        steps: list[Size] = []
+        for size, step, length in zip(shape, stride, lengths, strict=True):
+            sizes += (exact_quotient(size, length), length) if length > 1 else (size,)
+            steps += (mul_sizes(step, length), step) if length > 1 else (step,)
+        own = iter(identity(sizes))
+        at = [next(own) * n + next(own) if n > 1 else next(own) for n in lengths]
+        moved = body.substitute(dict(zip(axes_of(shape), at, strict=True)))
+        return moved, tuple(sizes), tuple(steps)
+
+    def whole(self, made: TensorValue, shape: Sizes) -> TensorValue:
+        """The view of what was made in groups that the graph goes on with."""
+        return reshape(made, shape)
+
+    def _lengths(self, body: Expr, shape: Sequence[Size]) -> list[int]:
         """For each dimension of a result of `shape` the length of groups, 1 without any."""
         for step in self.steps[self.seen :]:
             if isinstance(step, Reduction):
@@ -57,23 +88,3 @@ def _group(index: Index) -> tuple[Axis | None, int]:
         if axis and isinstance(axis.size, int) and isinstance(length, int):
             return axis, length if axis.size % length == 0 else 1
     return None, 1
-
-
-def in_groups(build: Builder, body: Expr, meta: TensorMeta) -> TensorValue | None:
-    """What `build.pointwise` gives for a result that waits for groups; None for any other."""
-    if not on_gpu(meta.device, build.options):
-        return None
-    lengths = build.groups.lengths(body, meta.shape)
-    if max(lengths, default=1) == 1:
-        return None
-    shape: list[Size] = []
-    stride: list[Size] = []
-    for size, step, length in zip(meta.shape, meta.stride, lengths, strict=True):
-        split = (exact_quotient(size, length), length) if length > 1 else (size,)
-        shape += split
-        stride += (mul_sizes(step, length), step) if length > 1 else (step,)
-    own = iter(identity(shape))
-    at = [next(own) * n + next(own) if n > 1 else next(own) for n in lengths]
-    moved = body.substitute(dict(zip(axes_of(meta.shape), at, strict=True)))
-    made = build.pointwise(moved, replace(meta, shape=tuple(shape), stride=tuple(stride)))
-    return reshape(made, meta.shape)

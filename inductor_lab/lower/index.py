@@ -17,15 +17,7 @@ from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, add_sizes, is_int, mul_sizes
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
-from inductor_lab.lower.places import (
-    along,
-    compare,
-    indexed,
-    inside,
-    is_mask,
-    masked,
-    slices,
-)
+from inductor_lab.lower.places import along, compare, indexed, inside, is_mask, masked, slices
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.table import Piece, pieces_along_last
 from inductor_lab.lower.tensor import TensorValue, identity

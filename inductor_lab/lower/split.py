@@ -178,12 +178,12 @@ def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
 
 
 def _beside_rows(program: LoopProgram) -> set[str]:
-    """Sums of columns over the rows that a pointwise nest that is stored, or a reduction of rows,
-    visits too: that reads at least half of what these sums read of the rows, directly or through
-    other pointwise nests, and waits for none of them."""
+    """Sums of columns over the rows that another nest visits too, which waits for none of them: one
+    that is pointwise and stored, and reads all that these sums read of the rows, directly or
+    through other pointwise nests; or a reduction of rows that reads at least half of it."""
     sources: dict[str, frozenset[str]] = {}
     waits: dict[str, frozenset[str]] = {}
-    by_rows: list[tuple[int, frozenset[str], frozenset[str]]] = []
+    by_rows: list[tuple[int, frozenset[str], frozenset[str], float]] = []
     by_columns: dict[int, dict[str, frozenset[str]]] = {}
     calls = [step for step in program.steps if isinstance(step, ExternCall)]
     stored = program.leaving.union(*map(read_by, calls))
@@ -199,12 +199,13 @@ def _beside_rows(program: LoopProgram) -> set[str]:
             if nest.kind == "sum":
                 by_columns.setdefault(volume, {})[nest.buffer] = rows
         elif isinstance(nest, Reduction) or nest.buffer in stored:
-            by_rows.append((volume, rows, waits[nest.buffer]))
+            share = 0.5 if isinstance(nest, Reduction) else 1
+            by_rows.append((volume, rows, waits[nest.buffer], share))
     found: set[str] = set()
-    for volume, rows, needed in by_rows:
+    for volume, rows, needed, share in by_rows:
         sums = {name: own for name, own in by_columns.get(volume, {}).items() if own & rows}
         read = frozenset[str]().union(*sums.values())
-        if sums and needed.isdisjoint(sums) and 2 * len(read & rows) >= len(read):
+        if sums and needed.isdisjoint(sums) and len(read & rows) >= share * len(read):
             found |= sums.keys()
     return found
 

@@ -34,9 +34,7 @@ def may_write_inputs(inputs: Sequence[Any]) -> bool:
     return not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors)
 
 
-def written_apart(
-    module: torch.fx.GraphModule,
-) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
+def written_apart(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
     """The graph with one more result for each input that it writes to, and these writes in order.
 
     The module itself where nothing is written.

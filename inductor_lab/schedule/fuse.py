@@ -15,13 +15,15 @@ to ten rounds; and `ir.py`, `StorageBox.realize`, which inlines while it lowers.
 
 from __future__ import annotations
 
+from functools import partial
+
 from inductor_lab.errors import BadOption
 from inductor_lab.ir.program import ExternCall, LoopProgram, Step, read_by, written_by
 from inductor_lab.options import FusionOptions
 from inductor_lab.schedule import combo
 from inductor_lab.schedule.cost import cluster_cost, extern_cost
 from inductor_lab.schedule.groups import make_steps
-from inductor_lab.schedule.memory import new_values, plan_memory
+from inductor_lab.schedule.low_memory import low_enough
 from inductor_lab.schedule.result import Cost, Decisions, Group, Schedule
 from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.schedule.walk import Walk
@@ -38,14 +40,8 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     walk.run()
     calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
     clusters = walk.clusters.values()
-    scheduled, combos = make_steps(clusters, calls, program, options, frozenset(program.leaving))
-    memory = plan_memory(program, scheduled, steps)
-    if memory.peak_after > combo.MAX_HELD and any(decision.fused for decision in combos):
-        given = frozenset(new_values(program))
-        waiting, fewer = make_steps(clusters, calls, program, options, given)
-        lower = plan_memory(program, waiting, steps)
-        if lower.peak_after + combo.MAX_HELD < memory.peak_after:
-            scheduled, combos, memory = waiting, fewer, lower
+    make = partial(make_steps, clusters, calls, program, options)
+    scheduled, combos, memory = low_enough(program, steps, make)
     buffers = program.buffers
     externs = sum((extern_cost(call, buffers) for call in calls.values()), Cost())
     nests = (cluster_cost(alone) for alone in walk.alone.values())

@@ -1,0 +1,32 @@
+"""Combos make results before their turn; where that raises the peak of a graph, they wait for it.
+
+A result of the graph takes its memory whenever it is made, so a combo may make it early, unless the
+graph needs more memory then than it would with the result in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from inductor_lab.ir.program import LoopProgram, Step
+from inductor_lab.schedule.combo import MAX_HELD
+from inductor_lab.schedule.memory import new_values, plan_memory
+from inductor_lab.schedule.result import Decision, MemoryPlan, ScheduleStep
+
+Made: TypeAlias = tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]
+"""Steps, and the decisions about combos."""
+
+
+def low_enough(
+    program: LoopProgram, steps: Sequence[Step], make: Callable[[frozenset[str]], Made]
+) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...], MemoryPlan]:
+    """What `make` gives, which is told what takes no memory earlier in a combo, and its memory."""
+    scheduled, combos = make(frozenset(program.leaving))
+    memory = plan_memory(program, scheduled, steps)
+    if memory.peak_after > MAX_HELD and any(decision.fused for decision in combos):
+        waiting, fewer = make(frozenset(new_values(program)))
+        lower = plan_memory(program, waiting, steps)
+        if lower.peak_after + MAX_HELD < memory.peak_after:
+            return waiting, fewer, lower
+    return scheduled, combos, memory
