@@ -161,3 +161,12 @@ def test_very_short_rows_are_written_out(columns: int) -> None:
     c = lab.inspect(lambda x, scale: torch.where(x > 0, x * scale, x), x, scale)
     assert torch.equal(c.result, torch.where(x > 0, x * scale, x))
     assert str(c.graphs[0].forward.kernels[0]).count("out0[") == (1 if columns == 3 else columns)
+
+
+def test_a_loop_that_got_lanes_is_not_collapsed_with_the_one_around_it() -> None:
+    """Few images of many points of three channels: the points are in lanes, the images shared."""
+    x = torch.randn(4, 3, 224, 224)
+    c = lab.inspect(lambda x: x.contiguous(memory_format=torch.channels_last) + 1, x)
+    (kernel,) = c.graphs[0].forward.kernels
+    assert "simd" in str(kernel) and "collapse" not in str(kernel)
+    assert torch.equal(c.result, x + 1)

@@ -14,7 +14,7 @@ from itertools import chain, groupby
 
 from inductor_lab.codegen.cpu.extremes import PLAIN
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by, is_point
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by, is_point, point_loops
 from inductor_lab.codegen.cpu.parts import threads_of
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Stmt, Store, Tree
@@ -35,7 +35,10 @@ def threads(tree: Tree, facts: Facts) -> Tree:
     if not plan.threads:
         return tree
     team = plan.in_team and plan.simd is not Simd.COLUMNS
-    how = How(threads=plan.threads, team=True) if team else threads_of(facts, plan.threads)
+    # a loop whose short inner one was written out since has lanes now
+    levels = sum(loop.kind is not LoopKind.VECTOR for loop in point_loops(tree)[: plan.threads])
+    levels = max(levels, 1)
+    how = How(threads=levels, team=True) if team else threads_of(facts, levels)
     new: list[Stmt] = []
     for shared, run in ((shared, tuple(run)) for shared, run in groupby(tree, is_point)):
         if shared:
