@@ -26,7 +26,7 @@ from inductor_lab.codegen.triton_loops import (
 )
 from inductor_lab.codegen.triton_shared import cut_of_row
 from inductor_lab.codegen.visit import walk
-from inductor_lab.ir.gpu import LONGEST_HELD
+from inductor_lab.ir.gpu import LONGEST_HELD, ROW_ELEMENTS
 from inductor_lab.ir.index import (
     Axis,
     Size,
@@ -47,9 +47,6 @@ POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 
 
 The sizes of this file are chosen, not measured one by one: change one, and run `python -m
 benchmarks.gpu` (benchmarks/RESULTS.md has what they give together on an H200)."""
-
-ROW_ELEMENTS = 1024
-"""Elements of a program whose rows are contiguous in memory; short rows share a program."""
 
 MOST_POINTS = 256
 """XBLOCK of very short columns."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 LONGEST_HELD = 4096
 """Elements of a row that one program of a GPU holds in registers (`codegen/triton_blocks.py`)."""
 
+ROW_ELEMENTS = 1024
+"""Elements of a program whose rows are contiguous in memory; short rows share a program."""
+
 GPU_PARTS = 256
 """Parts of rows, one a program, that fill a GPU (`schedule/crossing.py`)."""
 

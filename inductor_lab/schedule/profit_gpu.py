@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from inductor_lab.display import bytes_text
-from inductor_lab.ir.gpu import GPU_PARTS
+from inductor_lab.ir.gpu import GPU_PARTS, ROW_ELEMENTS
+from inductor_lab.ir.index import hint
 from inductor_lab.schedule.profit import MIN_SHARE
 from inductor_lab.schedule.rules import Pair, profit
 
@@ -33,10 +36,16 @@ def fills_the_gpu(pair: Pair) -> str | None:
 
 @profit
 def parts_fill_the_gpu(pair: Pair) -> str | None:
-    """A sum over the outer axes leaves a GPU only the parts to work on at once."""
+    """A sum over the outer axes leaves a GPU only the parts to work on at once, those of short rows
+    several to a program."""
     if pair.merged is None or pair.merged.in_parts is None:
         return None
-    points = pair.merged.points
-    if pair.buffers[pair.consumer].device == "cpu" or points >= GPU_PARTS:
+    if pair.buffers[pair.consumer].device == "cpu":
+        return None
+    points, part = pair.merged.points, pair.merged.in_parts.part
+    sums = (member for member in pair.merged.members if member.in_parts)
+    width = max(prod(hint(a.size) for a in member.axes if a != part) for member in sums)
+    together = max(ROW_ELEMENTS >> (width - 1).bit_length(), 1)
+    if points // together >= GPU_PARTS:
         return None
     return f"{points:,} parts are too few for a GPU"
