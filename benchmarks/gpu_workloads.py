@@ -69,6 +69,10 @@ def batch_norm_relu(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.
     return F.relu(F.batch_norm(x, None, None, w, b, training=True))
 
 
+def group_norm_silu(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.silu(F.group_norm(x, 32, w, b))
+
+
 def _kernel(name: str, fn: Callable[..., Any], make: Callable[[], Any], **more: Any) -> GpuWorkload:
     return GpuWorkload(name, lambda: (fn, tuple(make())), **more)
 
@@ -97,6 +101,12 @@ KERNELS = (
     _kernel("sum of squares, 128 M", lambda x: (x * x).sum(), lambda: [floats(1 << 27)]),
     _kernel("batch norm train + ReLU (64, 256, 56, 56)", batch_norm_relu,
             lambda: [floats(64, 256, 56, 56), floats(256), floats(256)]),
+    _kernel("batch norm train + ReLU fwd+bwd (64, 128, 28, 28)", batch_norm_relu,
+            lambda: [floats(64, 128, 28, 28, grad=True), floats(128, grad=True),
+                     floats(128, grad=True)], gradient=True),
+    _kernel("group norm + SiLU fp16 (16, 320, 64, 64)", group_norm_silu,
+            lambda: [floats(16, 320, 64, 64, dtype=torch.float16),
+                     floats(320, dtype=torch.float16), floats(320, dtype=torch.float16)]),
     _kernel("cumsum of rows (16384, 4096)", lambda x: x.cumsum(1), lambda: [floats(16384, 4096)]),
     _kernel("argmax of rows (16384, 8192)", lambda x: x.argmax(1), lambda: [floats(16384, 8192)]),
     _kernel("x + y.T (8192, 8192)", lambda x, y: x + y.t(),
@@ -170,6 +180,18 @@ class Loss(torch.nn.Module):
         return self.model(batch, labels=batch).loss
 
 
+class Classified(torch.nn.Module):
+    """The loss of images with labels, in bfloat16 where autocast says so."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model.train()
+
+    def forward(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(DEVICE, BF16):
+            return F.cross_entropy(self.model(images).logits, labels)
+
+
 def bert(batch: int, length: int, dtype: torch.dtype, masked: bool = False) -> Built:
     from transformers import BertConfig, BertModel
 
@@ -210,6 +232,14 @@ def resnet18(batch: int) -> Built:
     return First(ResNetForImageClassification(config).to(DEVICE)), (floats(batch, 3, 224, 224),)
 
 
+def resnet50_training(batch: int) -> Built:
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    torch.manual_seed(0)
+    model = ResNetForImageClassification(ResNetConfig(num_labels=1000)).to(DEVICE)
+    return Classified(model), (floats(batch, 3, 224, 224), whole(1000, batch))
+
+
 def vit(batch: int) -> Built:
     from transformers import ViTConfig, ViTForImageClassification
 
@@ -230,6 +260,7 @@ MODELS = (
     _model("ResNet-18 16x3x224²", lambda: resnet18(16), first=True, graphs=True),
 )
 MORE_MODELS = (
+    _model("ResNet-50 training bf16 64x3x224²", lambda: resnet50_training(64), gradient=True),
     _model("LLaMA 8 layers bf16 4x1024", lambda: llama(4, 1024)),
     _model("ViT-base fp16 32", lambda: vit(32)),
 )
