@@ -46,6 +46,7 @@ from inductor_lab.codegen.triton_blocks import (
 )
 from inductor_lab.codegen.triton_combo import combo_kernel
 from inductor_lab.codegen.triton_ops import TRITON_OPS
+from inductor_lab.codegen.triton_shared import may_share
 from inductor_lab.codegen.triton_statements import Printer
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
@@ -66,7 +67,7 @@ def triton_kernel(
         return combo_kernel(group, buffers, name, device, ops)
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
-    blocks = blocks or blocks_of(tree, shared=device.startswith("cuda"))
+    blocks = blocks or blocks_of(tree, shared=may_share(device))
     reached = reach(parameters, buffers, blocks)
     parameters = with_symbols(parameters, reached)
     counted_in = index_type(reached)

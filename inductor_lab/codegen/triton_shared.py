@@ -7,7 +7,7 @@
 
 A program puts the result of its part where the others of its row see it, and waits for theirs.
 They wait only for neighbours in the grid: a GPU starts programs in the order of their numbers, and
-there is always room for those of one row (single-pass scans rely on the same).
+one of some size always has room for those of a row (single-pass scans rely on the same).
 
 Merrill and Garland: Single-pass parallel prefix scan with decoupled look-back (2016).
 Inductor: `cooperative_reductions`, which keeps as many programs as the GPU holds.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -46,6 +47,22 @@ ALIGNED = 16
 
 MOST_KEPT = 4
 """Buffers of which something stays in registers from one loop to the next."""
+
+
+ENOUGH_MULTIPROCESSORS = 2 * MOST_PARTS
+"""With so many there is room for the programs of a row in each of two streams, however large these
+are: with less, programs of two rows might wait for others that have no room."""
+
+
+def may_share(device: str) -> bool:
+    """Do programs share rows there?  Those compiled for a GPU that is not here do."""
+    if not device.startswith("cuda"):
+        return False
+    index = torch.device(device).index or 0
+    if index >= torch.cuda.device_count():
+        return True
+    about: Any = torch.cuda.get_device_properties(index)
+    return bool(about.multi_processor_count >= ENOUGH_MULTIPROCESSORS)
 
 
 def cut_of_row(
@@ -93,9 +110,8 @@ def _cached(body: tuple[Stmt, ...], again: Mapping[str, torch.dtype]) -> int:
 def _most_places(body: tuple[Stmt, ...]) -> int:
     """Places of the row at which an element reads one buffer."""
     loads = (p for p in row_places(body) if p.in_row and isinstance(p.access, Load))
-    return max(
-        Counter(name for name, _ in {(p.buffer, p.index) for p in loads}).values(), default=0
-    )
+    places = {(place.buffer, place.index) for place in loads}
+    return max(Counter(buffer for buffer, _ in places).values(), default=0)
 
 
 def _only_reduces(body: tuple[Stmt, ...]) -> bool:

@@ -83,6 +83,7 @@ def _moments(
 def _in_two_passes(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
+    """The mean, and the sum of squares of what is left of each value."""
     center = mean_over(build, x, space, meta)
     away = _away_from(build, x, space, build.load(center, identity(space.shape)))
     return center, reduce_to(build, "sum", build.op("square", away), space, meta)
@@ -91,6 +92,7 @@ def _in_two_passes(
 def _from_guess(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
+    """The same by one loop, from the first element for a guess of the mean."""
     first = dict.fromkeys(space.reduce_axes, ZERO)
     at = tuple(index.substitute(first) for index in space.at)
     guess = build.convert(build.load(x, at), meta.dtype)
@@ -114,8 +116,9 @@ def _stay_at_hand(build: Builder, x: TensorValue, space: Space, meta: TensorMeta
     """Does a GPU keep the rows for the squares, and for what is normalized by them?"""
     if not on_gpu(x.device, build.options) or meta.dtype != torch.float32:
         return False
-    in_pieces = any(is_int(_place(build, x, space).coefficient(a), 1) for a in space.reduce_axes)
-    return in_pieces and fit_at_hand(product(space.shape), space.count)
+    place = _place(build, x, space)
+    along = any(is_int(place.coefficient(axis), 1) for axis in space.reduce_axes)
+    return along and fit_at_hand(product(space.shape), space.count)
 
 
 def _place(build: Builder, x: TensorValue, space: Space) -> Index:
@@ -159,7 +162,7 @@ def _across(build: Builder, x: TensorValue, space: Space) -> bool:
 
 
 def _parts_of_columns(sizes: Sequence[int], space: Space) -> tuple[int, int] | None:
-    """As many parts as fill a GPU."""
+    """Parts in a number that fills a GPU, where columns are long."""
     points = product(space.shape)
     if not isinstance(points, int) or prod(sizes) <= LONGEST_HELD:
         return None

@@ -31,6 +31,7 @@ from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.triton_blocks import blocks_of, others, with_atomics
 from inductor_lab.codegen.triton_module import module_text
+from inductor_lab.codegen.triton_shared import may_share
 from inductor_lab.errors import CacheRefused
 from inductor_lab.options import Options
 from inductor_lab.runtime.cache import open_cache
@@ -136,7 +137,7 @@ def variants(kernel: Kernel) -> list[Kernel]:
     """The same kernel with other blocks and numbers of warps."""
     group, buffers = kernel.group, kernel.buffers
     tree = build_tree(with_atomics(group, buffers), buffers)
-    usual = blocks_of(tree, shared=kernel.device.startswith("cuda"))
+    usual = blocks_of(tree, shared=may_share(kernel.device))
     make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
     return [make(blocks=blocks) for blocks in others(usual)]
 
