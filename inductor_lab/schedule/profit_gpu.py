@@ -46,6 +46,6 @@ def parts_fill_the_gpu(pair: Pair) -> str | None:
     sums = (member for member in pair.merged.members if member.in_parts)
     width = max(prod(hint(a.size) for a in member.axes if a != part) for member in sums)
     together = max(ROW_ELEMENTS >> (width - 1).bit_length(), 1)
-    if points // together >= GPU_PARTS:
+    if points >= GPU_PARTS and points // together >= GPU_PARTS // 2:
         return None
     return f"{points:,} parts are too few for a GPU"
