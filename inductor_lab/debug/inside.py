@@ -20,7 +20,7 @@ import torch
 from inductor_lab.torch_api import pytree
 from inductor_lab.torch_names import optional
 
-view_func = optional("torch.Tensor._view_func")
+view_func = optional("torch._C.TensorBase._view_func")
 
 COMPRESSED = {
     torch.sparse_csr: ("crow_indices", "col_indices"),
