@@ -170,3 +170,10 @@ def test_a_loop_that_got_lanes_is_not_collapsed_with_the_one_around_it() -> None
     (kernel,) = c.graphs[0].forward.kernels
     assert "simd" in str(kernel) and "collapse" not in str(kernel)
     assert torch.equal(c.result, x + 1)
+
+
+def test_a_short_row_of_sums_of_one_is_not_written_out() -> None:
+    """Outer products: each element is a sum without a loop."""
+    a, b = torch.randn(12, 64, 1), torch.randn(12, 1, 4)
+    c = lab.inspect(lambda a, b: torch.bmm(a, b) + 1, a, b)
+    torch.testing.assert_close(c.result, a * b + 1)

@@ -131,6 +131,8 @@ def _copies(loop: Loop) -> Tree:
     *before, last = loop.body
     if not isinstance(last, Loop) or last.kind is not LoopKind.VECTOR:
         return ()
+    if not all(isinstance(stmt, Let | Store | When) for stmt in walk(last.body)):
+        return ()
     size, most = last.axis.size, MOST_PARTS if _changes(last) else MOST_COPIES
     only = all(isinstance(stmt, Let) for stmt in before)
     if not isinstance(size, int) or size > most or hint(loop.axis.size, 1024) < SHORTEST_LOOP:
