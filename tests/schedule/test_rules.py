@@ -208,8 +208,8 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
         OnGpu(centered, ((1000, 8), (1000, 4096)), "buf0", "buf1"),
     ),
     "parts_fill_the_gpu": (
+        OnGpu(rows_and_parts, ((1024, 512),), "buf0", "buf1"),
         OnGpu(rows_and_parts, ((1024, 128),), "buf0", "buf1"),
-        OnGpu(rows_and_parts, ((512, 128),), "buf0", "buf1"),
     ),
     "memory_walk": (
         Example(rows, SQUARE, "buf0", "buf1"),
