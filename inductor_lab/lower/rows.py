@@ -61,6 +61,15 @@ def fit_at_hand(rows: Size, length: Size) -> bool:
 def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction, Nest]]:
     """Each reduction of rows that a GPU keeps at hand, with each nest that visits all of its rows
     again and needs its result to do so."""
+    long = {
+        nest.buffer
+        for nest in program.nests
+        if isinstance(nest, Reduction)
+        and on_gpu(program.buffers[nest.buffer].device, options)
+        and _may_be_kept(nest, program.buffers)
+    }
+    if not long:
+        return
     whole = _computed_whole(program)
     sources: dict[str, frozenset[str]] = {}
     windows: set[str] = set()
@@ -75,12 +84,11 @@ def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction,
             continue
         if not isinstance(nest, Pointwise) or nest.buffer in whole:
             for reduced, of_rows in (kept[name] for name in read & kept.keys()):
-                size = _volume(reduced)
+                size = volume(reduced)
                 again = (program.buffers[name].layout.size for name in read & of_rows)
-                if _volume(nest) == size and any(numel(shape) >= size for shape in again):
+                if volume(nest) == size and any(numel(shape) >= size for shape in again):
                     yield reduced, nest
-        there = on_gpu(program.buffers[nest.buffer].device, options)
-        if there and isinstance(nest, Reduction) and _may_be_kept(nest, program.buffers):
+        if isinstance(nest, Reduction) and nest.buffer in long:
             kept[nest.buffer] = nest, read
 
 
@@ -96,11 +104,13 @@ def _may_be_kept(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
     return exchanged and fit_at_hand(rows, length) and not favours_columns(nest, buffers)
 
 
-def _volume(nest: Nest) -> int:
+def volume(nest: Nest) -> int:
+    """How often its body is evaluated."""
     return numel(axis.size for axis in (*nest.axes, *nest.reduce_axes))
 
 
 def numel(sizes: Iterable[Size]) -> int:
+    """The product of sizes, symbols hinted."""
     return prod(hint(size, UNKNOWN) for size in sizes)
 
 

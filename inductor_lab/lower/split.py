@@ -28,7 +28,7 @@ import torch
 
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
 from inductor_lab.ir.gpu import GPU_PARTS, LONGEST_HELD
-from inductor_lab.ir.index import Axis, Index, Size, hint, mul_sizes, product
+from inductor_lab.ir.index import Axis, Index, Size, mul_sizes, product
 from inductor_lab.ir.ops import neutral
 from inductor_lab.ir.program import (
     Buffer,
@@ -42,7 +42,7 @@ from inductor_lab.ir.program import (
     read_by,
 )
 from inductor_lab.ir.row_major import parts_of
-from inductor_lab.lower.rows import ENOUGH_PROGRAMS, UNKNOWN, at_hand, favours_columns, numel
+from inductor_lab.lower.rows import ENOUGH_PROGRAMS, at_hand, favours_columns, numel, volume
 from inductor_lab.options import Options
 from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
@@ -125,8 +125,8 @@ def in_triton(device: str, options: Options) -> bool:
 
 def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
     """How to cut a sum of rows so that another kernel that visits them can compute it."""
-    row = prod(hint(axis.size, UNKNOWN) for axis in nest.axes)
-    rows = prod(hint(axis.size, UNKNOWN) for axis in nest.reduce_axes)
+    row = numel(axis.size for axis in nest.axes)
+    rows = numel(axis.size for axis in nest.reduce_axes)
     if not SHORTEST_ROW <= row <= LONGEST_HELD:
         return None
     wanted = min(ELEMENTS_AT_ONCE // row if triton else CPU_PARTS, rows // FEWEST_ROWS)
@@ -143,8 +143,8 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
         return None
     columns = favours_columns(nest, buffers)
     lanes = NEIGHBOURS if columns else 1
-    points = prod(hint(axis.size, UNKNOWN) for axis in nest.axes)
-    length = prod(hint(axis.size, UNKNOWN) for axis in nest.reduce_axes)
+    points = numel(axis.size for axis in nest.axes)
+    length = numel(axis.size for axis in nest.reduce_axes)
     programs = max(points // lanes, 1)
     enough, aim = ENOUGH_PROGRAMS, PROGRAMS
     if columns:
@@ -154,7 +154,7 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
     wanted = min(aim // programs, length * min(points, lanes) // PART)
     # places are counted row by row, so for a position the parts have to be whole runs of rows
     axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
-    sizes = {axis: hint(axis.size, UNKNOWN) for axis in axes}
+    sizes = {axis: numel((axis.size,)) for axis in axes}
     first = accumulate(sizes.values(), mul)
     enough_axes = next((n for n, size in enumerate(first, 1) if size >= wanted), len(axes))
     cut = next(((a,) for a in axes if sizes[a] >= wanted), axes[:enough_axes])
@@ -191,19 +191,19 @@ def _beside_rows(program: LoopProgram) -> set[str]:
         direct = read_by(nest)
         read = frozenset[str]().union(*(sources.get(b, {b}) for b in direct))
         waits[nest.buffer] = direct.union(*(waits.get(b, frozenset()) for b in direct))
-        volume = prod(hint(axis.size, UNKNOWN) for axis in (*nest.axes, *nest.reduce_axes))
-        rows = frozenset(b for b in read if numel(program.buffers[b].layout.size) >= volume)
+        size = volume(nest)
+        rows = frozenset(b for b in read if numel(program.buffers[b].layout.size) >= size)
         if isinstance(nest, Pointwise):
             sources[nest.buffer] = read
         if isinstance(nest, Reduction) and favours_columns(nest, program.buffers):
             if nest.kind == "sum":
-                by_columns.setdefault(volume, {})[nest.buffer] = rows
+                by_columns.setdefault(size, {})[nest.buffer] = rows
         elif isinstance(nest, Reduction) or nest.buffer in stored:
             share = 0.5 if isinstance(nest, Reduction) else 1
-            by_rows.append((volume, rows, waits[nest.buffer], share))
+            by_rows.append((size, rows, waits[nest.buffer], share))
     found: set[str] = set()
-    for volume, rows, needed, share in by_rows:
-        sums = {name: own for name, own in by_columns.get(volume, {}).items() if own & rows}
+    for size, rows, needed, share in by_rows:
+        sums = {name: own for name, own in by_columns.get(size, {}).items() if own & rows}
         read = frozenset[str]().union(*sums.values())
         if sums and needed.isdisjoint(sums) and len(read & rows) >= share * len(read):
             found |= sums.keys()
