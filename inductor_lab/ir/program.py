@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sympy
 import torch
 
 from inductor_lab.display import Shown, counted
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins, SizeValue, values_in
+from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
 from inductor_lab.ir.index import Axis, Index, Size, add_sizes, dot, mul_sizes, product, sizes_in
 from inductor_lab.ir.value import Value
 from inductor_lab.operations import perform
@@ -336,9 +337,13 @@ def read_by(step: Step) -> frozenset[str]:
     if isinstance(step, ExternCall):
         return frozenset(view.buffer for view in step.views)
     base = frozenset([step.base] if isinstance(step, Scatter) else ())
-    return base | frozenset(
-        [node.buffer for root in step.roots for node in root.walk() if isinstance(node, Load)]
-    )
+    return base.union(*map(_loaded, step.roots))
+
+
+@lru_cache(maxsize=1 << 13)
+def _loaded(expr: Expr) -> frozenset[str]:
+    """Names of the buffers that a body loads; most are asked for again and again."""
+    return frozenset([load.buffer for load in expr.loads()])
 
 
 def written_by(step: Step) -> tuple[str, ...]:

@@ -66,21 +66,18 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
     makers = {
         step.buffer: step for step in program.steps if isinstance(step, Pointwise | Reduction)
     }
-    normalized = {
-        reduced.buffer
-        for reduced, again in at_hand(program, options)
-        if isinstance(again, Pointwise)
-    }
     found = [
         normalizer
         for step in program.steps
         if isinstance(step, Reduction)
         and in_triton(program.buffers[step.buffer].device, options)
-        and step.buffer not in normalized
         and (normalizer := _normalizer(step, makers)) is not None
     ]
     if not found:
         return program
+    pairs = at_hand(program, options)
+    normalized = {reduced.buffer for reduced, again in pairs if isinstance(again, Pointwise)}
+    found = [one for one in found if one.sum.buffer not in normalized]
     buffers = dict(program.buffers)
     new: dict[str, tuple[Reduction, ...]] = {}
     for normalizer in found:

@@ -160,7 +160,7 @@ class Cluster:
             nest, buffer = self.made[name].facts.nest, self.buffers[name]
             elements = storage_elements(buffer.layout)
             if isinstance(nest, Scatter):
-                elements = min(elements, access(nest.index, nest.axes, buffer).elements)
+                elements = min(elements, access(nest.index, nest.axes, buffer.layout).elements)
             total += elements * buffer.dtype.itemsize
         return total
 
@@ -233,7 +233,7 @@ def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
     loops = (*nest.axes, *nest.reduce_axes)
     loads: Loads = {}
     for buffer, place in facts.loads:
-        loads.setdefault(buffer, {})[place] = access(place, loops, buffers[buffer])
+        loads.setdefault(buffer, {})[place] = access(place, loops, buffers[buffer].layout)
     axes = real_axes(nest.apart if isinstance(nest, Scatter) else nest.axes)
     if isinstance(nest, Scan):
         axes = tuple(axis for axis in axes if axis != nest.axis)
@@ -293,7 +293,7 @@ def _expanded(
                 fresh.add(name)
                 loads[name] = dict(loads.get(name, {}))
             if at not in loads[name]:
-                loads[name][at] = access(at, member.loops, cluster.buffers[name])
+                loads[name][at] = access(at, member.loops, cluster.buffers[name].layout)
                 if name in inlined:
                     waiting.append((inlined[name], at))
     return loads
@@ -331,7 +331,7 @@ def with_loads(
     for buffer, places in loads.items():
         for place in places:
             at = tuple(index.substitute(moved) for index in place)
-            found.setdefault(buffer, {})[at] = access(at, member.loops, buffers[buffer])
+            found.setdefault(buffer, {})[at] = access(at, member.loops, buffers[buffer].layout)
     return replace(member, loads=found)
 
 

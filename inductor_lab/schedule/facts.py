@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
@@ -84,10 +85,11 @@ class Access:
     evaluations: int
 
 
-def access(place: Place, loops: tuple[Axis, ...], buffer: Buffer) -> Access:
+@lru_cache(maxsize=1 << 13)
+def access(place: Place, loops: tuple[Axis, ...], layout: Layout) -> Access:
     used: set[Axis] = set()
     box: list[tuple[int, int]] = []
-    for index, size in zip(place, buffer.layout.size, strict=True):
+    for index, size in zip(place, layout.size, strict=True):
         used.update(index.axes())
         low, high = _bounds(index)
         box.append((max(low, 0), min(high, hint(size) - 1)))
@@ -97,7 +99,7 @@ def access(place: Place, loops: tuple[Axis, ...], buffer: Buffer) -> Access:
         reached *= hint(axis.size)
         if axis in used:
             evaluations = reached
-    elements = min(points, _volume(box), storage_elements(buffer.layout))
+    elements = min(points, _volume(box), storage_elements(layout))
     return Access(elements, tuple(box), evaluations)
 
 
