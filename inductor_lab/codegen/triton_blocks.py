@@ -62,8 +62,9 @@ ROLLED_LONE_ROW = 8192
 FEW_ROWS = 512
 """Where fewer rows than this leave most of the GPU idle, each of them is read in larger blocks."""
 
-COLUMNS = ((1 << 12, 64, 32), (0, 16, 128))
-"""(at least this many points, XBLOCK, RBLOCK) where neighbours in memory are different rows."""
+COLUMNS = ((48 << 10, 64, 8, 32), (1 << 12, 64, 32, 32), (0, 16, 128, 128))
+"""(at least this many points, XBLOCK, RBLOCK, the longest that is held whole) where neighbours in
+memory are different rows: many small programs read faster than few large ones."""
 
 ELEMENTS_PER_WARP = 256
 """Eight elements a thread: two 16-byte accesses of float32."""
@@ -319,9 +320,8 @@ def _row_blocks(
     longest = max(power_of_2(max(_length(extent), 1)) for extent in extents)
     kept = any(isinstance(stmt, Local) for stmt in walk(body))  # in registers: one block holds it
     if outer and not kept and strides_favour_points(body, outer):
-        xblock, most = next((x, r) for least, x, r in COLUMNS if points >= least)
+        xblock, rolled, most = next(sizes for least, *sizes in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
-        rolled = most
     else:
         most = LONGEST_HELD  # longer ones are read RBLOCK elements at a time
         xblock = max(1, ROW_ELEMENTS // longest)
