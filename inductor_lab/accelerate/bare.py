@@ -74,8 +74,7 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
     its gradient) is all there is to do in a call; else None.
 
     What wrappers do for other graphs takes longer than a small kernel: inputs get their new values,
-    outputs become views of inputs, versions are counted, tensor subclasses wrapped, custom
-    operators watched.
+    outputs become views of inputs, tensor subclasses are wrapped, custom operators watched.
     """
     context = _TracingContext.try_get() if IS_BARE else None
     if context is None or context.fw_metadata is None or context.fakify_first_call:
@@ -84,8 +83,7 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
     subclasses = (*facts.subclass_inp_meta, *facts.subclass_fw_graph_out_meta)
     to_do = (
         facts.num_mutated_inp_runtime_indices, facts.num_outputs_aliased, facts.tokens,
-        facts.mutated_graph_handled_indices_seen_by_autograd, facts.num_intermediate_bases,
-        facts.dynamic_outputs, facts.is_rng_op_functionalized,
+        facts.num_intermediate_bases, facts.dynamic_outputs, facts.is_rng_op_functionalized,
         getattr(facts, "act_input_indices", ()), facts.grad_enabled_mutation is not None,
         any(isinstance(kind, _Subclass) for kind in subclasses),
     )  # fmt: skip
@@ -100,6 +98,23 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
     return facts if known and same_arguments and not any(to_do) else None
 
 
+def written_by(facts: Any) -> tuple[int, ...]:
+    """The places of inputs that the graph itself writes to, as autograd is to know."""
+    return tuple(facts.mutated_graph_handled_indices_seen_by_autograd)
+
+
+def counting(call: Callable[..., Any], written: Sequence[int]) -> Callable[..., Any]:
+    """The call, which counts a version of each argument that it writes to, as writing does."""
+    if not written:
+        return call
+
+    def count_and_call(*args: Any) -> Any:
+        torch.autograd.graph.increment_version([args[n] for n in written])
+        return call(*args)
+
+    return count_and_call
+
+
 @dataclass(frozen=True)
 class Trained:
     """A forward whose gradient needs nothing but saved tensors.
@@ -107,11 +122,13 @@ class Trained:
     results    how many of its values are the user's; the others are saved
     constant   those without gradient
     views      those that torch must not know to be views of what is saved
+    written    places of inputs that it writes to
     """
 
     results: int
     constant: tuple[int, ...]
     views: tuple[int, ...]
+    written: tuple[int, ...]
 
     @staticmethod
     def of(graph: GraphModule, facts: Any) -> Trained | None:
@@ -129,7 +146,8 @@ class Trained:
             return None
         constant = [n for n, info in enumerate(facts.output_info) if not info.requires_grad]
         constant = [n for n in constant if issubclass(facts.output_info[n].raw_type, torch.Tensor)]
-        return Trained(results, tuple(constant), tuple(facts.unsafe_view_out_indices))
+        views = tuple(facts.unsafe_view_out_indices)
+        return Trained(results, tuple(constant), views, written_by(facts))
 
 
 class Tangent(NamedTuple):
@@ -195,7 +213,8 @@ def direct_call(
     """The whole call, given the function of autograd's that AOTAutograd has made of both."""
     apply = _bare_function(forward, trained, backward, gradient, function).apply
     ends = gradient.ends
-    return functools.partial(_detached, apply, ends) if ends else apply
+    call = functools.partial(_detached, apply, ends) if ends else apply
+    return counting(call, trained.written)
 
 
 def _detached(apply: Callable[..., Any], ends: Sequence[int], *args: Any) -> Any:

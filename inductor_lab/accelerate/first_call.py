@@ -31,7 +31,7 @@ _TracingContext = optional("torch._guards.TracingContext")
 _Serializable = optional("torch._functorch._aot_autograd.schemas.SerializableAOTDispatchCompiler")
 
 BARE: dict[str, Callable[[GraphModule, Any], Any]] = {
-    "inference": lambda graph, facts: True,
+    "inference": lambda graph, facts: bare.written_by(facts),
     "forward": bare.Trained.of,
     "backward": bare.Gradient.of,
 }
@@ -102,7 +102,7 @@ class FirstCall(Around):
         if known is None or (kind != "backward" and not self.plain):
             return
         if kind == "inference" and not self.gradients:
-            self.direct = lambda *args: compiled(list(args))
+            self.direct = bare.counting(lambda *args: compiled(list(args)), known)
         elif kind == "forward" and self.gradients:
             self.forwards = compiled, known
         elif kind == "backward":

@@ -37,6 +37,7 @@ from inductor_lab.autograd.result import (
 from inductor_lab.autograd.sides import Sides, sort_sides
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.capture.operands import items_of, operand, writes_input
 from inductor_lab.capture.text import target_text
 
 aten = torch.ops.aten
@@ -89,21 +90,22 @@ def partition(
 
 
 def _copy_before_written(forward: GraphModule, own: int) -> None:
-    """Save a copy of an input that is written to between forward and backward; the first `own`
-    outputs are results.
+    """Save a copy of an input that is written to, by the forward or once it has run; the first
+    `own` outputs are results.
 
-    `return (new_x, y, (saved) x)`  →  `x' = clone(x); return (new_x, y, (saved) x')`
+    `x.copy_(new_x); return (y, (saved) x)`  →  `x' = clone(x); x.copy_(new_x); return (y, x')`
     """
-    written = torch_api.written_inputs(forward.graph)
-    (output,) = forward.graph.find_nodes(op="output")
-    results = list(output.args[0])
+    graph, writes = forward.graph, [node for node in forward.graph.nodes if writes_input(node)]
+    written = torch_api.written_inputs(graph) | {operand(node).name for node in writes}
+    output = graph.output_node()
+    results = items_of(output, 0)
     for n in range(own, len(results)):
         node = results[n]
         if isinstance(node, torch.fx.Node) and node.op == "placeholder" and node.name in written:
-            with forward.graph.inserting_before(output):
-                results[n] = forward.graph.call_function(aten.clone.default, (node,))
+            with graph.inserting_before(writes[0] if writes else output):
+                results[n] = graph.call_function(aten.clone.default, (node,))
             results[n].meta = dict(node.meta)
-    if results != list(output.args[0]):
+    if results != items_of(output, 0):
         output.args = (tuple(results),)
         forward.recompile()
 

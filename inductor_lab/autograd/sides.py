@@ -10,6 +10,7 @@ import torch
 
 from inductor_lab.autograd.joint import is_tangent
 from inductor_lab.capture.graph_of import is_backward
+from inductor_lab.capture.operands import writes_input
 from inductor_lab.capture.text import node_value
 from inductor_lab.torch_api import nbytes_hint
 
@@ -18,7 +19,7 @@ from inductor_lab.torch_api import nbytes_hint
 class Sides:
     """A joint graph, sorted.
 
-    forward   what the forward's outputs need
+    forward   what the forward's outputs, and its writes to inputs, need
     gradient  what depends on the gradients of the outputs (the tangents)
     needed    values outside of `gradient` that it reads, or that are gradients themselves
     values    `needed` and all their ancestors, in order: what the cut is about
@@ -45,10 +46,11 @@ def sort_sides(graph: torch.fx.Graph, num_fwd_outputs: int) -> Sides:
     needed.update(
         node for user in gradient for node in user.all_input_nodes if node not in gradient
     )
+    written = [node for node in graph.nodes if writes_input(node) and node not in gradient]
     ancestors = _ancestors(needed)
     values = tuple(node for node in graph.nodes if node in ancestors)
     return Sides(
-        forward=_ancestors(node for node in outputs if node not in gradient),
+        forward=_ancestors(node for node in (*outputs, *written) if node not in gradient),
         gradient=gradient,
         needed=frozenset(needed),
         values=values,

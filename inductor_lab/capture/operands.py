@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.fx import GraphModule, Node
+
+aten = torch.ops.aten
 
 
 def operand(node: Node, index: int = 0) -> Node:
@@ -24,3 +27,11 @@ def items_of(node: Node, index: int = 1) -> list[Any]:
 def results_of(module: GraphModule) -> list[Any]:
     """What a graph returns: nodes, numbers and None."""
     return items_of(module.graph.output_node(), 0)
+
+
+WRITES = {aten.copy_.default: "copy_", aten.set_.source_Tensor: "set_"}
+
+
+def writes_input(node: Node) -> bool:
+    """Does a call give an input of the graph a new value?"""
+    return node.target in WRITES and operand(node).op == "placeholder"

@@ -16,22 +16,15 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.operands import operand, results_of
+from inductor_lab.capture.operands import WRITES, operand, results_of, writes_input
 from inductor_lab.ir.program import Write
 from inductor_lab.torch_api import copy_of
 
-aten = torch.ops.aten
-METHODS = {aten.copy_.default: "copy_", aten.set_.source_Tensor: "set_"}
-
 
 def may_write_inputs(inputs: Sequence[Any]) -> bool:
-    """May AOTAutograd leave writes to inputs in the graph?  Only where no gradient is recorded, for
-    a graph that is differentiated has to be functional; and not where memory holds the negative of
-    what a tensor is."""
-    tensors = [given for given in inputs if isinstance(given, torch.Tensor)]
-    if any(map(torch.is_neg, tensors)):
-        return False
-    return not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in tensors)
+    """May AOTAutograd leave writes to inputs in the graph, as far as these need no gradient?  Not
+    where memory holds the negative of what a tensor is."""
+    return not any(given.is_neg() for given in inputs if isinstance(given, torch.Tensor))
 
 
 def written_apart(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
@@ -39,23 +32,19 @@ def written_apart(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, t
 
     The module itself where nothing is written.
     """
-    if not any(_is_write(node) for node in module.graph.nodes):
+    if not any(writes_input(node) for node in module.graph.nodes):
         return module, ()
     module = copy_of(module)
-    found = [node for node in module.graph.nodes if _is_write(node)]
+    found = [node for node in module.graph.nodes if writes_input(node)]
     writes, values = [], []
     for node in found:
         given, value = operand(node), operand(node, 1)
         results = results_of(module)
         returned = tuple(k for k, result in enumerate(results) if result is node)
-        writes.append(Write(given.name, METHODS[node.target], returned))
+        writes.append(Write(given.name, WRITES[node.target], returned))
         values.append(value)
         node.replace_all_uses_with(value)
         module.graph.erase_node(node)
     module.graph.output_node().args = ((*results_of(module), *values),)
     module.recompile()
     return module, tuple(writes)
-
-
-def _is_write(node: torch.fx.Node) -> bool:
-    return node.target in METHODS and operand(node).op == "placeholder"

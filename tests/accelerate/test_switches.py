@@ -77,6 +77,22 @@ def test_bare_calls_have_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert direct_calls(monkeypatch, ["bare_calls"]) == 0
 
 
+def test_a_norm_in_training_is_called_past_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes to its running moments itself, and counts their versions."""
+    made: list[Any] = []
+    own = bare.direct_call
+    monkeypatch.setattr(bare, "direct_call", lambda *given: made.append(given) or own(*given))
+    norm, eager = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
+    fast, x = lab.compile(norm), torch.randn(8, 4)
+    for _ in range(4):
+        before = norm.running_mean._version
+        torch.testing.assert_close(fast(x), eager(x))
+        assert norm.running_mean._version == before + 1
+    assert len(made) == 1
+    torch.testing.assert_close(norm.running_var, eager.running_var)
+    assert norm.num_batches_tracked == 4
+
+
 def test_warm_graphs_have_a_switch() -> None:
     def saved(off: Any) -> int:
         torch._dynamo.reset()
