@@ -28,6 +28,12 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "to float and back": (lambda x: (x.float() + 1, x.float().half() * 2), (MATRIX,)),
     "bits": (lambda x: (x.view(torch.int16) + 1, x + 1), (MATRIX,)),
     "a choice between halves": (lambda x: torch.where(x > 0, x, -x), (MATRIX,)),
+    "a choice between rounded numbers": (lambda x: torch.where(x > 1, x * 3, x + 1) * 2, (EVERY,)),
+    "choices of choices": (
+        lambda x: torch.where(x > 1, torch.where(x > 9, x * 3, x), x + 1) * 2 - x, (EVERY,)
+    ),
+    "of bfloat16": (lambda x: torch.where(x > 1, x * 3, 0.1) * 2, (BRAINS,)),
+    "also a result": (lambda x: ((y := torch.where(x > 1, x * 3, x + 1)), y * 2), (EVERY,)),
     "padded": (lambda x: torch.nn.functional.pad(x + 1, (1, 2)), (MATRIX,)),
     "joined": (lambda x: torch.cat([x + 1, x * 2]), (MATRIX,)),
     "copied": (lambda x: x.t().contiguous() + 1, (MATRIX,)),
@@ -73,3 +79,11 @@ def test_what_is_rounded_between_two_operations_stays_a_float() -> None:
     assert "float t1 = lab_rounded<lab_half>(" in text
     assert "lab_convert<lab_half>" not in text
     assert text.count("lab_narrow(") == 2
+
+
+def test_a_choice_between_rounded_numbers_stays_a_float() -> None:
+    compiler = Compiled()
+    compiler(lambda x, y: torch.where(x > 0, x * y, x + y) * y)(MATRIX, MATRIX + 1)
+    text = str(compiler.kernels[0].code)
+    assert text.count("lab_rounded<lab_half>(") == 2
+    assert "lab_convert<lab_half>" not in text and "lab_half t" not in text

@@ -3,14 +3,15 @@
     t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
     out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
 
-Rounding to 16 bits and back stays in a vector register; a variable of 16 bits would not.
+So does a choice between two of them.  Rounding to 16 bits and back stays in a vector register; a
+variable of 16 bits would not.
 
 Inductor: its vector types of halves are floats as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import torch
@@ -21,14 +22,20 @@ from inductor_lab.codegen.visit import nodes_in, walk, with_values
 from inductor_lab.ir.expr import Expr, Op, Temp, map_expr
 from inductor_lab.ir.rules import HALF
 
+FLOAT = torch.float32
+
 
 def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
     """The tree with temps that are rounded to 16 bits and widened back as floats."""
-    rounded = [s.temp for s in walk(tree) if isinstance(s, Let) and rounds(s.value)]
-    if not rounded:
+    made = [s for s in walk(tree) if isinstance(s, Let) and (rounds(s.value) or _chooses(s.value))]
+    if not made:
         return tree
-    widened = set(map(_widened, nodes_in(tree)))
-    floats = {temp: Temp(temp.name, torch.float32) for temp in rounded if temp in widened}
+    widened: set[Expr | None] = set(map(_widened, nodes_in(tree)))
+    for let in reversed(made):
+        if let.temp in widened and isinstance(let.value, Op) and _chooses(let.value):
+            widened.update(let.value.args[1:])
+    floats = {s.temp: Temp(s.temp.name, FLOAT) for s in made if s.temp in widened}
+    held = set(floats.values())
 
     def value(node: Expr) -> Expr:
         if (temp := _widened(node)) in floats:
@@ -40,9 +47,11 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
     def wide(stmt: Stmt) -> Stmt:
         """The statement with floats in place of halves; its values are mapped already."""
         match stmt:
+            case Let(temp, Op("where", (mask, *choices))) if temp in floats:
+                both = (_as_float(choice, held) for choice in choices)
+                return replace(stmt, temp=floats[temp], value=Op("where", (mask, *both), FLOAT))
             case Let(temp) if temp in floats:
-                rounded = Op("convert", (stmt.value,), torch.float32)
-                return replace(stmt, temp=floats[temp], value=rounded)
+                return replace(stmt, temp=floats[temp], value=Op("convert", (stmt.value,), FLOAT))
             case Loop(body=body) | When(body=body):
                 return replace(stmt, body=tuple(map(wide, body)))
             case _:
@@ -58,6 +67,19 @@ def rounds(value: Expr) -> bool:
     if not isinstance(value, Op) or value.name != "convert" or value.dtype not in HALF:
         return False
     return value.args[0].dtype is torch.float32
+
+
+def _chooses(value: Expr) -> bool:
+    """Is it one of two numbers of 16 bits?"""
+    return isinstance(value, Op) and value.name == "where" and value.dtype in HALF
+
+
+def _as_float(value: Expr, held: Collection[Temp]) -> Expr:
+    """The same number; one that is `held` as a float is not rounded again."""
+    match value:
+        case Op("convert", (Temp() as known,)) if known in held:
+            return known
+    return Op("convert", (value,), FLOAT)
 
 
 def _widened(value: Expr) -> Temp | None:
