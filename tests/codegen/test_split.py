@@ -177,3 +177,18 @@ def test_a_short_row_of_sums_of_one_is_not_written_out() -> None:
     a, b = torch.randn(12, 64, 1), torch.randn(12, 1, 4)
     c = lab.inspect(lambda a, b: torch.bmm(a, b) + 1, a, b)
     torch.testing.assert_close(c.result, a * b + 1)
+
+
+def test_loops_over_a_row_are_cut_beside_its_sums() -> None:
+    """A norm and then a rotation of halves, as of queries and keys: under masks, with several
+    statements each, GCC had no lanes for it (650 instead of 450 µs in bfloat16)."""
+
+    def turned(a: torch.Tensor) -> torch.Tensor:
+        a = a * torch.rsqrt(a.square().mean(-1, keepdim=True) + 1e-6)
+        first, second = a.chunk(2, -1)
+        return torch.cat([first * 2 - second * 3, second * 2 + first * 3], -1)
+
+    compiled, heads = Compiled(), torch.randn(40, 64)
+    torch.testing.assert_close(compiled(turned)(heads), turned(heads))
+    (kernel,) = compiled.kernels
+    assert "if (" not in str(kernel.code), str(kernel.code)

@@ -37,6 +37,7 @@ import torch
 
 from inductor_lab.codegen.cpp_quirks import is_misread
 from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import each_loop
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, Tree, When
 from inductor_lab.codegen.visit import loads_in, needed, temps_read, walk
@@ -82,11 +83,27 @@ value is reached, when it is passed, or both."""
 
 
 def split(tree: Tree, facts: Facts) -> Tree:
-    """The tree with its innermost loops cut and unrolled; where tiles are made, as it is."""
-    if facts.plan.simd is not Simd.POINTS or facts.tiled:
+    """The tree with its innermost loops cut and unrolled; where tiles are made, as it is.
+
+    Where points have rows, those over a row that feed nothing are: `cat` of the halves of a head.
+    """
+    if facts.plan.simd is Simd.COLUMNS or facts.tiled:
         return tree
+    if facts.plan.simd is Simd.INNER:
+        return each_loop(tree, lambda loop: _cut(loop) if _is_plain_row(loop) else None)
     new = split_loops(tree, facts.plan.threads)
     return tree if new == tree else new
+
+
+def _is_plain_row(loop: Loop) -> bool:
+    plain = all(isinstance(stmt, Let | Store | When) for stmt in walk(loop.body))
+    return loop.kind is LoopKind.SERIAL and plain
+
+
+def _cut(loop: Loop) -> Tree:
+    """The pieces of an innermost loop; the loop itself if it is one."""
+    pieces = _pieces(loop, _step(loop))
+    return (loop,) if pieces == [loop] else tuple(s for piece in pieces for s in _hoisted(piece))
 
 
 def split_loops(body: Tree, threads: int = 0) -> Tree:
@@ -98,8 +115,7 @@ def split_loops(body: Tree, threads: int = 0) -> Tree:
     new: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
-            for loop in _pieces(stmt, _step(stmt)):
-                new.extend([loop] if loop is stmt else _hoisted(loop))
+            new += _cut(stmt)
         elif isinstance(stmt, Loop) and (copies := _copies(stmt)):
             new.append(Loop(stmt.axis, LoopKind.VECTOR, (*stmt.body[:-1], *copies)))
         elif isinstance(stmt, Loop):
@@ -141,7 +157,7 @@ def _copies(loop: Loop) -> Tree:
     body: list[Stmt] = []
     for at in range(size):
         place = {last.axis: Index.constant_of(at)}
-        body += _Piece(last.axis, f"{at}", (at, at + 1), place, made).body(last.body)
+        body += Piece(last.axis, f"{at}", (at, at + 1), place, made).body(last.body)
     copies = needed(tuple(body))
     return copies if only and not is_misread(replace(last, body=copies)) else ()
 
@@ -273,7 +289,7 @@ def _piece(loop: Loop, begin: Size, end: Size, step: int) -> Loop:
     for copy in range(step):
         first = add_sizes(begin, copy)
         shift = {loop.axis: Index.of(axis) * step + first}
-        body += _Piece(loop.axis, f"{first}", (begin, end), shift, made).body(loop.body)
+        body += Piece(loop.axis, f"{first}", (begin, end), shift, made).body(loop.body)
     return Loop(axis, loop.kind, needed(tuple(body)))
 
 
@@ -295,7 +311,7 @@ def _hoisted(loop: Loop) -> Tree:
     return (*before, replace(loop, body=tuple(kept)))
 
 
-class _Piece:
+class Piece:
     """Rewrites statements for one piece; `values` are temps that are constants or other temps.
 
     `made` are the temps of the copies before, by their values.
