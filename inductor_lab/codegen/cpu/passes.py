@@ -26,6 +26,7 @@ from inductor_lab.codegen.cpu.rows import rows, rows_in_results
 from inductor_lab.codegen.cpu.scans import scans
 from inductor_lab.codegen.cpu.search import search
 from inductor_lab.codegen.cpu.split import split
+from inductor_lab.codegen.cpu.steps import steps
 from inductor_lab.codegen.cpu.sums import sums
 from inductor_lab.codegen.cpu.tiles import tiles, transpose
 from inductor_lab.codegen.cpu.turned import turned
@@ -42,6 +43,7 @@ from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
 
 OF_VALUES = (
+    Pass("steps", "write short rows out in the steps of a part", steps),
     Pass("rows", "keep what two loops of a row need in a local array", rows),
     Pass("results", "keep it where the result goes, if the row is long", rows_in_results),
     Pass("split", "cut loops where a mask changes", split),
@@ -130,14 +132,14 @@ def cpu_tree(
         _streamed(simple, buffers, results),
         "tiles" not in off and bool(tiled_axes(point_loops(simple))),
     )
-    steps = [TreeStep("build", built)]
+    made = [TreeStep("build", built)]
     for step in (*OF_VALUES, *OF_LOOPS):
         if step.needed or step.name not in off:
-            made = step.apply(steps[-1].tree, facts)
-            if made is not steps[-1].tree:
-                steps.append(TreeStep(step.name, made))
+            tree = step.apply(made[-1].tree, facts)
+            if tree is not made[-1].tree:
+                made.append(TreeStep(step.name, tree))
     # a product of sizes may be of other parts: Abs(n//2) * Abs(n//2) is (n//2)**2
-    return CpuTree(tuple(steps), with_symbols(parameters, (plan.work,)), plan)
+    return CpuTree(tuple(made), with_symbols(parameters, (plan.work,)), plan)
 
 
 def _streamed(
