@@ -28,6 +28,7 @@ from inductor_lab.codegen.cpu.search import search
 from inductor_lab.codegen.cpu.split import split
 from inductor_lab.codegen.cpu.steps import steps
 from inductor_lab.codegen.cpu.sums import sums
+from inductor_lab.codegen.cpu.tails import tails
 from inductor_lab.codegen.cpu.tiles import tiles, transpose
 from inductor_lab.codegen.cpu.turned import turned
 from inductor_lab.codegen.cpu.windows import windows
@@ -67,6 +68,7 @@ OF_LOOPS = (
     Pass("tiles", "transposed reads a tile at a time", tiles),
     Pass("transpose", "transpose a tile into a local array", transpose),
     Pass("blocks", "results past the caches, halves as floats, a block at a time", blocks),
+    Pass("tails", "the end of a row in one register", tails),
     Pass("checks", "look at indices and divisors", checks, needed=True),
     Pass("threads", "share the loops over points among threads", threads),
     Pass("lanes", "innermost loops in vector lanes", lanes),

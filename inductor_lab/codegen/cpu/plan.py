@@ -11,7 +11,13 @@ from enum import Enum
 from functools import partial
 
 from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by, innermost_loops, point_loops
+from inductor_lab.codegen.cpu.loops import (
+    each_loop,
+    fed_by,
+    has_expensive,
+    innermost_loops,
+    point_loops,
+)
 from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree, When
 from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, nodes_in, walk
 from inductor_lab.ir.expr import Op
@@ -45,6 +51,10 @@ STRIP = 512
 SHORT_ROW = 31
 """Elements up to which a row is a column of a transposed strip: from 32 on a row's own lanes are as
 fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
+
+RAGGED_ROW, REDUCED_ROW = 63, 127
+"""The same of rows with exponentials: that do not fill lines, or of which only sums and the like
+are kept (softmax and its logarithm, 31 to 200 elements; measured there)."""
 
 SHORTEST_ROW = 3
 """Elements from which on they are where nothing is reduced."""
@@ -87,6 +97,11 @@ class CpuPlan:
     strip: int = STRIP
     work: Size = 0
     in_team: bool = False
+
+    @property
+    def longest_row(self) -> int:
+        """Elements up to which a row is transposed where strips are of columns."""
+        return REDUCED_ROW if self.strip <= SHORT_STRIP else SHORT_ROW
 
 
 def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
@@ -196,9 +211,18 @@ def _side_by_side(points: list[Loop]) -> int:
     fed = [(loop.kind, acc.kind) for loop in loops for acc in fed_by(loop)]
     if not loops or kinds - {LoopKind.REDUCE, LoopKind.SCAN} or (LoopKind.SCAN, "sum") in fed:
         return 0
-    if all(is_innermost(s) and hint(s.axis.size, 1024) <= SHORT_ROW for s in loops):
+    if all(is_innermost(s) and _is_short(s, loops) for s in loops):
         return SHORT_STRIP if rows > SHORT_STRIP else LINE
     return LINE if kinds == {LoopKind.SCAN} else 0
+
+
+def _is_short(row: Loop, loops: list[Loop]) -> bool:
+    """Has it too few elements for lanes of its own?  `loops` are all over the row."""
+    size, longest = hint(row.axis.size, 1024), SHORT_ROW
+    if has_expensive(tuple(loops)):
+        reduced = not any(isinstance(stmt, Store) for stmt in walk(tuple(loops)))
+        longest = REDUCED_ROW if reduced else RAGGED_ROW if size % LINE else SHORT_ROW
+    return size <= longest
 
 
 def _far_apart(index: Index, axis: Axis) -> bool:

@@ -23,7 +23,7 @@ import torch
 from inductor_lab.codegen.cpu.access import side_by_side
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.loops import at_points
-from inductor_lab.codegen.cpu.plan import SHORT_ROW, Simd
+from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree
 from inductor_lab.codegen.visit import loads_in, needed, walk
@@ -38,7 +38,7 @@ thread's stack."""
 
 def rows(tree: Tree, facts: Facts) -> Tree:
     """The tree with expensive values of loops over the same row in local arrays."""
-    longest = LONGEST_ROW if facts.plan.simd is Simd.INNER else SHORT_ROW
+    longest = LONGEST_ROW if facts.plan.simd is Simd.INNER else facts.plan.longest_row
     change = partial(_kept_in_rows, longest=longest)
     return tree if facts.plan.inner_threads else at_points(tree, change)
 

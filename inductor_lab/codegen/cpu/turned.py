@@ -23,7 +23,7 @@ import torch
 
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.loops import each_loop
-from inductor_lab.codegen.cpu.plan import SHORT_ROW, Simd
+from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import (
@@ -57,7 +57,7 @@ def turned(tree: Tree, facts: Facts) -> Tree:
 
     def change(loop: Loop) -> Tree | None:
         strips = loop.kind is LoopKind.PARALLEL and loop.step > 1
-        return (_Strip(loop, plain).turned(),) if strips else None
+        return (_Strip(loop, plain, facts.plan.longest_row).turned(),) if strips else None
 
     return each_loop(tree, change)
 
@@ -66,8 +66,8 @@ class _Strip:
     """A loop over strips, with arrays for the rows of `plain` buffers: they are read only, or
     written by one statement."""
 
-    def __init__(self, strip: Loop, plain: set[str]) -> None:
-        self.strip, self.plain = strip, plain
+    def __init__(self, strip: Loop, plain: set[str], longest: int) -> None:
+        self.strip, self.plain, self.longest = strip, plain, longest
         self.begin = Index.of(strip.axis)
         self.others = [stmt for stmt in walk(strip.body) if isinstance(stmt, Local)]
         self.arrays: dict[tuple[Address, Index], Local] = {}
@@ -81,7 +81,7 @@ class _Strip:
         """A loop over the elements of a row with its arrays; a long one goes block by block."""
         if not isinstance(row, Loop) or not row.is_whole:
             return (row,)
-        if hint(row.axis.size, 1024) <= SHORT_ROW:
+        if hint(row.axis.size, 1024) <= self.longest:
             return self.short(row)
         return (strip_mined(row, BLOCK, self.short) if row.kind is LoopKind.SCAN else row,)
 

@@ -1,0 +1,105 @@
+"""What is left of a row that is no multiple of a vector register takes one register more.
+
+    for j0 in 0 .. 200:                  for j0 in 184 .. 200:
+        acc0 += exp(x[j0])        →          acc0 += exp(x[j0]) if j0 >= 192 else 0
+                                         for j0 in 0 .. 192:
+                                             acc0 += exp(x[j0])
+
+GCC has no vectors for the last iterations of a loop with accumulators, and 15 exponentials one by
+one take as long as a hundred of the others: a softmax of rows of 127 takes 187 instead of 248 ns a
+row (one core with AVX-512, GCC 12, November 2026).  The register overlaps what the loop visits, so
+that nothing beyond the row is read; the extreme of a row may see an element twice.  It comes first,
+since a later loop finds what a whole register has written sooner than halves of two.
+
+Inductor: `CppVecKernel` with `tail_size`, which loads with a mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from inductor_lab.codegen.cpu.facts import Facts
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by, has_expensive
+from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.tree import (
+    Accumulate,
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+    When,
+)
+from inductor_lab.codegen.visit import is_innermost, loads_in, walk
+from inductor_lab.ir.expr import Const, Expr, IndexValue, Op
+from inductor_lab.ir.index import Index
+from inductor_lab.ir.ops import neutral
+
+REGISTER = 64
+"""Bytes; a multiple of those of any other machine."""
+FEWEST_LANES, SHORTEST_TAIL, LONGEST_ROW = 8, 4, 512
+"""Below and beyond that there is little to gain (softmax, 33 to 1,000 elements; measured as above).
+"""
+ONCE = ("sum", "prod")
+"""Kinds of accumulators that may not see an element twice."""
+
+
+def tails(tree: Tree, facts: Facts) -> Tree:
+    """The tree with the last iterations of its reductions in a vector register."""
+    if facts.plan.simd is Simd.COLUMNS:
+        return tree
+    arrays = {stmt.name for stmt in walk(tree) if isinstance(stmt, Local)}
+    return each_loop(tree, lambda loop: _with_tail(loop, arrays))
+
+
+def _with_tail(loop: Loop, arrays: set[str]) -> Tree | None:
+    begin, stop = loop.begin.constant, loop.stop.constant
+    fixed = not loop.begin.terms and not loop.stop.terms and loop.step == 1
+    if not (fixed and isinstance(begin, int) and isinstance(stop, int)):
+        return None
+    if not has_expensive(loop.body) or not _may_repeat(loop, arrays):
+        return None
+    lanes = _lanes(loop)
+    while lanes > stop:
+        lanes //= 2
+    last = stop - (stop - begin) % lanes
+    if stop - last < SHORTEST_TAIL or stop - begin > LONGEST_ROW or lanes < FEWEST_LANES:
+        return None
+    tail = tuple(_from(stmt, last, loop) for stmt in loop.body)
+    over = replace(loop, body=tail, begin=Index.constant_of(stop - lanes))
+    return (over, replace(loop, end=Index.constant_of(last))) if last > begin else (over,)
+
+
+def _may_repeat(loop: Loop, arrays: set[str]) -> bool:
+    """Does it give the same if some iterations run twice, but for its sums?  It may write to arrays
+    that it does not read."""
+    if loop.kind is not LoopKind.REDUCE or not is_innermost(loop):
+        return False
+    free = arrays.difference(load.buffer for load in loads_in(loop.body))
+    return all(
+        (isinstance(stmt, Let | When))
+        or (isinstance(stmt, Accumulate) and stmt.position is None and stmt.found is None)
+        or (isinstance(stmt, Store) and stmt.kind == "store" and stmt.buffer in free)
+        for stmt in walk(loop.body)
+    )
+
+
+def _lanes(loop: Loop) -> int:
+    """Lanes of the narrowest numbers that it loads or accumulates."""
+    dtypes = {load.dtype for load in loads_in(loop.body)} | {a.value.dtype for a in fed_by(loop)}
+    return REGISTER // min((d.itemsize for d in dtypes if d is not torch.bool), default=4)
+
+
+def _from(stmt: Stmt, last: int, loop: Loop) -> Stmt:
+    """The statement, where it may not see an element twice with nothing for those before `last`."""
+    if not isinstance(stmt, Accumulate) or stmt.kind not in ONCE:
+        return stmt
+    dtype = stmt.value.dtype
+    place = IndexValue(Index.of(loop.axis), torch.int64)
+    new = Op("ge", (place, Const(last, torch.int64)), torch.bool)
+    nothing: Expr = Const(neutral(stmt.kind, dtype), dtype)
+    return replace(stmt, value=Op("where", (new, stmt.value, nothing), dtype))

@@ -1,0 +1,87 @@
+"""The last elements of a row take one vector register more, which may see some of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import inductor_lab as lab
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "softmax": lambda x: x.float().softmax(-1),
+    "several kinds": lambda x: (x.float().exp().sum(-1), x.amax(-1), x.float().exp().amin(-1)),
+    "a product": lambda x: (x.float().sigmoid() + 0.5).prod(-1),
+    "any and all": lambda x: ((x.float().exp() > 1e9).any(-1), (x.float().exp() > 0).all(-1)),
+    "of doubles": lambda x: x.double().exp().sum(-1),
+    "under a mask": lambda x: torch.nn.functional.pad(x.float().sin(), (3, 0)).exp().sum(-1),
+    "in place": lambda x: x.copy_(x.float().softmax(-1)),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def rows(columns: int, dtype: torch.dtype) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(columns)
+    return (torch.randn(20, columns, generator=generator) * 3).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_element_counts_once(name: str, dtype: torch.dtype) -> None:
+    program = PROGRAMS[name]
+    x = rows(143, dtype)
+    expected = program(x.clone())
+    got = lab.compile(program, dynamic=False)(x.clone())
+    assert_close(got, expected, rtol=1e-2 if dtype.itemsize == 2 else 1e-5, atol=1e-5)
+
+
+def test_nothing_of_an_element_that_is_there_twice_is_in_a_sum() -> None:
+    """Not even where it is infinite, or no number."""
+    x = rows(143, torch.float32)
+    x[0, 130], x[1, 127], x[2, 142] = 1000.0, torch.nan, -torch.inf
+    got = lab.compile(lambda x: x.exp().sum(-1))(x)
+    assert_close(got, x.exp().sum(-1), equal_nan=True)
+
+
+def code_of(program: Callable[..., Any], x: torch.Tensor) -> str:
+    kernels = lab.inspect(program, x).graphs[0].forward.kernels
+    return "\n".join(str(kernel.code) for kernel in kernels)
+
+
+def test_the_register_comes_first_and_overlaps() -> None:
+    code = code_of(lambda x: x.exp().sum(-1), rows(200, torch.float32))
+    assert "j0 = 184; j0 < 200" in code
+    assert "j0 = 0; j0 < 192" in code
+    assert code.index("j0 < 200") < code.index("j0 < 192")
+
+
+def test_cheap_sums_have_none() -> None:
+    """The compiler's own way is as fast there."""
+    assert "j0 = 0; j0 < 200" in code_of(lambda x: (x * x).sum(-1), rows(200, torch.float32))
+
+
+SIDE_BY_SIDE = {
+    "a logarithm of a softmax's sum, of 100": (lambda x: x.logsumexp(-1), 100, True),
+    "a softmax of 50": (lambda x: x.softmax(-1), 50, True),
+    "a softmax of 64, which fills lines": (lambda x: x.softmax(-1), 64, False),
+    "a sum of 50": (lambda x: x.sum(-1), 50, False),
+}
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_rows_with_exponentials_go_side_by_side(name: str) -> None:
+    """A logsumexp of 47 takes 29 instead of 158 ns a row, a softmax of 47 72 instead of 166 (one
+    core with AVX-512, GCC 12, November 2026)."""
+    program, columns, turned = SIDE_BY_SIDE[name]
+    x = rows(columns, torch.float32).repeat(11, 1)
+    assert ("lab_turn" in code_of(program, x)) == turned
+    assert_close(lab.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
