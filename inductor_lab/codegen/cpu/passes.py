@@ -136,10 +136,9 @@ def cpu_tree(
     )
     made = [TreeStep("build", built)]
     for step in (*OF_VALUES, *OF_LOOPS):
-        if step.needed or step.name not in off:
-            tree = step.apply(made[-1].tree, facts)
-            if tree is not made[-1].tree:
-                made.append(TreeStep(step.name, tree))
+        on = step.needed or step.name not in off
+        if on and (tree := step.apply(made[-1].tree, facts)) is not made[-1].tree:
+            made.append(TreeStep(step.name, tree))
     # a product of sizes may be of other parts: Abs(n//2) * Abs(n//2) is (n//2)**2
     return CpuTree(tuple(made), with_symbols(parameters, (plan.work,)), plan)
 
@@ -149,9 +148,6 @@ def _streamed(
 ) -> frozenset[str]:
     """Results so large that they leave the caches before they are read."""
     read = {load.buffer for load in loads_in(tree)}
-    sizes = {name: product(buffers[name].layout.size) for name in results if name not in read}
-    return frozenset(
-        name
-        for name, size in sizes.items()
-        if isinstance(size, int) and size * buffers[name].dtype.itemsize >= STREAMED_BYTES
-    )
+    made = {name: buffers[name] for name in results if name not in read}
+    sizes = {name: product(b.layout.size) * b.dtype.itemsize for name, b in made.items()}
+    return frozenset(n for n, b in sizes.items() if isinstance(b, int) and b >= STREAMED_BYTES)
