@@ -64,7 +64,7 @@ def _with_tail(loop: Loop, arrays: set[str]) -> Tree | None:
     if not has_expensive(loop.body) or not _may_repeat(loop, arrays):
         return None
     lanes = _lanes(loop)
-    while lanes > stop:
+    while lanes > stop - begin:
         lanes //= 2
     last = stop - (stop - begin) % lanes
     if stop - last < SHORTEST_TAIL or stop - begin > LONGEST_ROW or lanes < FEWEST_LANES:
@@ -81,7 +81,7 @@ def _may_repeat(loop: Loop, arrays: set[str]) -> bool:
         return False
     free = arrays.difference(load.buffer for load in loads_in(loop.body))
     return all(
-        (isinstance(stmt, Let | When))
+        isinstance(stmt, Let | When)
         or (isinstance(stmt, Accumulate) and stmt.position is None and stmt.found is None)
         or (isinstance(stmt, Store) and stmt.kind == "store" and stmt.buffer in free)
         for stmt in walk(loop.body)
