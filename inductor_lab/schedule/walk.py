@@ -101,9 +101,13 @@ class Walk:
             if name not in made:
                 self.join_siblings(name)
         self.join_forced()
-        for number, cluster in self.clusters.items():
+        for number, cluster in sorted(self.clusters.items(), key=lambda item: -item[1].first):
             escaping = frozenset(name for name in cluster.made if self.escapes(name, {number}))
-            if escaping != cluster.written:
+            if not escaping:  # siblings of those that copy it have joined them
+                del self.clusters[number]
+                for name in cluster.names:
+                    self.where[name].remove(number)
+            elif escaping != cluster.written:
                 self.clusters[number] = demote(cluster, escaping, self.expand)
 
     # ---- one producer ----
@@ -245,8 +249,9 @@ class Walk:
         shared: Sequence[str],
         inside: set[int],
     ) -> Pair:
-        common = common_axes(first, second, shared)
         path = self.reach.between(_steps_of(first), _steps_of(second))
+        first, second = self.with_copies(first, second), self.with_copies(second, first)
+        common = common_axes(first, second, shared)
         between = next((self.describe(p) for p in positions(path)), None)
         pair = Pair(*names, placement, first, second, common, None, between, None, 0)
         pair = next(filter(_meets, crossed(pair, shared)), pair)
@@ -257,6 +262,12 @@ class Walk:
         merged = demote(merged, escaping, self.expand)
         saved = first.bytes + second.bytes - merged.bytes
         return replace(pair, merged=merged, saved=saved)
+
+    def with_copies(self, cluster: Cluster, other: Cluster) -> Cluster:
+        """The cluster with what it reads and the other one has inlined evaluated on demand, too."""
+        while names := other.inlined.keys() & cluster.reads:
+            cluster = inline(cluster, other.inlined[min(names)], self.expand, copy=True)
+        return cluster
 
     def judge(self, pair: Pair) -> _Judged:
         choice = choice_on(self.options, pair.first.names, pair.second.names, ordered=True)

@@ -259,6 +259,20 @@ def test_a_cheap_producer_is_copied_and_an_expensive_one_stored():
     assert members(scheduled(loops("exp"))) == [({"buf0", "buf1"}, set()), ({"buf3"}, set())]
 
 
+def test_a_kernel_that_copies_joins_one_that_loads():
+    """`isnan(y)` is stored for one reader and copied into the other; once they are one kernel,
+    nobody reads what was stored."""
+
+    def logs(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.xlogy(x, y), torch.special.xlog1py(x, y)
+
+    x, y = torch.arange(-2.0, 34.0)[:, None], torch.linspace(-2.0, 3.0, 36)[None]
+    compiled = lab.inspect(logs, x, y)
+    assert len(compiled.graphs[0].forward.schedule.groups) == 1
+    for got, want in zip(compiled.result, logs(x, y), strict=True):
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
 def test_a_full_reduction_takes_scalars_but_no_big_consumer():
     tensor = Axis("i0", 1 << 20)
     reduced = Axis("r0", 1 << 20)
