@@ -286,13 +286,14 @@ static inline void lab_narrow(lab_half* to, const float* from, int64_t count) {
 static inline bool lab_bits_of_nan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
 
 //@ lab_bfloat16_to_float lab_float_to_bfloat16
+// Without lab_zero GCC would make 0 of a nan that is an integer next, and not what the machine does.
 static inline float lab_bfloat16_to_float(lab_bfloat16 b) {
     return lab_bitcast<float>((uint32_t)b << 16);
 }
 static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
-    uint32_t bits = lab_bitcast<uint32_t>(x);
+    uint32_t bits = lab_bitcast<uint32_t>(x), nan = 0x7fc0u | (uint32_t)lab_zero;
     uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-    return (lab_bfloat16)(uint16_t)(lab_bits_of_nan(bits) ? 0x7fc0u : rounded);
+    return (lab_bfloat16)(uint16_t)(lab_bits_of_nan(bits) ? nan : rounded);
 }
 
 //@ lab_convert

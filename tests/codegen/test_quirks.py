@@ -55,3 +55,14 @@ def test_an_integer_of_a_float_is_not_its_whole_part(
     for found, expected in zip(lab.compile(there_and_back)(x), there_and_back(x), strict=True):
         assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
         assert torch.equal(found.signbit(), expected.signbit())
+
+
+@pytest.mark.parametrize("whole", [torch.int32, torch.int64])
+def test_a_nan_that_was_rounded_is_the_integer_that_eager_makes_of_it(whole: torch.dtype) -> None:
+    """GCC makes 0 of the one constant that all of them are, where it sees the integer next."""
+
+    def below(x: torch.Tensor) -> torch.Tensor:
+        return x.floor().to(whole)
+
+    x = torch.tensor((0.5, float("nan")) * 20).bfloat16()
+    assert torch.equal(lab.compile(below)(x), below(x))
