@@ -250,8 +250,7 @@ def expand_loads(facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...
     before:  buf0[i0, i1] = x[i1] + y[i0]      at [r0, 3]
     after:   x at [3], y at [r0]
     """
-    axes = facts.nest.axes
-    moved = {a: e for a, e in zip(axes, place, strict=True) if e != Index.of(a)}
+    moved = {a: e for a, e in zip(facts.nest.axes, place, strict=True) if e != Index.of(a)}
     if not moved:
         return facts.loads
     return tuple(
@@ -268,8 +267,7 @@ def inline(cluster: Cluster, facts: NestFacts, expand: Expand, copy: bool = Fals
     inlined = {**cluster.inlined, facts.buffer: facts}
     members = []
     for member in cluster.members:
-        places = member.loads.get(facts.buffer)
-        if places:
+        if places := member.loads.get(facts.buffer):
             loads = _expanded(member, [(facts, p) for p in places], inlined, expand, cluster)
             member = replace(member, loads=loads)
         members.append(member)

@@ -39,11 +39,9 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     walk = Walk(program, steps, options)
     walk.run()
     calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
-    clusters = walk.clusters.values()
-    make = partial(make_steps, clusters, calls, program, options)
+    make = partial(make_steps, walk.clusters.values(), calls, program, options)
     scheduled, combos, memory = low_enough(program, steps, make)
-    buffers = program.buffers
-    externs = sum((extern_cost(call, buffers) for call in calls.values()), Cost())
+    externs = sum((extern_cost(call, program.buffers) for call in calls.values()), Cost())
     nests = (cluster_cost(alone) for alone in walk.alone.values())
     groups = (step.cost for step in scheduled if isinstance(step, Group))
     return Schedule(

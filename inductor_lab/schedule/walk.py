@@ -59,7 +59,6 @@ class Walk:
 
     def __init__(self, program: LoopProgram, steps: Sequence[Step], options: FusionOptions) -> None:
         self.buffers, self.steps, self.options = program.buffers, steps, options
-        self.inputs = [name for name in program.buffers]
         self.facts: dict[str, NestFacts] = {}
         self.readers: dict[str, list[str]] = {}
         self.kept = set(program.leaving)
@@ -97,18 +96,16 @@ class Walk:
                         self.join_siblings(name)
                 else:
                     self.place(self.facts[step.buffer])
-        for name in self.inputs:
+        for name in self.buffers:
             if name not in made:
                 self.join_siblings(name)
         self.join_forced()
         for number, cluster in sorted(self.clusters.items(), key=lambda item: -item[1].first):
             escaping = frozenset(name for name in cluster.made if self.escapes(name, {number}))
-            if not escaping:  # siblings of those that copy it have joined them
-                del self.clusters[number]
-                for name in cluster.names:
-                    self.where[name].remove(number)
-            elif escaping != cluster.written:
+            if escaping != cluster.written:
                 self.clusters[number] = demote(cluster, escaping, self.expand)
+        # who read a value may have joined those that copy it, so that nobody reads it any more
+        self.clusters = {n: cluster for n, cluster in self.clusters.items() if cluster.members}
 
     # ---- one producer ----
 
@@ -311,9 +308,8 @@ class Walk:
             self.decisions.append(_decision(judged, producer, consumer))
 
     def add(self, alone: Cluster) -> None:
-        number = alone.first
-        self.clusters[number] = alone
-        self.where[alone.members[0].buffer] = [number]
+        self.clusters[alone.first] = alone
+        self.where[alone.members[0].buffer] = [alone.first]
 
     def apply(self, pair: Pair, number: int) -> None:
         assert pair.merged is not None, "a fused pair has a cluster"
