@@ -45,11 +45,13 @@ Env = Mapping[str, torch.Tensor]
 
 
 def concrete(size: Size, symbols: Symbols) -> int:
-    """The number that a size is in this run.  What stands for rows of different lengths
-    (`torch.jagged`) is none."""
-    if isinstance(size, int):
-        return size
-    return int(size.subs({s: n for s, n in symbols.items() if not isinstance(n, torch.SymInt)}))
+    """The number that a size is in this run."""
+    return size if isinstance(size, int) else int(size.subs(_numbers(symbols)))
+
+
+def _numbers(symbols: Symbols) -> Symbols:
+    """Without what stands for rows of different lengths (`torch.jagged`), which is no number."""
+    return {symbol: n for symbol, n in symbols.items() if not isinstance(n, torch.SymInt)}
 
 
 class _Place:
@@ -363,7 +365,7 @@ class Run:
             case tuple():
                 return tuple(self.argument(item) for item in argument)
             case sympy.Basic():
-                found: Any = argument.subs(self.symbols)
+                found: Any = argument.subs(_numbers(self.symbols))
                 if not isinstance(argument, sympy.Expr):
                     return bool(found)
                 return int(found) if argument.is_integer else float(found)

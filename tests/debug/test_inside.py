@@ -44,6 +44,10 @@ def nested() -> torch.Tensor:
     return torch.nested.nested_tensor(rows, layout=torch.jagged)
 
 
+def trained() -> torch.Tensor:
+    return nested().requires_grad_()
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
     "a dataclass": (lambda x: Found(x + 1, [x.sin()]), x),
     "a dataclass that is given": (lambda d: replace(d, scores=d.scores * 2),
@@ -51,6 +55,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
     "an object": (lambda x: Plain(x * 2), x),
     "a subclass": (lambda x: x.sin() * x, lambda: x().as_subclass(Marked).requires_grad_()),
     "a nested tensor": (lambda x: x.sin() * x, nested),
+    "a nested tensor with a dimension more": (lambda x: x.unflatten(-1, (2, 2)), trained),
     "a compressed matrix": (lambda x: (x * 2).to_sparse_csr(), x),
     "a compressed matrix that is given": (lambda x: x * 2, lambda: x().to_sparse_csr()),
     "a sparse tensor": (lambda x: (x * 2).to_sparse(), x),
