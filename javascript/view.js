@@ -38,6 +38,9 @@ export function treeView(view, context) {
   for (const part of parts) shows.add(part.element, part.things);
   for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
   addFiles(element, view);
+  for (const drawing of element.querySelectorAll("svg.lab-drawing")) {
+    new ResizeObserver(() => cutNames(drawing)).observe(drawing);
+  }
   const thingsAt = (/** @type {Event} */ event) => {
     const part = targetOf(event).closest("[data-things]");
     return (part && known.get(part)?.things) || [];
@@ -81,6 +84,26 @@ class Part {
     const text = this.text ?? partText(this.node).toLowerCase();
     this.text = text;
     return text.includes(query);
+  }
+}
+
+/**
+ * Names in the bars of a timeline end with … where their bar does (`svg.py`, `shortened`).
+ *
+ * @param {Element} drawing
+ */
+function cutNames(drawing) {
+  const names = /** @type {NodeListOf<SVGTextElement>} */ (drawing.querySelectorAll("svg > text"));
+  for (const name of names) {
+    const bar = /** @type {SVGSVGElement} */ (name.ownerSVGElement);
+    if (bar === drawing) continue;
+    name.dataset.whole ??= name.textContent ?? "";
+    name.textContent = name.dataset.whole;
+    const [room, wide] = [bar.width.baseVal.value - 2 * name.x.baseVal[0].value,
+      name.getComputedTextLength()];
+    if (wide <= room) continue;
+    const letters = Math.floor(name.dataset.whole.length * room / wide) - 1;
+    name.textContent = letters > 0 ? `${name.dataset.whole.slice(0, letters)}…` : "";
   }
 }
 

@@ -6,9 +6,10 @@ Everything that comes from a program is escaped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -152,14 +153,18 @@ def drawing_svg(view: Mapping[str, Any]) -> str:
     return svg_page(attributes["aria-label"], wide + 2 * PAD, height + 32 + PAD, parts, told)
 
 
-def _resolved(tree: Tree | str, width: float) -> Tree | str:
-    """Shares of the width as pixels: not every program that shows SVG takes shares."""
+def _resolved(tree: Tree | str, width: float, room: float = math.inf) -> Tree | str:
+    """Shares of the width as pixels: not every program that shows SVG takes shares.  `room` is that
+    of a text in a drawing within the drawing, such as a bar of a timeline."""
     if isinstance(tree, str):
-        return tree
+        return shortened(tree, room)
     tag, attributes, *children = tree
     given = {name: f"{float(value[:-1]) * width / 100:.2f}" if value.endswith("%") else value
              for name, value in attributes.items()}  # fmt: skip
-    return [tag, given, *(_resolved(child, width) for child in children)]
+    if tag == "svg":
+        room = float(given["width"])
+    within = room - 2 * float(given["x"]) if tag == "text" else room
+    return [tag, given, *(_resolved(child, width, within) for child in children)]
 
 
 def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[str]:
@@ -191,6 +196,19 @@ def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[st
 def width_of(text: str) -> float:
     """Pixels of a text of 12 px; a Chinese character is as wide as it is high."""
     return sum(12.0 if east_asian_width(letter) in "WF" else LETTER for letter in text)
+
+
+def shortened(text: str, room: float) -> str:
+    """As much of a text of 12 px as there is room for, in pixels.
+
+    >>> shortened("forward.codegen 12.8 ms", 80), shortened("forward", 80)
+    ('forward.c…', 'forward')
+    """
+    if width_of(text) <= room:
+        return text
+    ends = accumulate(map(width_of, text))
+    fits = sum(end <= room - LETTER for end in ends)
+    return f"{text[:fits]}…" if fits else ""
 
 
 def svg_text(x: float, y: float, text: str, style: str = "", anchor: str = "middle") -> str:

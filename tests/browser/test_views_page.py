@@ -141,6 +141,26 @@ def test_the_timeline_is_saved_as_a_trace(open_page, report, trained, tmp_path):
     assert names[0] == names[1] and len(names[0]) > len(trained.phases)
 
 
+TOO_LONG = """() => [...document.querySelectorAll(".lab-phase > svg > text")].filter((name) =>
+  name.getComputedTextLength() + 8 > name.ownerSVGElement.width.baseVal.value + 0.5
+  && name.textContent).map((name) => name.textContent)"""
+
+
+def test_names_in_a_timeline_end_where_their_bar_does(open_page, report):
+    opened = open_page(report)
+    page = opened.page
+    show(page, "time")
+    shown = []
+    for width in (1400, 700, 1900):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(100)
+        assert page.evaluate(TOO_LONG) == []
+        shown.append(page.locator(".lab-phase > svg > text").all_text_contents())
+    assert any(name.endswith("…") for name in shown[0])
+    assert sum(map(len, shown[1])) < sum(map(len, shown[0])) < sum(map(len, shown[2]))
+    assert opened.wrong == []
+
+
 @pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
 def test_a_graph_is_saved_as_a_picture(open_page, report, kind, start):
     opened = open_page(report)

@@ -1,6 +1,7 @@
 """What the course prints fits into a notebook of 900 px, and counts as English does."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -76,6 +77,23 @@ def test_blame_is_told_in_chinese(capsys) -> None:
     for said in (capsys.readouterr().out, found._repr_html_()):
         assert "捕获的图与 eager 的结果一致" in said and "的 kernel 阶段出错：" in said
         assert "与节点一致的步骤：2 个" in said and "in place of" not in said
+
+
+@pytest.mark.usefixtures("chinese")
+def test_a_partition_and_the_coverage_are_told_in_chinese(capsys) -> None:
+    x, w = (torch.randn(8, 8, requires_grad=True) for _ in range(2))
+    c = lab.inspect(lambda x, w: torch.softmax(x @ w, -1).exp(), x, w)
+    partition = c.graphs[0].partition
+    assert {one.choice for one in partition.decisions} >= {"saved", "recomputed", "input"}
+    course.show(partition, *partition.decisions)
+    (product,) = c.coverage.extern
+    for nests in range(3):
+        for calls in range(3):
+            course.show(replace(c.coverage, generated=nests, extern=(replace(product, count=calls),)))
+    said = capsys.readouterr().out
+    names = "|".join([*map(re.escape, (one.node for one in partition.decisions)), r"aten\.[\w.]+"])
+    left = re.findall(r"[a-z]{3,}", re.sub(rf"torch\.ops|Partition|eager|{names}", "", said))
+    assert not left and "重算（" in said and "2 个循环嵌套，1 次外部调用" in said
 
 
 def test_a_pair_is_said_in_english(capsys) -> None:

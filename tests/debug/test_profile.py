@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 import inductor_lab as lab
 from inductor_lab.debug.profile import FEWEST
 from inductor_lab.errors import NotRunnable
+from inductor_lab.widgets.svg import width_of
 
 
 def layer(x, w):
@@ -141,7 +143,10 @@ def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
     written = json.loads(found.trace(tmp_path / "run.json").read_text())["traceEvents"]
     names = {event["name"] for event in written}
     assert {row.name for row in found.rows} <= names and "forward.codegen" in names
-    assert found.plot("timeline").startswith("<svg")
+    drawn = found.plot("timeline")
+    bars = re.findall(r'<svg [^>]*width="([\d.]+)"[^>]*><text [^>]*>([^<]*)', drawn.partition("<g")[2])
+    assert drawn.startswith("<svg") and any(name.endswith("…") for _, name in bars)
+    assert all(width_of(name) <= float(width) for width, name in bars)
     html = found._repr_html_()
     assert "without timers" in html and "torch.softmax" in html and "<script" not in html
 

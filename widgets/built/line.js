@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources ee8720047415324e.
+// Made by `npm run build` in javascript, from sources 1d1c86584c0dc3ea.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources ee8720047415324e.
+// Made by `npm run build` in javascript, from sources 1d1c86584c0dc3ea.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -337,6 +337,9 @@ var inductorLab = (() => {
     for (const part of parts) shows.add(part.element, part.things);
     for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
     addFiles(element, view);
+    for (const drawing of element.querySelectorAll("svg.lab-drawing")) {
+      new ResizeObserver(() => cutNames(drawing)).observe(drawing);
+    }
     const thingsAt = (event) => {
       const part = targetOf(event).closest("[data-things]");
       return part && known3.get(part)?.things || [];
@@ -378,6 +381,22 @@ var inductorLab = (() => {
       return text.includes(query);
     }
   };
+  function cutNames(drawing) {
+    const names = drawing.querySelectorAll("svg > text");
+    for (const name of names) {
+      const bar = name.ownerSVGElement;
+      if (bar === drawing) continue;
+      name.dataset.whole ??= name.textContent ?? "";
+      name.textContent = name.dataset.whole;
+      const [room, wide2] = [
+        bar.width.baseVal.value - 2 * name.x.baseVal[0].value,
+        name.getComputedTextLength()
+      ];
+      if (wide2 <= room) continue;
+      const letters = Math.floor(name.dataset.whole.length * room / wide2) - 1;
+      name.textContent = letters > 0 ? `${name.dataset.whole.slice(0, letters)}…` : "";
+    }
+  }
   function openFromAbove(folded, fillIt) {
     const button = html("button", {
       class: "lab-open",
