@@ -15,6 +15,8 @@ import { Shows } from "./selection.js";
 
 const PAD = 14;
 const LONGEST = 44;
+/** Pixels of a letter of a frame's title. */
+const LETTER = 6.6;
 
 /**
  * @param {GraphPicture} view
@@ -388,7 +390,10 @@ function shorten(text) {
  * @param {Box} box
  */
 function frameTitle(label, { x, y }) {
-  return svg("text", { x: x + 12, y: y + 16, class: "sub lab-frame-title" }, `▾ ${shorten(label)}`);
+  const title = `▾ ${shorten(label)}`;
+  return svg("g", { class: "lab-frame-title" },
+    svg("rect", { x: x + 8, y: y + 4, width: title.length * LETTER + 8, height: 17, rx: 3 }),
+    svg("text", { x: x + 12, y: y + 16, class: "sub" }, title));
 }
 
 /** @param {Arrow} arrow */

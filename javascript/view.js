@@ -39,7 +39,7 @@ export function treeView(view, context) {
   for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
   addFiles(element, view);
   for (const drawing of element.querySelectorAll("svg.lab-drawing")) {
-    new ResizeObserver(() => cutNames(drawing)).observe(drawing);
+    new ResizeObserver(() => drawing.clientWidth && cutNames(drawing)).observe(drawing);
   }
   const thingsAt = (/** @type {Event} */ event) => {
     const part = targetOf(event).closest("[data-things]");

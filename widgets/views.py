@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart
 
 CONTEXT = 3
-ONE_LINE = 24
-"""Characters of a name that is not broken."""
+ONE_LINE, MANY_LINES = 24, 90
+"""Characters of a name that is not broken, and of a text that a narrow column makes a tall one."""
 SIGNS = {"ok": "✓", "no": "✗", "warn": "!"}
 
 
@@ -163,7 +163,7 @@ def _term(word: str) -> dict[str, str]:
 
 
 def _row_trees(shown: Row, columns: Sequence[str]) -> Iterator[Tree]:
-    cells = [element("td", number(column) or _whole(cell), cell)
+    cells = [element("td", number(column) or _breaks(cell), cell)
              for column, cell in zip(columns, shown.cells, strict=True)]  # fmt: skip
     if shown.mark:
         cells[0].insert(2, _sign("span", shown.mark))
@@ -180,9 +180,12 @@ def _row_trees(shown: Row, columns: Sequence[str]) -> Iterator[Tree]:
         yield element("tr", {"class": "lab-more", "hidden": ""}, held)
 
 
-def _whole(cell: str) -> dict[str, str]:
-    """A short name keeps to one line; a long one may break anywhere, where a pane is narrow."""
-    return {"class": "whole"} if len(cell) <= ONE_LINE and len(cell.split()) == 1 else {}
+def _breaks(cell: str) -> dict[str, str]:
+    """A short name keeps to one line, a long one may break anywhere, where a pane is narrow; a long
+    text gets a column of some width, for which a narrow pane scrolls."""
+    if len(cell) <= ONE_LINE and len(cell.split()) == 1:
+        return {"class": "whole"}
+    return {"class": "long"} if len(cell) > MANY_LINES else {}
 
 
 def _sign(tag: str, mark: str) -> Tree:

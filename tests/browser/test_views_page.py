@@ -158,7 +158,36 @@ def test_names_in_a_timeline_end_where_their_bar_does(open_page, report):
         shown.append(page.locator(".lab-phase > svg > text").all_text_contents())
     assert any(name.endswith("…") for name in shown[0])
     assert sum(map(len, shown[1])) < sum(map(len, shown[0])) < sum(map(len, shown[2]))
+    show(page, "source")
+    page.wait_for_timeout(100)
     assert opened.wrong == []
+
+
+CROSSED = """() => [...document.querySelectorAll(".lab-pane.focused .lab-frame-title")].filter((title) => {
+  const [paper, name] = [title.children[0], title.children[1]].map((e) => e.getBoundingClientRect());
+  const covers = paper.left <= name.left && name.right <= paper.right
+    && paper.top <= name.top && name.bottom <= paper.bottom;
+  const arrows = [...title.parentElement.querySelectorAll(".lab-arrow")];
+  const above = title.compareDocumentPosition(arrows.at(-1)) & Node.DOCUMENT_POSITION_PRECEDING;
+  return !covers || !above;
+}).length"""
+
+
+def test_no_arrow_is_seen_in_the_title_of_a_group(open_page, report):
+    opened = open_page(report)
+    show(opened.page, "g0.forward.schedule", "graph")
+    assert opened.count(".lab-pane.focused .lab-frame-title") > 0
+    assert opened.page.evaluate(CROSSED) == 0
+    opened.page.click(".lab-pane.focused .lab-frame-title", force=True)
+    assert opened.count(".lab-pane.focused .lab-node.closed") == 1, "a click goes through it"
+
+
+def test_a_long_text_in_a_table_is_no_tower(open_page, report):
+    opened = open_page(report)
+    opened.page.set_viewport_size({"width": 700, "height": 800})
+    show(opened.page, "guards", "all")
+    long = opened.page.locator(".lab-pane.focused td.long")
+    assert min(long.nth(n).bounding_box()["width"] for n in range(long.count())) > 200
 
 
 @pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 1d1c86584c0dc3ea.
+// Made by `npm run build` in javascript, from sources c2a35e74cc40b3b5.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 1d1c86584c0dc3ea.
+// Made by `npm run build` in javascript, from sources c2a35e74cc40b3b5.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -338,7 +338,7 @@ var inductorLab = (() => {
     for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
     addFiles(element, view);
     for (const drawing of element.querySelectorAll("svg.lab-drawing")) {
-      new ResizeObserver(() => cutNames(drawing)).observe(drawing);
+      new ResizeObserver(() => drawing.clientWidth && cutNames(drawing)).observe(drawing);
     }
     const thingsAt = (event) => {
       const part = targetOf(event).closest("[data-things]");
@@ -683,6 +683,7 @@ ${to}`;
   // graph.js
   var PAD = 14;
   var LONGEST = 44;
+  var LETTER = 6.6;
   function graphView(view, context) {
     return new GraphView(view, context);
   }
@@ -1012,7 +1013,13 @@ ${to}`;
     return `${text.slice(0, LONGEST / 2 - 1)}…${text.slice(-LONGEST / 2)}`;
   }
   function frameTitle(label, { x, y }) {
-    return svg("text", { x: x + 12, y: y + 16, class: "sub lab-frame-title" }, `▾ ${shorten(label)}`);
+    const title = `▾ ${shorten(label)}`;
+    return svg(
+      "g",
+      { class: "lab-frame-title" },
+      svg("rect", { x: x + 8, y: y + 4, width: title.length * LETTER + 8, height: 17, rx: 3 }),
+      svg("text", { x: x + 12, y: y + 16, class: "sub" }, title)
+    );
   }
   function arrowElement({ points }) {
     let path = `M${points[0][0]} ${points[0][1]}`;
