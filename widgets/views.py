@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart
 
 CONTEXT = 3
-ONE_LINE, MANY_LINES = 24, 90
+ONE_LINE, MANY_LINES = 24, 60
 """Characters of a name that is not broken, and of a text that a narrow column makes a tall one."""
 SIGNS = {"ok": "✓", "no": "✗", "warn": "!"}
 
