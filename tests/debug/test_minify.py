@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 
 import inductor_lab as lab
 from inductor_lab.debug.faults import CATALOGUE
@@ -113,6 +115,30 @@ def test_any_predicate_may_be_asked() -> None:
     assert any("started off with" in line for line in told)
     assert all(str(tried) in told for tried in found.log)
     assert callable(slower_than_eager(2.0))
+
+
+def test_the_branches_of_a_graph_are_in_its_script(tmp_path: Path) -> None:
+    def branches(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, torch.neg, lambda x: x + 1, (x.contiguous(),))
+
+    def has_branches(module: Callable[..., Any], inputs: Sequence[Any]) -> bool:
+        return any("cond" in node.name and node.op != "get_attr" for node in module.graph.nodes)
+
+    found = lab.minify(branches, torch.ones(2), check=has_branches, folder=tmp_path)
+    assert "higher_order.cond" in found.script and found.script.count("(torch.nn.Module)") == 3
+    done = run_script(tmp_path)
+    assert done.returncode == 0 and "does not fail any more" in done.stdout, done.stderr
+    wrong = tmp_path / "wrong.py"  # the branches were compiled to something else
+    other = "Repro_cond_true_0.forward = Repro_cond_false_0.forward = lambda self, x0: (x0 + 7,)"
+    wrong.write_text(found.script.replace("compiled = ", f"{other}\ncompiled = "))
+    assert "Tensor-likes are not" in run_script(tmp_path, "wrong.py").stderr
+
+
+def test_a_graph_that_cannot_be_captured_again_is_no_failure() -> None:
+    """TorchDynamo cannot read the call of flex_attention that it wrote."""
+    q = torch.randn(1, 2, 128, 16)
+    with pytest.raises(BadArguments, match="none of its graphs fails by itself"):
+        lab.minify(lambda q: flex_attention(q, q, q, score_mod=lambda s, *_: s * 2), q)
 
 
 def test_nothing_to_shrink() -> None:

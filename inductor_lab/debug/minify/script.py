@@ -47,6 +47,7 @@ def outcome(function):
         for v in {given}
     ]
     results = function(*[v.view_as(v) if isinstance(v, torch.Tensor) else v for v in given])
+    results = [t for r in results for t in (r if isinstance(r, tuple) else [r])]
     found = [{view} for r in results if isinstance(r, torch.Tensor)]
     trained = [r.float().sum() for r in found if r.requires_grad]
     if trained:
@@ -91,7 +92,7 @@ def script_of(
     tail = tail.replace("expected = outcome(Repro())\n", f"expected = outcome(Repro())\n{enter}")
     return (
         HEAD.format(name=name, symptom=symptom, imports=imports)
-        + f"INPUTS = [\n{_inputs(candidate)}]\n\n\n{_module(candidate)}{tail}"
+        + f"INPUTS = [\n{_inputs(candidate)}]\n\n\n{_modules(candidate.module)}{tail}"
     )
 
 
@@ -102,10 +103,11 @@ def _tolerance(candidate: Candidate) -> float:
     return 2e-2 if short else 1e-3
 
 
-def _module(candidate: Candidate) -> str:
-    """The graph as a module of torch's, its inputs called x0, x1, ..."""
+def _modules(module: torch.fx.GraphModule, name: str = "Repro") -> str:
+    """The graph as a module of torch's, its inputs called x0, x1, ...; before it those of the
+    branches and loop bodies that it holds."""
     graph, known = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
-    for node in candidate.module.graph.nodes:
+    for node in module.graph.nodes:
         count = len(graph.find_nodes(op="placeholder"))
         known[node] = (
             graph.placeholder(f"x{count}") if node.op == "placeholder"
@@ -113,7 +115,13 @@ def _module(candidate: Candidate) -> str:
         )  # fmt: skip
     lines = graph.python_code("self").src.strip().splitlines()
     body = "\n".join(f"    {FREED.sub('', line)}".rstrip() for line in lines)
-    return f"class Repro(torch.nn.Module):\n{body}\n"
+    read = dict.fromkeys(str(node.target) for node in graph.find_nodes(op="get_attr"))
+    held = {target: each for target, each in module.named_children() if target in read}
+    made = "".join(f"        self.{each} = {name}_{each}()\n" for each in held)
+    made = f"    def __init__(self):\n        super().__init__()\n{made}\n" if held else ""
+    inner = (f"{_modules(each, f'{name}_{target}')}\n\n" for target, each in held.items()
+             if isinstance(each, torch.fx.GraphModule))  # fmt: skip
+    return f"{''.join(inner)}class {name}(torch.nn.Module):\n{made}{body}\n"
 
 
 def _inputs(candidate: Candidate) -> str:
