@@ -17,6 +17,7 @@ import copy
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, ClassVar
 
 from inductor_lab.course.language import say
@@ -167,7 +168,7 @@ def expected(what: type | tuple[type, ...], found: Any) -> str | None:
     fits = isinstance(found, kinds) and (bool in kinds or not isinstance(found, bool))
     if fits and not _equals_as_it_likes(found):
         return None
-    names = say(" or ").join(kind.__name__ for kind in kinds)
+    names = say(" or ").join("None" if kind is NoneType else kind.__name__ for kind in kinds)
     if found is None:
         return say("it should return {names}, it returned None (no `return`?)", names=names)
     return say(

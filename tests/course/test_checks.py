@@ -53,7 +53,9 @@ def agreeing(kind: type) -> type:
 
 @pytest.mark.parametrize("name, answer", [
     ("1.1", agreeing(int)(1)), ("2.4", agreeing(list)()), ("4.1", (agreeing(tuple)(),) * 3),
-    ("8.1", {"a": agreeing(int)(1)}), ("8.4", True),
+    ("8.1", {"a": agreeing(int)(1)}), ("8.4", True), ("10.2", agreeing(object)()),
+    ("11.7", agreeing(object)()), ("12.6", ("me", [agreeing(int)(1)] * 3)),
+    ("13.6", agreeing(object)()),
 ])  # fmt: skip
 def test_a_value_that_equals_everything_is_no_answer(name: str, answer) -> None:
     verdict = course.check(name, lambda *given: answer)
@@ -222,6 +224,13 @@ def test_an_error_of_a_class_of_the_students_has_its_line() -> None:
 def test_a_value_that_a_check_cannot_use_has_not_raised(name: str, given: object) -> None:
     said = course.check(name, lambda *arguments: given).message
     assert said.startswith("the check cannot go on with what you give: "), said
+
+
+def test_nothing_at_all_earns_nothing() -> None:
+    """Without a partitioner of the student's the compiler's own was judged, which is right."""
+    for nothing in (None, 5):
+        verdict = course.check("3.5", nothing)
+        assert verdict.points == 0 and "give the function" in verdict.message
 
 
 def test_the_function_itself_is_wanted() -> None:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import torch
@@ -115,7 +116,9 @@ class FirstWrong(Exercise):
             return case.first is not None and stage >= case.first
 
         found = solution(case.count, wrong)
-        if found != case.first or isinstance(found, bool):
+        if wrong_type := expected((int, NoneType), found):
+            return wrong_type
+        if found != case.first:
             return say("you answer {f!r} after asking about {a}", f=found, a=asked)  # fmt: skip
         enough = math.ceil(math.log2(case.count + 1))
         if len(asked) <= enough:

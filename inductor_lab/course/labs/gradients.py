@@ -361,6 +361,8 @@ class Partitioner(Exercise):
         )  # fmt: skip
 
     def judge(self, solution: Any, case: Any) -> str | None:
+        if not callable(solution):
+            return say("give the function or class itself, without calling it")
         ours, mine = partition_of(case), partition_of(case, solution)
         again = [r.name for r in mine.recomputed if r.op.endswith(PRODUCTS)]
         if again:

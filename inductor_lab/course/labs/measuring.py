@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import NoneType
 from typing import Any
 
 import torch
@@ -316,8 +317,8 @@ class Pays(Exercise):
         found = solution(case.compile, case.before, case.after)
         gain = case.before - case.after
         right = case.compile // gain + 1 if gain > 0 else None
-        if found == right and not isinstance(found, bool):
-            return None
+        if (wrong := expected((int, NoneType), found)) or found == right:
+            return wrong
         if found is None or right is None:
             return say("it is {r}, you say {f}", r=right, f=found)
         return say(

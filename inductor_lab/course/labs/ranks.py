@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations, zip_longest
+from types import NoneType
 from typing import Any
 
 import torch
@@ -410,8 +411,8 @@ class Parting(Exercise):
         found = solution([list(b) for b in case.begun])
         columns = enumerate(zip_longest(*case.begun))
         wanted = next((at for at, begun in columns if len(set(begun)) > 1), None)
-        if found == wanted and not isinstance(found, bool):
-            return None
+        if (wrong := expected((int, NoneType), found)) or found == wanted:
+            return wrong
         if wanted is None:
             return say("all ranks agree, and you say {f}", f=found)
         return say("they part at place {w}, you say {f}", w=wanted, f=found)  # fmt: skip
