@@ -160,6 +160,12 @@ def test_what_was_printed_is_shown_and_escaped() -> None:
     assert "<b>half" not in verdict._repr_html_() and "&lt;b&gt;" in verdict._repr_html_()
 
 
+@pytest.mark.parametrize("name", ["1.6", "6.1", "7.2", "8.4"])
+def test_what_is_counted_is_told_without_a_plural_of_one(name: str) -> None:
+    verdict = course.check(name, lambda *given, **named: -1)
+    assert re.search(r": \d+, you say -1", verdict.message), str(verdict)
+
+
 def test_a_counterexample_is_small() -> None:
     (swapped,) = (s for n, s, _ in WRONG if getattr(s, "__name__", "") == "swapped_operands")
     verdict = course.check("1.1", swapped)

@@ -125,8 +125,8 @@ LAB_1 = [
     ("1.4", hands_on_everything, "hands on"),
     ("1.5", breaks_still, "captures 2 graphs"),
     ("1.5", by_element, "another result"),
-    ("1.6", each_size, "TorchDynamo compiles 2 times, you say 3"),
-    ("1.6", at_most_twice, "TorchDynamo compiles 3 times, you say 2"),
+    ("1.6", each_size, "compiles of TorchDynamo: 2, you say 3"),
+    ("1.6", at_most_twice, "compiles of TorchDynamo: 3, you say 2"),
 ]
 
 

@@ -82,8 +82,8 @@ def bodies_lost(tree):
 EVERYTHING = {name: list(ASKED) for name in PROGRAMS}
 
 LAB_6 = [
-    ("6.1", first_in_first_out, "lines are fetched, you say"),
-    ("6.1", never_full, "lines are fetched, you say"),
+    ("6.1", first_in_first_out, "lines fetched: "),
+    ("6.1", never_full, "lines fetched: "),
     ("6.2", past_the_edge, "outside of the matrix"),
     ("6.2", row_by_row, "comes back to a tile"),
     ("6.3", without_tail, "the tail"),
@@ -161,8 +161,8 @@ def stored_without_mask(scores, out, columns, BLOCK: tl.constexpr):
 LAB_7 = [
     ("7.1", rounded_down, "programs are wanted"),
     ("7.1", never_masked, "which is not there"),
-    ("7.2", one_for_each, "segments are fetched, you say"),
-    ("7.2", by_span, "segments are fetched, you say"),
+    ("7.2", one_for_each, "segments fetched: "),
+    ("7.2", by_span, "segments fetched: "),
     ("7.3", unmasked_load, "a mask is missing"),
     ("7.3", first_block_alone, "never stored"),
     ("7.4", zero_for_masked, "your kernel stores 0"),
@@ -262,8 +262,8 @@ LAB_8 = [
     ("8.3", a_slot_each, "the fewest slots that do"),
     ("8.3", one_slot, "share a slot"),
     ("8.3", reused_too_early, "share a slot"),
-    ("8.4", bytes_over_page, "pages are touched"),
-    ("8.4", page_of_the_start, "pages are touched"),
+    ("8.4", bytes_over_page, "pages touched: "),
+    ("8.4", page_of_the_start, "pages touched: "),
     ("8.5", AlwaysFresh, "page faults again"),
     ("8.5", FirstFree, "more than half is wasted"),
     ("8.6", one_after_the_other, "both go on at once"),

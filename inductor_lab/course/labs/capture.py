@@ -428,7 +428,7 @@ class Recompiles(Exercise):
         wanted = compiles_in(_softmax, [(torch.randn(n, 8), w) for n in case])
         if found == wanted:
             return None
-        return say("TorchDynamo compiles {a} times, you say {b}", a=wanted, b=found)
+        return say("compiles of TorchDynamo: {a}, you say {b}", a=wanted, b=found)
 
     def picture(self, solution: Any, case: list[int]) -> Picture:
         w, seen, line = torch.randn(8, 6), 0, []

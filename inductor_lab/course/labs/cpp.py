@@ -75,7 +75,7 @@ class Cache(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("{a} lines are fetched, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("lines fetched: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Accesses) -> Picture:
         there = hits(case.addresses, case.lines, case.line)

@@ -168,7 +168,7 @@ class Compiles(Exercise):
         wanted = compiles_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])
         if found == wanted:
             return None
-        return say("TorchDynamo compiles {a} times, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("compiles of TorchDynamo: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Sizes) -> Picture:
         compiled = compiling_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])

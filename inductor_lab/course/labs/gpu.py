@@ -124,7 +124,7 @@ class Coalesced(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("{a} segments are fetched, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("segments fetched: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Warp) -> Picture:
         rows: dict[int, list[Cell]] = {}

@@ -151,7 +151,7 @@ class Broadcast(Exercise):
         wanted = torch.empty(case.first).expand(case.second)
         if wrong or len(found) != wanted.dim():
             return wrong or say(
-                "{n} strides are wanted, one for each dimension of the result, not {f}",
+                "strides wanted: {n}, one for each dimension of the result, not {f}",
                 n=wanted.dim(), f=list(found),
             )  # fmt: skip
         for place, (length, right, mine) in enumerate(

@@ -212,7 +212,7 @@ class Faults(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("{a} pages are touched, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("pages touched: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Writes) -> Picture:
         seen, rows = set[int](), list[tuple[str, list[Cell]]]()
