@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -81,6 +82,12 @@ def test_each_call_of_a_kernel_counts():
     product = Work("extern_kernels.mm", "g0.forward", False, 12000, None, frozenset(), calls=4)
     assert total_text([sine, product]) == "4 kernels moving 8.0 kB, 4 library calls"
     assert work_text(product) == "extern_kernels.mm  g0.forward  4 calls  12.0 kB"
+
+
+def test_a_summary_counts_calls_as_the_comparison_does(both, attended):
+    said = re.search(r"stock +(\d+) kernels? moving .*, (\d+) library calls?", str(both))
+    counted = re.search(r" in (\d+) calls?, \d+ library functions? in (\d+) call", str(attended))
+    assert said and counted and said.groups() == counted.groups(), f"{both}\n{attended}"
 
 
 def test_two_of_one_kind_are_refused(attended):
