@@ -312,7 +312,7 @@ def saved_text(schedule: Schedule) -> str:
     """Kernels and passes with one kernel per op, then fused, and the traffic that this saves."""
     before, after = schedule.before, schedule.after
     return say(
-        "one kernel per op: {n} kernels, {passes} passes over memory; fused: {m} and {fewer}, "
+        "one kernel per op → fused: kernels {n} → {m}, memory passes {passes} → {fewer}, "
         "{saved:.1f} % of the traffic saved",
         n=f"{before.kernels:,}", passes=f"{before.passes:,}",
         m=f"{after.kernels:,}", fewer=f"{after.passes:,}",
