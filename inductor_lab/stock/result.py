@@ -231,12 +231,12 @@ class StockCompilation(Shown):
 
     def _kernels_text(self) -> str:
         """`18 kernels in 25 calls, 4 library functions in 49 calls`."""
-        of = {"kernel": [k.calls for k in self.kernels if k.language != "extern"],
-              "library function": [k.calls for k in self.kernels if k.language == "extern"]}  # fmt: skip
-        return ", ".join(
-            f"{counted(len(calls), what)} in {counted(sum(calls), 'call')}" if calls
-            else counted(0, what) for what, calls in of.items()
-        )  # fmt: skip
+        told = []
+        for what, is_extern in (("kernel", False), ("library function", True)):
+            calls = [k.calls for k in self.kernels if (k.language == "extern") == is_extern]
+            within = f" in {counted(sum(calls), 'call')}" if calls else ""
+            told.append(f"{counted(len(calls), what)}{within}")
+        return ", ".join(told)
 
     def measure(self, seconds: float = 1.0) -> StockCompilation:
         """The same with the time of each kernel: the call is made again for so many seconds, with

@@ -163,8 +163,8 @@ def test_names_in_a_timeline_end_where_their_bar_does(open_page, report):
     assert opened.wrong == []
 
 
-CROSSED = """() => [...document.querySelectorAll(".lab-pane.focused .lab-frame-title")].filter((title) => {
-  const [paper, name] = [title.children[0], title.children[1]].map((e) => e.getBoundingClientRect());
+CROSSED = """() => [...document.querySelectorAll(".focused .lab-frame-title")].filter((title) => {
+  const [paper, name] = [...title.children].map((each) => each.getBoundingClientRect());
   const covers = paper.left <= name.left && name.right <= paper.right
     && paper.top <= name.top && name.bottom <= paper.bottom;
   const arrows = [...title.parentElement.querySelectorAll(".lab-arrow")];

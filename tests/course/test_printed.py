@@ -89,7 +89,8 @@ def test_a_partition_and_the_coverage_are_told_in_chinese(capsys) -> None:
     (product,) = c.coverage.extern
     for nests in range(3):
         for calls in range(3):
-            course.show(replace(c.coverage, generated=nests, extern=(replace(product, count=calls),)))
+            extern = (replace(product, count=calls),)
+            course.show(replace(c.coverage, generated=nests, extern=extern))
     said = capsys.readouterr().out
     names = "|".join([*map(re.escape, (one.node for one in partition.decisions)), r"aten\.[\w.]+"])
     left = re.findall(r"[a-z]{3,}", re.sub(rf"torch\.ops|Partition|eager|{names}", "", said))

@@ -144,7 +144,8 @@ def test_a_timeline_and_a_trace(known_limits, compilation, tmp_path):
     names = {event["name"] for event in written}
     assert {row.name for row in found.rows} <= names and "forward.codegen" in names
     drawn = found.plot("timeline")
-    bars = re.findall(r'<svg [^>]*width="([\d.]+)"[^>]*><text [^>]*>([^<]*)', drawn.partition("<g")[2])
+    bar = re.compile(r'<svg [^>]*width="([\d.]+)"[^>]*><text [^>]*>([^<]*)')
+    bars = bar.findall(drawn.partition("<g")[2])
     assert drawn.startswith("<svg") and any(name.endswith("…") for _, name in bars)
     assert all(width_of(name) <= float(width) for width, name in bars)
     html = found._repr_html_()
