@@ -167,6 +167,7 @@ class _Run:
         for way in self.ways:
             self.note(way)
             if not way.compiles:
+                self.attempt(way, self.job(way.make(self.fn)))  # an error of `fn` is told at once
                 continue
             patience = ", which takes ten seconds or more" if way.kind == STOCK else ""
             with caches_in(self.folders[way.name]):

@@ -264,6 +264,14 @@ class Watching(Progress):
         self.last = result
 
 
+def test_an_error_of_the_function_is_raised_before_any_compiler_is_set_up() -> None:
+    """Stock took half a minute to set up before a missing argument was told."""
+    watching = Watching()
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        lab.bench(wave, progress=watching)
+    assert not any("setting up" in doing for _, doing in watching.heard)
+
+
 def test_progress_goes_up_and_ends_with_the_result() -> None:
     watching = Watching()
     result = lab.bench(wave, torch.ones(100), against=["eager"], seconds=0.5, progress=watching)
