@@ -121,7 +121,8 @@ def test_few_columns_are_summed_by_programs_enough() -> None:
     with fake_mode():
         first, last = kernels_of(lambda x: x.sum(0), torch.empty(65536, 2048), run=False)
     assert (first.launch["xnumel"], last.launch["xnumel"]) == (32 * 2048, 2048)
-    assert first.launch["constants"] == {"XBLOCK": 64, "RBLOCK": 32}
+    assert first.launch["constants"] == {"XBLOCK": 64, "RBLOCK": 8}
+    assert first.launch["num_warps"] == 2
 
 
 def test_positions_are_as_narrow_as_indices() -> None:
