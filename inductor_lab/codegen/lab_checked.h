@@ -49,3 +49,11 @@ static inline void lab_turn(T* to, int64_t width, lab_checked<const T> from, int
         lab_turn(to, width, from.start + from.first, stride, rows, columns);
     }
 }
+template <class T>
+static inline void lab_turn(lab_checked<T> to, int64_t width, const T* from, int64_t stride,
+                            int64_t rows, int64_t columns) {
+    const bool some = rows > 0 && columns > 0;
+    if (some && to.holds(0, width * (columns - 1) + rows)) {
+        lab_turn(to.start + to.first, width, from, stride, rows, columns);
+    }
+}

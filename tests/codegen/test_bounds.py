@@ -33,6 +33,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "scattered": (lambda x, i, y: x.index_add(0, i, y), (wave(9, 4), LAST, wave(3, 4))),
     "found": (lambda x, y: torch.searchsorted(x, y), (wave(9).sort().values, wave(5) + 2)),
     "combo": (lambda x, y: (x + 1, y * 2), (wave(30), wave(5, 4))),
+    "short rows": (lambda x: x.softmax(-1), (wave(200, 13),)),
+    "short rows of halves": (lambda x: x.rot90(), (wave(32, 20).half(),)),
+    "ends of rows": (lambda x: x.exp().sum(-1), (wave(40, 143),)),
+    "rows in steps": (
+        lambda x: ((x[:, None] - x) / ((x[:, None] - x) ** 2).sum(-1, keepdim=True).add(1)).sum(1),
+        (wave(300, 3),),
+    ),
 }
 INTERPRETED = ("pointwise", "rows", "columns", "tiles", "gathered", "running sum")
 
