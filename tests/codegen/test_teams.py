@@ -59,3 +59,14 @@ def check(function: Function, x: torch.Tensor) -> None:
         assert writing and all(isinstance(s, Loop) and s.how.team for s in writing)
     for _ in range(20):
         torch.testing.assert_close(compilation.compiled(x), function(x))
+
+
+def test_sums_of_columns_in_many_rows_are_one_parallel_loop() -> None:
+    """20 images of 17 rows with 19 columns each: not 340 rows, each with threads of its own."""
+    x = torch.randn(20, 33, 17, 19)
+    compilation = lab.inspect(lambda x: x.sum(1), x)
+    (kernel,) = compilation.graphs[0].forward.kernels
+    body = str(kernel)
+    assert body.index("#pragma omp parallel for") < body.index("for (")
+    assert "parts_acc" not in body
+    torch.testing.assert_close(compilation.result, x.sum(1))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from math import prod
 
 from inductor_lab.codegen.cpu.access import LINE
 from inductor_lab.codegen.cpu.loops import (
@@ -21,7 +22,7 @@ from inductor_lab.codegen.cpu.loops import (
 from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree, When
 from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, nodes_in, walk
 from inductor_lab.ir.expr import Op
-from inductor_lab.ir.index import Axis, Index, Size, hint, is_int, product
+from inductor_lab.ir.index import Axis, Index, Size, hint, is_int
 from inductor_lab.ir.ops import OPS
 from inductor_lab.ir.rules import HALF
 
@@ -116,8 +117,10 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
         return CpuPlan(simd, 0, False, None, strip, work)
     if ordered:
         return CpuPlan(simd, _levels(points, simd), False, condition, SCATTER_STRIP)
-    together = STRIP if simd is Simd.COLUMNS and strip == STRIP else 1
-    count = hint(product(loop.axis.size for loop in points), 1024) // together
+    sizes = [hint(loop.axis.size, 1024) for loop in points]
+    if simd is Simd.COLUMNS and strip == STRIP:
+        sizes[-1] = -(-sizes[-1] // STRIP)
+    count = prod(sizes)
     if inner and count < ROWS_FOR_THREADS and "parts" not in off:
         return CpuPlan(simd, 0, True, condition, work=work)
     return CpuPlan(simd, _levels(points, simd), False, condition, strip, work)
