@@ -46,7 +46,7 @@ def sort_sides(graph: torch.fx.Graph, num_fwd_outputs: int) -> Sides:
     needed.update(
         node for user in gradient for node in user.all_input_nodes if node not in gradient
     )
-    written = [node for node in graph.nodes if writes_input(node) and node not in gradient]
+    written = filter(writes_input, graph.nodes)
     ancestors = _ancestors(needed)
     values = tuple(node for node in graph.nodes if node in ancestors)
     return Sides(

@@ -102,16 +102,14 @@ def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
     will run, that is long enough, and whose rows a GPU does not keep at hand."""
     splitter = _Splitter(program.buffers)
     beside_rows = _beside_rows(program)
-    kept: set[str] | None = None  # worked out once a cut is wanted
+    kept = {nest.buffer for pair in at_hand(program, options) for nest in pair}
     for step in program.steps:
         cut = None
         if isinstance(step, Reduction):
             triton = in_triton(program.buffers[step.buffer].device, options)
             cut = _cut_of_rows(step, triton) if step.buffer in beside_rows else None
-            if cut is None and triton and (long := cut_of(step, program.buffers)) is not None:
-                if kept is None:
-                    kept = {nest.buffer for pair in at_hand(program, options) for nest in pair}
-                cut = None if step.buffer in kept else long
+            if cut is None and triton and step.buffer not in kept:
+                cut = cut_of(step, program.buffers)
         if cut is None:
             splitter.steps.append(step)
         else:

@@ -59,11 +59,17 @@ def test_what_is_off_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(fired.rule == "channels_last" for fired in whole.rewrites.fired)
 
 
-def direct_calls(monkeypatch: pytest.MonkeyPatch, off: Any) -> int:
-    """How many calls of a trained function went past AOTAutograd's wrapper."""
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the calls are made of that go past AOTAutograd's wrapper."""
     made: list[Any] = []
     own = bare.direct_call
     monkeypatch.setattr(bare, "direct_call", lambda *given: made.append(given) or own(*given))
+    return made
+
+
+def direct_calls(monkeypatch: pytest.MonkeyPatch, off: Any) -> int:
+    """How many calls of a trained function went past AOTAutograd's wrapper."""
+    made = watched(monkeypatch)
     torch._dynamo.reset()
     x = torch.randn(10, requires_grad=True)
     fast = lab.compile(lambda x: x.sin().sum(), options={"accelerators_off": off})
@@ -79,9 +85,7 @@ def test_bare_calls_have_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_norm_in_training_is_called_past_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
     """It writes to its running moments itself, and counts their versions."""
-    made: list[Any] = []
-    own = bare.direct_call
-    monkeypatch.setattr(bare, "direct_call", lambda *given: made.append(given) or own(*given))
+    made = watched(monkeypatch)
     norm, eager = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
     fast, x = lab.compile(norm), torch.randn(8, 4)
     for _ in range(4):

@@ -27,7 +27,7 @@ Inductor has no counterpart: it leaves the masks to the C++ compiler.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -96,8 +96,12 @@ def split(tree: Tree, facts: Facts) -> Tree:
 
 
 def _is_plain_row(loop: Loop) -> bool:
-    plain = all(isinstance(stmt, Let | Store | When) for stmt in walk(loop.body))
-    return loop.kind is LoopKind.SERIAL and plain
+    return loop.kind is LoopKind.SERIAL and _is_plain(loop)
+
+
+def _is_plain(loop: Loop) -> bool:
+    """Does it feed nothing, and contain no loop?"""
+    return all(isinstance(stmt, Let | Store | When) for stmt in walk(loop.body))
 
 
 def _cut(loop: Loop) -> Tree:
@@ -147,18 +151,13 @@ def _copies(loop: Loop) -> Tree:
     *before, last = loop.body
     if not isinstance(last, Loop) or last.kind is not LoopKind.VECTOR:
         return ()
-    if not all(isinstance(stmt, Let | Store | When) for stmt in walk(last.body)):
+    if not _is_plain(last):
         return ()
     size, most = last.axis.size, MOST_PARTS if _changes(last) else MOST_COPIES
     only = all(isinstance(stmt, Let) for stmt in before)
     if not isinstance(size, int) or size > most or hint(loop.axis.size, 1024) < SHORTEST_LOOP:
         return ()
-    made: dict[Expr, Temp] = {}
-    body: list[Stmt] = []
-    for at in range(size):
-        place = {last.axis: Index.constant_of(at)}
-        body += Piece(last.axis, f"{at}", (at, at + 1), place, made).body(last.body)
-    copies = needed(tuple(body))
+    copies = needed(tuple(s for piece in iterations(last, {}) for s in piece.body(last.body)))
     return copies if only and not is_misread(replace(last, body=copies)) else ()
 
 
@@ -394,6 +393,13 @@ class Piece:
 
     def index(self, index: Index) -> Index:
         return index.substitute(self.shift, None if index.is_affine else self.expr)
+
+
+def iterations(loop: Loop, made: dict[Expr, Temp]) -> Iterator[Piece]:
+    """A piece for each iteration of a short loop; they share what they have `made`."""
+    assert isinstance(loop.axis.size, int), "the loop is short"
+    for at in range(loop.axis.size):
+        yield Piece(loop.axis, f"{at}", (at, at + 1), {loop.axis: Index.constant_of(at)}, made)
 
 
 def _folded(value: Expr) -> Expr:

@@ -19,8 +19,8 @@ from dataclasses import replace
 from functools import reduce
 
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop
-from inductor_lab.codegen.cpu.split import MOST_COPIES, Piece
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by
+from inductor_lab.codegen.cpu.split import MOST_COPIES, iterations
 from inductor_lab.codegen.tree import (
     Accumulate,
     Init,
@@ -35,7 +35,6 @@ from inductor_lab.codegen.tree import (
 )
 from inductor_lab.codegen.visit import is_innermost, walk, with_values
 from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
-from inductor_lab.ir.index import Index
 
 
 def steps(tree: Tree, facts: Facts) -> Tree:
@@ -70,8 +69,8 @@ def _body(stmts: Tree, arrays: Mapping[str, Local]) -> Tree:
     """The statements with an accumulator for each element of an array."""
     made: dict[Expr, Temp] = {}
     new: list[Stmt] = []
-    fed = {s.name for loop in stmts if isinstance(loop, Loop) for s in loop.body
-           if isinstance(s, Accumulate)}  # fmt: skip
+    rows = (s for s in stmts if isinstance(s, Loop) and s.kind is not LoopKind.ORDERED)
+    fed = {acc.name for row in rows for acc in fed_by(row)}
     for stmt in stmts:
         match stmt:
             case Local(name, dtype, (count,)):
@@ -91,16 +90,13 @@ def _copies(row: Loop, arrays: Mapping[str, Local], made: dict[Expr, Temp]) -> T
     """The iterations of a loop over a row, one after another, and then its sums."""
     new: list[Stmt] = []
     terms: dict[Accumulate, list[Expr]] = {}
-    assert isinstance(row.axis.size, int), "the row is short"
 
     def value(node: Expr) -> Expr:
         if isinstance(node, Load) and node.buffer in arrays:
             return Temp(_element(node.buffer, node.index[0].constant), node.dtype)
         return map_expr(node, value, lambda index: index)
 
-    for at in range(row.axis.size):
-        place = {row.axis: Index.constant_of(at)}
-        piece = Piece(row.axis, f"{at}", (at, at + 1), place, made)
+    for piece in iterations(row, made):
         for stmt in row.body:
             if isinstance(stmt, Accumulate):
                 terms.setdefault(stmt, []).append(piece.expr(stmt.value))
