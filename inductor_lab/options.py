@@ -76,7 +76,9 @@ class Options:
                     False keeps float32 inside of a kernel and rounds what it stores
     cache           use what was compiled or measured before and is on disk: libraries, whole graphs
     matmul          "measured": each large matrix product goes to the library that is faster on this
-                    machine, ATen's own or oneDNN; "aten": as eager, for equal bits on all machines
+                    machine, ATen's own or oneDNN, on a GPU with mode="max-autotune" to a kernel of
+                    ours if that is faster; "aten": as eager, for equal bits on all machines;
+                    "triton": those of 16-bit matrices are kernels of ours on a GPU
     pack_weights    parameters may be kept in the order of that library too, where that is faster
                     (without gradients only; it doubles their memory, `lab.release_memory()` gives
                     it back)
@@ -100,7 +102,7 @@ class Options:
     fusion: FusionOptions = field(default_factory=FusionOptions)
     emulate_precision_casts: bool = True
     cache: bool = True
-    matmul: Literal["measured", "aten"] = "measured"
+    matmul: Literal["measured", "aten", "triton"] = "measured"
     pack_weights: bool = True
     check_bounds: bool = False
     memory_pool: float = 2.0

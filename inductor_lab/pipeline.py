@@ -19,6 +19,7 @@ from inductor_lab.accelerate.first_call import FirstCall
 from inductor_lab.accelerate.flex_attention import forget_blocks
 from inductor_lab.accelerate.libraries import choose_libraries
 from inductor_lab.accelerate.pool import make_room
+from inductor_lab.accelerate.products import own_products
 from inductor_lab.accelerate.switches import possible
 from inductor_lab.accelerate.warm import Part, loaded_call, warm_key
 from inductor_lab.autograd.joint import call_sizes_by_one_name, joint_graph
@@ -153,15 +154,17 @@ class GraphCompiler:
             "rewrite", lambda: rewrite(module, name, options, record=self.keep, parameters=kept)
         )
         work = rewrites.module
-        loops = phase(
-            "lower", lambda: lower_graph(work, name, options, writes=writes, trained=self.trained)
-        )
-        if options.target is not None:
-            loops = retarget(loops)
+        lower = partial(lower_graph, work, name, options, writes=writes, trained=self.trained)
         fusion = options.fusion.within(f"g{self.number}.{name}")
         mine = PHASES_GIVEN.get("schedule")
-        scheduler = partial(scheduled_by, mine) if mine else schedule_program
-        schedule = phase("schedule", lambda: scheduler(loops, fusion))
+        made_by = partial(scheduled_by, mine) if mine else schedule_program
+        scheduler = partial(made_by, options=fusion)
+        choose = partial(own_products, work.graph, options, lower, scheduler)
+        ours, products = phase("libraries", choose)
+        loops = phase("lower", lambda: lower(own_products=ours))
+        if options.target is not None:
+            loops = retarget(loops)
+        schedule = phase("schedule", lambda: scheduler(loops))
         schedule, libraries = phase(
             "libraries", lambda: choose_libraries(schedule, options, trained=self.trained)
         )
@@ -179,7 +182,7 @@ class GraphCompiler:
             self.parts[name] = CompiledPart(
                 name=name, graph=fx_graph(module, name, earlier=before),
                 decompositions=decompositions_of(module), rewrites=rewrites, loops=loops,
-                schedule=schedule, libraries=libraries, kernels=kernels, host=host,
+                schedule=schedule, libraries=(*products, *libraries), kernels=kernels, host=host,
                 executable=executable, trees=kernel_trees(schedule, kernels, options),
             )  # fmt: skip
         if executable is None:

@@ -75,8 +75,9 @@ class Unsteady(Exception):
 class Choice:
     """One product, the seconds that each candidate took, and which was chosen.
 
-    The candidates are "ATen", "oneDNN", and, where the weight may be packed, "oneDNN packed" and
-    "MKL packed".
+    The candidates are "ATen", on a CPU "oneDNN", and, where the weight may be packed, "oneDNN
+    packed" and "MKL packed"; on a GPU "Triton", a kernel of ours, each with what comes after it
+    (`products.py`).
     """
 
     op: str
@@ -88,7 +89,8 @@ class Choice:
     def plain(self) -> str:
         """The faster candidate that takes the weight as it is."""
         took = dict(self.seconds)
-        return "oneDNN" if took["oneDNN"] < MARGIN * took["ATen"] else "ATen"
+        other, margin = ("Triton", PACKED_MARGIN) if "Triton" in took else ("oneDNN", MARGIN)
+        return other if took[other] < margin * took["ATen"] else "ATen"
 
     @property
     def chosen(self) -> str:
@@ -154,7 +156,7 @@ def choose_libraries(
 
     Where a backward belongs to it (`trained`), weights change too often to be packed.
     """
-    if options.matmul == "aten" or options.target is not None:
+    if options.matmul != "measured" or options.target is not None:
         return schedule, ()
     products = {
         position: product

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
 from inductor_lab.codegen.cpp import cpp_kernel
 from inductor_lab.codegen.cpu.passes import switched_off
-from inductor_lab.codegen.kernel import Code, Kernel, heading
+from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.parameters import with_lengths
 from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.codegen.twins import Twins
+from inductor_lab.codegen.twins import Twins, shared
 from inductor_lab.errors import working_on
 from inductor_lab.ir.program import Buffer, ExternCall, read_by, views_in
 from inductor_lab.options import Options
@@ -34,30 +34,6 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
             kernel = twins.kernel(group, printed)
             kernels.append(replace(kernel, seconds=perf_counter() - start))
     return tuple(shared(kernels))
-
-
-def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
-    """Kernels whose text is equal apart from its name take the name of the first of them.
-
-    So the equal layers of a model are compiled once.  Each keeps its own origins and buffers.  A
-    text in Triton does not say what its pointers point to.
-    """
-    first: dict[object, str] = {}
-    for kernel in kernels:
-        named = heading(kernel.group.origins)
-        lines = (line.text for line in kernel.code.lines if line.text != named)
-        text = "\n".join(lines).replace(kernel.name, "")
-        dtypes = tuple(given.dtype for given in kernel.parameters)
-        key = (text, dtypes, kernel.language, kernel.device, repr(kernel.launch))
-        name = first.setdefault(key, kernel.name)
-        if name == kernel.name:
-            yield kernel
-        else:
-            renamed = (
-                replace(line, text=line.text.replace(kernel.name, name))
-                for line in kernel.code.lines
-            )
-            yield replace(kernel, name=name, code=Code.of(renamed))
 
 
 def results_of(schedule: Schedule) -> frozenset[str]:

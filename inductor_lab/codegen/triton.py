@@ -17,7 +17,8 @@ mask is written only where a block can reach over the end.
     ynumel      rows of a tile's second dimension, where there is one
     parts       of a combo: (points, XBLOCK) of each part, in place of `xnumel`; each part has
                 ceil(points / XBLOCK) programs
-    times       of `parts`: each is done so many times (for heads of attention)
+    times       of `parts`: each is done so many times (for heads of attention, for columns of a
+                product)
     num_stages  of loops whose loads are begun ahead, where it is not Triton's own number
     shared      (parts, words) where so many programs share a row: so many for each point; the last
                 argument is int64 zeros, `words` for each point, by which they exchange results
@@ -46,6 +47,7 @@ from inductor_lab.codegen.triton_blocks import (
 )
 from inductor_lab.codegen.triton_combo import combo_kernel
 from inductor_lab.codegen.triton_ops import TRITON_OPS
+from inductor_lab.codegen.triton_product import Tile, product_in, product_kernel
 from inductor_lab.codegen.triton_shared import may_share
 from inductor_lab.codegen.triton_statements import Printer
 from inductor_lab.ir.program import Buffer
@@ -59,12 +61,16 @@ def triton_kernel(
     *,
     device: str = "cuda",
     ops: Mapping[str, str] = TRITON_OPS,
-    blocks: Blocks | None = None,
+    blocks: Blocks | Tile | None = None,
 ) -> Kernel:
     """Print a fused group as a Triton kernel; `ops` is the table of operations to print with, and
-    `blocks` are others than those that `blocks_of` chooses."""
+    `blocks` are others than those that `blocks_of` or `tiles_of` chooses."""
     if group.combined:
         return combo_kernel(group, buffers, name, device, ops)
+    if (product := product_in(group)) is not None:
+        tile = blocks if isinstance(blocks, Tile) else None
+        return product_kernel(product, group, buffers, name, device, ops, tile)
+    assert not isinstance(blocks, Tile), "a tile is for a product"
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
     blocks = blocks or blocks_of(tree, shared=may_share(device))

@@ -387,6 +387,16 @@ def digamma(x):
 
 
 @triton.jit
+def near(program, rows, columns, BAND: tl.constexpr):
+    """The row and the column of the block that a program computes: BAND rows of blocks at a time,
+    column after column, so that programs that run together read the same."""
+    first = program // (BAND * columns) * BAND
+    high = tl.minimum(rows - first, BAND)
+    at = program % (BAND * columns)
+    return first + at % high, at // high
+
+
+@triton.jit
 def check_index(index, size, mask):
     """An index that was loaded must be in range: an assertion of the device, as eager has it."""
     tl.device_assert(((index >= 0) & (index < size)) | (mask == 0), "index out of range")

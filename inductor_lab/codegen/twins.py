@@ -6,12 +6,14 @@
 So the layers of a model are printed once.  Printing depends on names in one place, the order of an
 index's terms that are read from memory; there they stay names, and twins read the same ones.
 
+What is printed equally all the same has one name (`shared`).
+
 Inductor has no counterpart: it prints every kernel, then finds equal texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import replace
 
 from inductor_lab.codegen.kernel import Code, Kernel, Line, heading
@@ -126,3 +128,32 @@ class _Renaming:
         if old not in self._sets:
             self._sets[old] = frozenset(self.names[name] for name in old)
         return self._sets[old]
+
+
+def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
+    """Kernels whose text is equal apart from its name take the name of the first of them.
+
+    So the equal layers of a model are compiled once.  Each keeps its own origins and buffers.  A
+    text in Triton does not say what its pointers point to.
+    """
+    first: dict[object, str] = {}
+    for kernel in kernels:
+        key = same_text(kernel)
+        name = first.setdefault(key, kernel.name)
+        if name == kernel.name:
+            yield kernel
+        else:
+            renamed = (
+                replace(line, text=line.text.replace(kernel.name, name))
+                for line in kernel.code.lines
+            )
+            yield replace(kernel, name=name, code=Code.of(renamed))
+
+
+def same_text(kernel: Kernel) -> object:
+    """What is equal for kernels whose text is equal apart from its name."""
+    named = heading(kernel.group.origins)
+    lines = (line.text for line in kernel.code.lines if line.text != named)
+    text = "\n".join(lines).replace(kernel.name, "")
+    dtypes = tuple(given.dtype for given in kernel.parameters)
+    return text, dtypes, kernel.language, kernel.device, repr(kernel.launch)

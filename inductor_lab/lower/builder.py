@@ -9,7 +9,7 @@ Inductor: `GraphLowering` in `graph.py` with the globals of `virtualized.V`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,8 +126,8 @@ def wrapped(value: int, dtype: torch.dtype) -> int:
 class Builder:
     """Collects the program of one graph; see the module."""
 
-    def __init__(self, name: str, options: Options) -> None:
-        self.name, self.options = name, options
+    def __init__(self, name: str, options: Options, own_products: Collection[str] = ()) -> None:
+        self.name, self.options, self.own_products = name, options, own_products
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []

@@ -14,7 +14,7 @@ Inductor: `graph.py`, `GraphLowering.run_node`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -118,16 +118,17 @@ def lower_graph(
     registry: Mapping[Operator, Lowering] = LOWERINGS,
     writes: tuple[Write, ...] = (),
     trained: bool = False,
+    own_products: Collection[str] = (),
 ) -> LoopProgram:
     """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
 
     Its last results are what `writes` says of inputs (`lower/writes.py`).  `trained` graphs run
-    within a function of autograd's.
+    within a function of autograd's.  `own_products` are nodes that `lower/products.py` is for.
 
     Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
     for what cannot be lowered at all (operators that write to their arguments).
     """
-    program = _Walk(module, Builder(name, options), registry, writes, trained).run()
+    program = _Walk(module, Builder(name, options, own_products), registry, writes, trained).run()
     return split_reductions(softmax_from_parts(program, options), options)
 
 

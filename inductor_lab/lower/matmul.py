@@ -8,7 +8,8 @@ the nest does both at once.
     row[1, 4096] @ (w.to(float32) * scale)[4096, 4096]
       →   buf2[i0, i1] : f32  = sum over r0<4096 of mul(row[0, r0], buf1[i1, r0])
 
-Inductor: `kernel/mm.py`, `kernel/conv.py`; there templates compete with ATen, here ATen alone.
+Inductor: `kernel/mm.py`, `kernel/conv.py`; there templates compete with ATen, here loop nests do
+(`products.py`, where they are measured to be faster).
 `fx_passes/decompose_mem_bound_mm.py` for the row.
 """
 
@@ -26,6 +27,7 @@ from inductor_lab.ir.program import Pointwise, read_by
 from inductor_lab.library_ops import OWN_CONVOLUTION
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.extern import call
+from inductor_lab.lower.products import own_product
 from inductor_lab.lower.reduce import accumulator
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.small_products import small_product
@@ -38,8 +40,8 @@ MOST_TOGETHER = 4
 
 
 def _library(op: Any, build: Builder, *args: Any, **kwargs: Any) -> Any:
-    """One extern call with the node's own arguments."""
-    return call(build, op, args, kwargs)
+    """One extern call with the node's own arguments, or the product of matrices as loops."""
+    return own_product(build, *args) or call(build, op, args, kwargs)
 
 
 LIBRARY = """

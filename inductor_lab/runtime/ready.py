@@ -55,8 +55,8 @@ def warm_triton() -> Ahead[Any] | None:
     device = torch.cuda.current_device()
 
     def make() -> Any:
-        processes()
         with torch.cuda.device(device):
+            processes(this_gpu())
             compiled_device()
             written, fused = ASTSource(JITFunction(_nothing), {}, {}), {"enable_fp_fusion": True}
             compiled = triton.compile(written, target=this_gpu(), options=fused)

@@ -124,7 +124,7 @@ class Launcher:
         def make() -> Launch:
             with torch.cuda.device(device):
                 target = this_gpu()
-                if (others := processes()) is not None:
+                if (others := processes(target)) is not None:
                     others.compile(asked_for(self.kernel, target))
                 with _READING_TRITON:
                     triton_key()
@@ -255,7 +255,7 @@ def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, di
     if "parts" in kernel.launch:
         parts = kernel.launch["parts"]
         blocks = sum(-(-concrete(points, symbols) // block) for points, block in parts)
-        return (blocks * concrete(kernel.launch.get("times", 1), symbols),), index
+        return (blocks * concrete(kernel.launch.get("times", 1), symbols),), {**constants, **index}
     points = concrete(kernel.launch["xnumel"], symbols)
     if interpret:
         constants["XBLOCK"] = _interpreted_block(points, constants)

@@ -41,14 +41,15 @@ _NUMBERS = itertools.count()
 
 
 class Processes:
-    """A process that forks others, each of which compiles a kernel."""
+    """A process that forks others, each of which compiles a kernel, at first for this GPU."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, target: GPUTarget) -> None:
         self._here = os.getpid()
         self._lock = threading.Lock()
         self._answers: dict[int, threading.Event] = {}
         self._ready = self._ended = False
         command = [sys.executable, "-P", triton_worker.__file__, str(at_once)]
+        command.append(json.dumps(_as_list(target)))
         # Control-C in a terminal is for the one who waits there.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -115,12 +116,12 @@ _PROCESSES: list[Processes] = []
 _STARTING = threading.Lock()
 
 
-def processes() -> Processes | None:
+def processes(target: GPUTarget) -> Processes | None:
     """Those of this process, started at the first call; None where none can be started."""
     with _STARTING:
         if not _PROCESSES or _PROCESSES[-1].may_follow:
             with contextlib.suppress(OSError):
-                _PROCESSES[:] = [Processes(min(MOST_PROCESSES, os.cpu_count() or 1))]
+                _PROCESSES[:] = [Processes(min(MOST_PROCESSES, os.cpu_count() or 1), target)]
         return _PROCESSES[-1] if _PROCESSES else None
 
 
@@ -136,6 +137,10 @@ def asked_for(kernel: Kernel, target: GPUTarget) -> dict[str, Any]:
     return {
         "text": module_text(kernel), "name": kernel.name, "types": types_of(kernel),
         "constants": constants_of(kernel), "options": compile_options(kernel),
-        "target": [target.backend, target.arch, target.warp_size],
+        "target": _as_list(target),
         "environment": {k: v for k, v in os.environ.items() if k.startswith("TRITON_")},
     }  # fmt: skip
+
+
+def _as_list(target: GPUTarget) -> list[Any]:
+    return [target.backend, target.arch, target.warp_size]

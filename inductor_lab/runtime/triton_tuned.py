@@ -18,7 +18,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,16 +31,17 @@ from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.triton_blocks import blocks_of, others, with_atomics
 from inductor_lab.codegen.triton_module import module_text
+from inductor_lab.codegen.triton_product import product_in, tiles_of
 from inductor_lab.codegen.triton_shared import may_share
 from inductor_lab.errors import CacheRefused
 from inductor_lab.options import Options
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.runtime.triton_launch import Launcher, load_kernel
 
-ROUNDS = 7
-SAMPLE = 5e-4
-"""Seconds; quicker kernels are launched several times for each."""
-MOST_LAUNCHES = 50
+ROUNDS = 16
+CACHES, FILLS = 2, 8
+"""Between two launches so many times the caches' size is written, so often that Python is done with
+the next launch before the GPU is."""
 MARGIN = 0.97
 """Others must take less than this share of the time: a tie keeps what the model chooses."""
 ANSWER = "seconds.json"
@@ -88,32 +89,34 @@ class Tuned:
         return self._launcher(*arguments)
 
     def _chosen(self, arguments: Sequence[Any]) -> Launcher:
-        made = {said(kernel): Launcher(kernel) for kernel in variants(self.kernel)}
-        candidates = {said(self.kernel): self.usual, **made}
-        if not made:
+        if len(self.candidates) == 1:
             return self.usual
         try:
-            seconds = self._seconds(candidates, arguments)
+            seconds = self.seconds(arguments)
         except torch.OutOfMemoryError:
             warnings.warn(f"no memory to measure the blocks of {self.kernel.name}", stacklevel=4)
             return self.usual
         self.choice = BlockChoice(self.kernel.name, tuple(seconds.items()))
-        return candidates[self.choice.chosen]
+        return self.candidates[self.choice.chosen]
 
-    def _seconds(
-        self, candidates: Mapping[str, Launcher], arguments: Sequence[Any]
-    ) -> dict[str, float]:
-        """From disk, if they were measured there."""
+    @cached_property
+    def candidates(self) -> dict[str, Launcher]:
+        """By their blocks, the model's own choice first."""
+        others = {said(kernel): Launcher(kernel) for kernel in variants(self.kernel)}
+        return {said(self.kernel): self.usual, **others}
+
+    def seconds(self, arguments: Sequence[Any]) -> dict[str, float]:
+        """Of each candidate; from disk, if they were measured there."""
 
         def build(folder: Path) -> None:
-            (folder / ANSWER).write_text(json.dumps(timed(candidates, arguments)), "ascii")
+            (folder / ANSWER).write_text(json.dumps(timed(self.candidates, arguments)), "ascii")
 
         if self.cache:
             with contextlib.suppress(CacheRefused, OSError):
-                folder = open_cache().entry(self._question(candidates), build)
+                folder = open_cache().entry(self._question(self.candidates), build)
                 found: dict[str, float] = json.loads((folder / ANSWER).read_text("ascii"))
                 return found
-        return timed(candidates, arguments)
+        return timed(self.candidates, arguments)
 
     def _question(self, candidates: Iterable[str]) -> tuple[str, ...]:
         """All that the times depend on."""
@@ -136,16 +139,19 @@ def tuned_kernel(kernel: Kernel, options: Options) -> Callable[..., None]:
 def variants(kernel: Kernel) -> list[Kernel]:
     """The same kernel with other blocks and numbers of warps."""
     group, buffers = kernel.group, kernel.buffers
+    make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
+    if (product := product_in(group)) is not None:
+        return [make(blocks=tile) for tile in tiles_of(product, group)[1:]]
     tree = build_tree(with_atomics(group, buffers), buffers)
     usual = blocks_of(tree, shared=may_share(kernel.device))
-    make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
     return [make(blocks=blocks) for blocks in others(usual)]
 
 
 def said(kernel: Kernel) -> str:
     """Blocks and warps of a kernel as text."""
     blocks = [f"{name} {size}" for name, size in kernel.launch["constants"].items()]
-    return ", ".join([*blocks, f"{kernel.launch['num_warps']} warps"])
+    stages = f", {kernel.launch['num_stages']} stages" if "num_stages" in kernel.launch else ""
+    return ", ".join([*blocks, f"{kernel.launch['num_warps']} warps{stages}"])
 
 
 def timed(candidates: Mapping[str, Launcher], arguments: Sequence[Any]) -> dict[str, float]:
@@ -164,25 +170,39 @@ def timed(candidates: Mapping[str, Launcher], arguments: Sequence[Any]) -> dict[
         except (triton.runtime.errors.OutOfResources, RuntimeError):
             if name == next(iter(candidates)):
                 raise
-    once = {name: seconds_of(run, given, 1) for name, run in working.items()}
-    count = max(1, min(MOST_LAUNCHES, int(SAMPLE / min(once.values()))))
-    took: dict[str, list[float]] = {name: [] for name in working}
-    for _ in range(ROUNDS):
-        for name, run in working.items():
-            took[name].append(seconds_of(run, given, count))
+    return seconds_of_each(working, given)
+
+
+def seconds_of_each(
+    candidates: Mapping[str, Callable[..., Any]], given: Sequence[Any],
+    before: Mapping[str, Callable[[], object]] | None = None,
+) -> dict[str, float]:  # fmt: skip
+    """Median seconds of each candidate, in turns, by the GPU's own clock.
+
+    What the last one left in the caches is overwritten, for a kernel's neighbours in a graph do so
+    too; `before` a candidate something may be brought there.
+    """
+    others = torch.empty(CACHES * _cache_bytes(), dtype=torch.uint8, device="cuda")
+    took: dict[str, list[float]] = {name: [] for name in candidates}
+    for number in range(ROUNDS):
+        for name, run in candidates.items():
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            for _ in range(FILLS):
+                others.zero_()
+            if before is not None:
+                before[name]()
+            start.record()
+            run(*given)
+            end.record()
+            end.synchronize()
+            if number:  # the first call prepares
+                took[name].append(max(start.elapsed_time(end), 1e-6) / 1e3)
     return {name: median(times) for name, times in took.items()}
 
 
-def seconds_of(run: Callable[..., None], given: Sequence[Any], count: int) -> float:
-    """Seconds of one of `count` launches, by the GPU's own clock."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for _ in range(count):
-        run(*given)
-    end.record()
-    end.synchronize()
-    took: float = start.elapsed_time(end)
-    return max(took, 1e-6) / 1e3 / count
+def _cache_bytes() -> int:
+    about: Any = torch.cuda.get_device_properties()
+    return int(about.L2_cache_size)
 
 
 def copies(arguments: Sequence[Any]) -> list[Any]:

@@ -3,6 +3,7 @@
 Each line of its input asks for a kernel (`asked_for` in `runtime/triton_processes.py`), which a
 process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on disk, or
 cannot be compiled, its number comes back.  All ends with the input, or after a while without any.
+The second argument is the GPU, as JSON, for which a small kernel is compiled at the start.
 
 Nothing but Triton is imported: torch takes seconds.  Whatever else is printed goes to the standard
 error.
@@ -10,6 +11,7 @@ error.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -29,15 +31,28 @@ SECONDS_IDLE = 120.0
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 READY = b"ready\n"
 MOST_READ = 1 << 20
+SMALL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def small(in0, out0, XBLOCK: tl.constexpr, RBLOCK: tl.constexpr):
+    xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)[:, None]
+    rindex = tl.arange(0, RBLOCK)[None, :]
+    t0 = tl.load(in0 + (100 * xindex + rindex), rindex < 100).to(tl.float32)
+    acc0 = lab.row_sum(tl.where(rindex < 100, t0, 0.0))
+    tl.store(out0 + (100 * xindex + rindex), lab.erf(t0 - acc0).to(tl.float16), rindex < 100)
+"""
 
 
-def serve(at_once: int) -> None:
-    """Until the input ends, or nothing comes."""
+def serve(at_once: int, target: GPUTarget) -> None:
+    """Until the input ends, or nothing comes; first for kernels for that GPU."""
     import_by_folder("inductor_lab", PACKAGE)
     import_by_folder("inductor_lab.codegen", PACKAGE / "codegen")
     answers = os.dup(OUTPUT)
     os.dup2(ERRORS, OUTPUT)
     triton_key()  # reads all of Triton, once for all processes
+    compile_small(target)
     os.write(answers, READY)
     waiting: deque[str] = deque()
     running: dict[int, tuple[int, int]] = {}
@@ -62,6 +77,17 @@ def serve(at_once: int) -> None:
                 process, ended = start(asked)
                 selector.register(ended, EVENT_READ)
                 running[ended] = (process, asked["number"])
+
+
+def compile_small(target: GPUTarget) -> None:
+    """What the compiler imports and looks for while it compiles is there for all processes then."""
+    types = {"in0": "*fp16", "out0": "*fp16"}
+    asked = {"text": SMALL, "name": "small", "types": types,
+             "constants": {"XBLOCK": 1, "RBLOCK": 128},
+             "options": {"num_warps": 4, "enable_fp_fusion": True}}  # fmt: skip
+    os.environ["TRITON_ALWAYS_COMPILE"] = "1"
+    with contextlib.suppress(Exception):  # a kernel that is asked for says what is wrong
+        compile_one(asked, target)
 
 
 def import_by_folder(name: str, folder: Path) -> None:
@@ -103,4 +129,4 @@ def compile_one(asked: dict[str, Any], target: GPUTarget) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    serve(int(sys.argv[1]), GPUTarget(*json.loads(sys.argv[2])))

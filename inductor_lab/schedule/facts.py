@@ -6,7 +6,7 @@ how many times the loop evaluates it (that is work, if the buffer is not loaded 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -15,6 +15,7 @@ from typing import TypeAlias
 from inductor_lab.ir.expr import Load, Op
 from inductor_lab.ir.index import ZERO, Axis, Gathered, Index, Quotient, Remainder, hint, is_int
 from inductor_lab.ir.ops import OPS
+from inductor_lab.ir.products import product_of
 from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise, Reduction, Scatter
 
 Place: TypeAlias = tuple[Index, ...]
@@ -32,6 +33,7 @@ class NestFacts:
     flops    arithmetic of one evaluation of the body
     ops      operations in the body, a measure of how much code it becomes
     volume   how often the body is evaluated: the product of all axes (symbols hinted)
+    product  the product of matrices that it is, or whose sums it rounds; "" if there is none
     """
 
     nest: Nest
@@ -40,13 +42,15 @@ class NestFacts:
     flops: int
     ops: int
     volume: int
+    product: str = ""
 
     @property
     def buffer(self) -> str:
         return self.nest.buffer
 
 
-def nest_facts(nest: Nest, position: int) -> NestFacts:
+def nest_facts(nest: Nest, position: int, known: Mapping[str, NestFacts]) -> NestFacts:
+    """The facts of a nest, given those of the nests before it."""
     loads: dict[tuple[str, Place], None] = {}
     flops = int(not isinstance(nest, Pointwise))
     ops = 1
@@ -62,7 +66,9 @@ def nest_facts(nest: Nest, position: int) -> NestFacts:
     if isinstance(nest, Reduction) and nest.kind == "bisect":
         lengths = [size.bit_length() for size in lengths]
     volume = prod([*(hint(axis.size) for axis in nest.axes), *lengths])
-    return NestFacts(nest, position, tuple(loads), flops, ops, volume)
+    products = [b for b, _ in loads if b in known and known[b].product == b]
+    product = nest.buffer if product_of(nest) else products[0] if products else ""
+    return NestFacts(nest, position, tuple(loads), flops, ops, volume, product)
 
 
 def real_axes(axes: Iterable[Axis]) -> tuple[Axis, ...]:

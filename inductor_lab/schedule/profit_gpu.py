@@ -49,3 +49,28 @@ def parts_fill_the_gpu(pair: Pair) -> str | None:
     if points >= GPU_PARTS and points // together >= GPU_PARTS // 2:
         return None
     return f"{points:,} parts are too few for a GPU"
+
+
+@profit
+def product_goes_on(pair: Pair) -> str | None:
+    """The kernel of a product of matrices reads both from memory, rounds each of its sums, and may
+    go on with what is computed of that one."""
+    clusters, rounded = (pair.first, pair.second), pair.first.members[0].facts
+    inlined = [facts for cluster in clusters for facts in cluster.inlined.values()]
+    members = [member for cluster in clusters for member in cluster.members]
+    products = {facts.product for facts in (*inlined, *(m.facts for m in members))} - {""}
+    if not products:
+        return None
+    of = min(products)
+    if len(products) > 1:
+        return f"a kernel has one product of matrices, not {' and '.join(sorted(products))}"
+    if pair.evaluated_on_demand and not rounded.product:
+        read = any(pair.producer in m.loads for m in members if m.buffer == of)
+        return f"{pair.producer} would be computed for many sums of {of} again" if read else None
+    others = [m for m in members if m.buffer != of]
+    cluster = pair.second if pair.evaluated_on_demand else pair.merged
+    alike = {(m.facts.volume, len(m.axes), m.accumulates) for m in others}
+    plain = cluster is not None and alike <= {(others[0].facts.volume, len(cluster.axes), False)}
+    if plain and pair.placement in ("inlined", "stored"):
+        return None
+    return f"{pair.consumer} has more to do than what is computed of each sum of {of}"

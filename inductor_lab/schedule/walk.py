@@ -70,7 +70,7 @@ class Walk:
                 names = read_by(step)
                 self.kept |= names
             else:
-                self.facts[step.buffer] = facts = nest_facts(step, position)
+                self.facts[step.buffer] = facts = nest_facts(step, position, self.facts)
                 names = frozenset(buffer for buffer, _ in facts.loads)
                 self.kept |= {step.base} if isinstance(step, Scatter) else set()
                 for name in names:

@@ -35,7 +35,7 @@ SECONDS = 60.0
 @pytest.fixture
 def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
-    made = Processes(2)
+    made = Processes(2, TARGET)
     until(lambda: made._ready)
     yield made
     made.end()
@@ -55,6 +55,11 @@ def asked(count: int = 1) -> list[dict[str, Any]]:
 
 def machine_code(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
+
+
+def test_a_small_kernel_is_compiled_at_the_start(processes: Processes, tmp_path: Path) -> None:
+    (path,) = machine_code(tmp_path)
+    assert path.name == "small.cubin"
 
 
 def test_what_they_compile_is_found_on_disk(processes: Processes, tmp_path: Path) -> None:
@@ -103,7 +108,7 @@ def test_nobody_waits_for_one_that_is_killed(processes: Processes) -> None:
 
 def test_nobody_waits_for_one_that_is_not_ready() -> None:
     (one,) = asked()
-    made = Processes(1)
+    made = Processes(1, TARGET)
     start = time.monotonic()
     made.compile(one)
     assert time.monotonic() - start < 0.5 or made._ready
@@ -112,12 +117,12 @@ def test_nobody_waits_for_one_that_is_not_ready() -> None:
 
 def test_a_new_one_for_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_processes, "_PROCESSES", [])
-    first = triton_processes.processes()
-    assert first is not None and triton_processes.processes() is first
+    first = triton_processes.processes(TARGET)
+    assert first is not None and triton_processes.processes(TARGET) is first
     until(lambda: first._ready)
     first._process.kill()
     until(lambda: first.ended)
-    second = triton_processes.processes()
+    second = triton_processes.processes(TARGET)
     assert second is not None and second is not first
     second.end()
 
@@ -125,11 +130,11 @@ def test_a_new_one_for_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> No
 def test_one_that_never_works_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_processes, "_PROCESSES", [])
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    only = triton_processes.processes()
+    only = triton_processes.processes(TARGET)
     assert only is not None
     until(lambda: only.ended)
     only.compile(asked()[0])
-    assert triton_processes.processes() is only
+    assert triton_processes.processes(TARGET) is only
 
 
 def test_what_the_compiler_prints_is_no_answer(processes: Processes, tmp_path: Path) -> None:
@@ -141,7 +146,7 @@ def test_what_the_compiler_prints_is_no_answer(processes: Processes, tmp_path: P
 def test_without_an_interpreter_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_processes, "_PROCESSES", [])
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert triton_processes.processes() is None
+    assert triton_processes.processes(TARGET) is None
 
 
 def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
@@ -157,8 +162,9 @@ def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
 @pytest.mark.parametrize("how", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
 def test_it_ends_with_the_process_that_started_it(how: str) -> None:
     program = (
+        "from triton.backends.compiler import GPUTarget\n"
         "from inductor_lab.runtime.triton_processes import processes\n"
-        f"print(processes()._process.pid, flush=True)\n{how}"
+        f"print(processes({TARGET})._process.pid, flush=True)\n{how}"
     )
     said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     number = int(said.stdout)

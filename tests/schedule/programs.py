@@ -49,12 +49,16 @@ class Scheduled:
         return compiled(*args)
 
 
-def traced(function: Callable[..., Any], *args: torch.Tensor) -> LoopProgram:
-    """The loop program of a function without gradients; nothing runs."""
+def traced(
+    function: Callable[..., Any], *args: torch.Tensor, products: bool = False
+) -> LoopProgram:
+    """The loop program of a function without gradients, in which `products` of matrices may be loop
+    nests; nothing runs."""
     table = dict(decomposition_table(lowered()))
     module = make_fx(function, decomposition_table=table, tracing_mode="fake")(*args)
     module.graph.eliminate_dead_code()
-    return lower_graph(module, function.__name__, Options())
+    own = [node.name for node in module.graph.nodes] if products else []
+    return lower_graph(module, function.__name__, Options(), own_products=own)
 
 
 def planned(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) -> Schedule:

@@ -161,6 +161,23 @@ class OnGpu(Example):
         return schedule_program(retarget(program), FusionOptions())
 
 
+@dataclass(frozen=True)
+class OfProducts(Example):
+    """Products of float16 matrices as loop nests."""
+
+    def schedule(self) -> Schedule:
+        args = (floats(*size).half() for size in self.sizes)
+        return schedule_program(traced(self.function, *args, products=True), FusionOptions())
+
+
+def product_relu(x, y):
+    return torch.relu(x @ y)
+
+
+def product_softmax(x, y):
+    return (x @ y).float().softmax(-1)
+
+
 def pool_of_relu(x):
     return torch.nn.functional.max_pool2d(torch.relu(x), 3, 2, 1)
 
@@ -210,6 +227,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "parts_fill_the_gpu": (
         OnGpu(rows_and_parts, ((1024, 512),), "buf0", "buf1"),
         OnGpu(rows_and_parts, ((1024, 128),), "buf0", "buf1"),
+    ),
+    "product_goes_on": (
+        OfProducts(product_relu, ((32, 64), (64, 48)), "buf1", "buf2"),
+        OfProducts(product_softmax, ((32, 64), (64, 48)), "buf1", "buf2"),
     ),
     "memory_walk": (
         Example(rows, SQUARE, "buf0", "buf1"),

@@ -1,0 +1,208 @@
+"""Which products of matrices are kernels of ours on a GPU, measured: `mode="max-autotune"`.
+
+A library multiplies faster, but what comes after it is a kernel of its own, which reads all results
+again.  So the graph is lowered and scheduled with the library, and with a loop nest in its place
+(`lower/products.py`); what differs is run, as it would run in the graph, and the faster is taken.
+
+    addmm (8192, 768) x (768, 768) float16: ATen 0.025 ms, Triton 0.023 ms: Triton
+
+Inductor: `select_algorithm.py`, which measures templates against the library.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from inductor_lab.accelerate.libraries import Choice
+from inductor_lab.codegen.generate import generate_kernels
+from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.codegen.twins import same_text
+from inductor_lab.ir.products import DTYPES
+from inductor_lab.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    LoopProgram,
+    written_by,
+)
+from inductor_lab.lower.products import VIEWS
+from inductor_lab.options import Options
+from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.torch_api import without_modes
+
+aten = torch.ops.aten
+FACTORS: Mapping[Any, int] = {aten.mm.default: 0, aten.addmm.default: 1, aten.bmm.default: 0}
+"""The operators, and where their first matrix is among the arguments."""
+
+OPERATORS: Mapping[str, Callable[..., torch.Tensor]] = {
+    "aten.mm.default": torch.mm, "aten.addmm.default": torch.addmm, "aten.bmm.default": torch.bmm,
+}  # fmt: skip
+"""What calls them with a tensor for the result."""
+
+
+def own_products(
+    graph: Graph, options: Options, lower: Callable[..., LoopProgram],
+    scheduler: Callable[[LoopProgram], Schedule],
+) -> tuple[frozenset[str], tuple[Choice, ...]]:  # fmt: skip
+    """The nodes that are to be loop nests, and what was measured; none of either unless the options
+    ask for it.  `lower` takes the names of `own_products`."""
+    every = options.matmul == "triton"
+    tuned = options.mode.startswith("max-autotune") and options.matmul == "measured"
+    if not every and (not tuned or options.target is not None):
+        return frozenset(), ()
+    nodes = [node for node in graph.nodes if _fits(node, options)]
+    if every or not nodes:
+        return frozenset(node.name for node in nodes), ()
+    alike: dict[Any, list[Node]] = {}
+    for node in nodes:
+        alike.setdefault(_question(node), []).append(node)
+    return _measured(alike.values(), options, lambda tried: scheduler(lower(own_products=tried)))
+
+
+def _fits(node: Node, options: Options) -> bool:
+    """Is it a product of 16-bit matrices of fixed sizes, for Triton?"""
+    if node.target not in FACTORS or any(value != 1 for value in node.kwargs.values()):
+        return False
+    made = node.meta["val"]
+    in_triton = made.is_cuda or options.target is not None or options.language == "triton"
+    sizes = (n for given in (node, *node.all_input_nodes) for n in given.meta["val"].shape)
+    return in_triton and made.dtype in DTYPES and all(isinstance(n, int) for n in sizes)
+
+
+def _factors(node: Node) -> tuple[torch.Tensor, torch.Tensor]:
+    at, given = FACTORS[node.target], list[Any](node.args)
+    return given[at].meta["val"], given[at + 1].meta["val"]
+
+
+def _question(node: Node) -> Any:
+    """What makes products equal: what is multiplied, and what is computed of the results."""
+    factors = tuple((tuple(f.shape), tuple(f.stride()), f.dtype) for f in _factors(node))
+    return node.target, factors, tuple(sorted(str(user.target) for user in _users(node)))
+
+
+def _users(node: Node) -> Iterator[Node]:
+    for user in node.users:
+        yield from _users(user) if user.target in VIEWS else (user,)
+
+
+def _measured(
+    alike: Iterable[list[Node]], options: Options, scheduled: Callable[[frozenset[str]], Schedule]
+) -> tuple[frozenset[str], tuple[Choice, ...]]:
+    """Try one of equal products, and then take all of them."""
+    ours, choices = frozenset[str](), []
+    try:
+        for nodes in alike:
+            plans = scheduled(ours), scheduled(ours | {nodes[0].name})
+            seconds = _seconds(*(_Plan.of(plan, options) for plan in plans))
+            if seconds is not None:
+                choices.append(_choice(nodes[0], seconds))
+                chosen = choices[-1].chosen == "Triton"
+                ours |= {node.name for node in nodes if chosen}
+    except torch.OutOfMemoryError:
+        warnings.warn("no memory to measure products of matrices", stacklevel=2)
+    return ours, tuple(choices)
+
+
+def _choice(node: Node, seconds: Mapping[str, float]) -> Choice:
+    first, second = _factors(node)
+    rows, terms, columns = first.shape[-2], first.shape[-1], second.shape[-1]
+    batch = first.shape[0] if first.ndim == 3 else 1
+    name, dtype = str(node.target).split(".")[1], str(first.dtype).removeprefix("torch.")
+    return Choice(name, (batch * rows, terms, columns), dtype, tuple(seconds.items()))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The kernels and products of a schedule, in order, by what they are and which nodes they
+    compute."""
+
+    steps: Mapping[Any, Kernel | ExternCall]
+    buffers: Mapping[str, Buffer]
+    options: Options
+
+    @staticmethod
+    def of(schedule: Schedule, options: Options) -> _Plan:
+        kernels = iter(generate_kernels(schedule, options))
+        steps: dict[Any, Kernel | ExternCall] = {}
+        for step in schedule.steps:
+            if isinstance(step, Group):
+                kernel = next(kernels)
+                steps[same_text(kernel), step.origins] = kernel
+            elif step.op in OPERATORS:
+                steps[step.op, step.origins] = step
+        return _Plan(steps, schedule.program.buffers, options)
+
+    def without(self, other: _Plan) -> list[Kernel | ExternCall]:
+        """The steps that another plan does not have."""
+        return [step for key, step in self.steps.items() if key not in other.steps]
+
+
+def _seconds(library: _Plan, own: _Plan) -> dict[str, float] | None:
+    """Seconds of what differs between two plans; None if it cannot run by itself."""
+    from inductor_lab.runtime.triton_tuned import seconds_of_each
+
+    differing = library.without(own), own.without(library)
+    kernels = [step for steps in differing for step in steps if isinstance(step, Kernel)]
+    alone = all(k.language == "triton" and "asserts" not in k.launch for k in kernels)
+    if not alone or any(p.symbol is not None for k in kernels for p in k.parameters):
+        return None
+    with without_modes(), torch.no_grad():
+        runs = [_Run(plan, steps) for plan, steps in zip((library, own), differing, strict=True)]
+        named = dict(zip(("ATen", "Triton"), runs, strict=True))
+        return seconds_of_each(named, (), {name: run.warm for name, run in named.items()})
+
+
+class _Run:
+    """Some steps of a plan, one after the other on memory of their own.
+
+    Before it, what the graph itself computes has just been written; parameters have not.
+    """
+
+    def __init__(self, plan: _Plan, steps: Iterable[Kernel | ExternCall]) -> None:
+        self.plan = plan
+        self.made: dict[str, torch.Tensor] = {}
+        self.calls = [self._kernel(s) if isinstance(s, Kernel) else self._call(s) for s in steps]
+        computed = (BufferKind.COMPUTED, BufferKind.EXTERN)
+        recent = (t for name, t in self.made.items() if plan.buffers[name].kind in computed)
+        self.recent = [tensor for tensor in recent if tensor.is_floating_point()]
+
+    def __call__(self) -> None:
+        for call in self.calls:
+            call()
+
+    def warm(self) -> None:
+        for tensor in self.recent:
+            tensor.neg_()
+
+    def _kernel(self, kernel: Kernel) -> Callable[[], object]:
+        from inductor_lab.runtime.triton_tuned import tuned_kernel
+
+        names = [p.buffer for p in kernel.parameters if p.buffer is not None]
+        return partial(tuned_kernel(kernel, self.plan.options), *map(self._tensor, names))
+
+    def _call(self, call: ExternCall) -> Callable[[], object]:
+        (out,) = written_by(call)
+        given = [self._view(a) if isinstance(a, BufferView) else a for a in call.args]
+        function = OPERATORS[call.op]
+        return partial(function, *given, out=self._tensor(out))
+
+    def _view(self, view: BufferView) -> torch.Tensor:
+        layout = view.layout
+        return self._tensor(view.buffer).as_strided(layout.size, layout.stride, layout.offset)
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        """A tensor for a buffer; numbers at random, and positions that are in every tensor."""
+        if name not in self.made:
+            buffer = self.plan.buffers[name]
+            size, stride = buffer.layout.size, buffer.layout.stride
+            made = torch.empty_strided(size, stride, dtype=buffer.dtype, device=buffer.device)
+            self.made[name] = made.normal_() if buffer.dtype.is_floating_point else made.zero_()
+        return self.made[name]

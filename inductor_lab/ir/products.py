@@ -1,0 +1,75 @@
+"""Which reductions are products of matrices, for which a GPU has units of its own.
+
+    buf0[i0, i1] = sum over r0<64 of mul(f32(a[i0, r0]), f32(b[r0, i1]))
+
+Nothing marks one: it is known by what it computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+from inductor_lab.ir.expr import Expr, Load, Op
+from inductor_lab.ir.index import Axis, gathered_in, product
+from inductor_lab.ir.program import Nest, Reduction
+
+DTYPES = (torch.float16, torch.bfloat16)
+SMALLEST = 16
+"""Rows, columns and terms that the units need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Two operands, and the axes of the result: those of both, of the first and of the second."""
+
+    operands: tuple[Load, Load]
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+
+    @staticmethod
+    def of(first: Load, second: Load, axes: tuple[Axis, ...]) -> Product:
+        one, other = (set(load.axes()) for load in (first, second))
+        return Product(
+            (first, second),
+            tuple(axis for axis in axes if axis in one and axis in other),
+            tuple(axis for axis in axes if axis in one and axis not in other),
+            tuple(axis for axis in axes if axis in other and axis not in one),
+        )
+
+
+@lru_cache(maxsize=1 << 10)
+def product_of(nest: Nest) -> Product | None:
+    """What a nest multiplies, if it is the product of two large enough matrices of fixed sizes."""
+    if not isinstance(nest, Reduction) or nest.kind != "sum" or len(nest.reduce_axes) != 1:
+        return None
+    match nest.body:
+        case Op("mul", (left, right), torch.float32):
+            first, second = _narrow(left), _narrow(right)
+        case _:
+            return None
+    (inner,) = nest.reduce_axes
+    if first is None or second is None or first.dtype != second.dtype:
+        return None
+    places = [index for load in (first, second) for index in load.index]
+    if any(map(any, map(gathered_in, places))):
+        return None
+    if not all(inner in load.axes() for load in (first, second)):
+        return None
+    found = Product.of(first, second, nest.axes)
+    sizes = [product(axis.size for axis in axes) for axes in (found.rows, found.columns, (inner,))]
+    whole = len(found.batch + found.rows + found.columns) == len(nest.axes)
+    fixed = all(isinstance(axis.size, int) for axis in nest.axes)
+    large = all(isinstance(size, int) and size >= SMALLEST for size in sizes)
+    return found if whole and fixed and large else None
+
+
+def _narrow(value: Expr) -> Load | None:
+    """The load of 16 bits that a factor is."""
+    match value:
+        case Op("convert", (Load() as load,), torch.float32) if load.dtype in DTYPES:
+            return load
+    return None

@@ -1,0 +1,54 @@
+"""Products of matrices as loop nests, for a GPU, where ours are wanted (`accelerate/products.py`).
+
+    a[128, 64] @ b[64, 48] + bias
+      →   buf0[i0, i1] : f32  = sum over r0<64 of mul(f32(a[i0, r0]), f32(b[r0, i1]))
+          buf1[i0, i1] : f16  = f16(add(buf0[i0, i1], f32(bias[i1])))
+
+What reads the result joins their kernel (`codegen/triton_product.py`), so the rows have the shape
+that it sees them in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from inductor_lab.ir.index import Axis, Index
+from inductor_lab.ir.products import product_of
+from inductor_lab.ir.program import Layout, Reduction
+from inductor_lab.lower.builder import Builder, TensorMeta
+from inductor_lab.lower.tensor import TensorValue, axes_of, flatten, identity, reshape
+
+aten = torch.ops.aten
+VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+
+
+def own_product(build: Builder, *args: Any) -> TensorValue | None:
+    """`bias + a @ b`, of a batch too, if this node shall be ours."""
+    if build.node.name not in build.own_products:
+        return None
+    *biases, a, b = args
+    meta, wide = build.result, torch.float32
+    shape = shape_seen(build.node)
+    seen = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
+    at, terms = identity(shape), Axis("r0", a.shape[-1])
+    batch, column, inner = at[: a.ndim - 2], at[-1], Index.of(terms)
+    row = flatten(at[a.ndim - 2 : -1], shape[a.ndim - 2 : -1])
+    factors = build.load(a, (*batch, row, inner)), build.load(b, (*batch, inner, column))
+    body = build.op("mul", *(build.convert(factor, wide) for factor in factors))
+    if product_of(Reduction("", axes_of(shape), (terms,), "sum", body)) is None:
+        return None
+    value = build.load(build.reduction("sum", body, (terms,), seen.having(wide)), at)
+    for bias in biases:
+        value = build.op("add", value, build.convert(build.load(bias, (row, column)), wide))
+    return reshape(build.pointwise(value, seen), meta.shape)
+
+
+def shape_seen(node: Node) -> tuple[int, ...]:
+    """The shape of a product, with the rows as a view of it has them."""
+    shape: tuple[int, ...] = tuple(node.meta["val"].shape)
+    seen = [tuple(user.meta["val"].shape) for user in node.users if user.target in VIEWS]
+    fits = (view for view in seen if len(shape) == 2 and view[-1:] == shape[-1:])
+    return next(fits, shape)
