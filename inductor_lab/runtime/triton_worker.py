@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 from collections import deque
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -31,7 +32,7 @@ SECONDS_IDLE = 120.0
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 READY = b"ready\n"
 MOST_READ = 1 << 20
-SMALL = """
+SMALL_TEXT = """
 import triton
 import triton.language as tl
 
@@ -43,6 +44,11 @@ def small(in0, out0, XBLOCK: tl.constexpr, RBLOCK: tl.constexpr):
     acc0 = lab.row_sum(tl.where(rindex < 100, t0, 0.0))
     tl.store(out0 + (100 * xindex + rindex), lab.erf(t0 - acc0).to(tl.float16), rindex < 100)
 """
+SMALL: dict[str, Any] = {
+    "text": SMALL_TEXT, "name": "small", "types": {"in0": "*fp16", "out0": "*fp16"},
+    "constants": {"XBLOCK": 1, "RBLOCK": 128},
+    "options": {"num_warps": 4, "enable_fp_fusion": True},
+}  # fmt: skip
 
 
 def serve(at_once: int, target: GPUTarget) -> None:
@@ -81,13 +87,10 @@ def serve(at_once: int, target: GPUTarget) -> None:
 
 def compile_small(target: GPUTarget) -> None:
     """What the compiler imports and looks for while it compiles is there for all processes then."""
-    types = {"in0": "*fp16", "out0": "*fp16"}
-    asked = {"text": SMALL, "name": "small", "types": types,
-             "constants": {"XBLOCK": 1, "RBLOCK": 128},
-             "options": {"num_warps": 4, "enable_fp_fusion": True}}  # fmt: skip
-    os.environ["TRITON_ALWAYS_COMPILE"] = "1"
-    with contextlib.suppress(Exception):  # a kernel that is asked for says what is wrong
-        compile_one(asked, target)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        with contextlib.suppress(Exception):  # a kernel that is asked for says what is wrong
+            compile_one(SMALL, target)
 
 
 def import_by_folder(name: str, folder: Path) -> None:

@@ -24,7 +24,7 @@ from inductor_lab.codegen.triton_module import (  # noqa: E402
     jit_function,
     source,
 )
-from inductor_lab.runtime import triton_processes  # noqa: E402
+from inductor_lab.runtime import triton_processes, triton_worker  # noqa: E402
 from inductor_lab.runtime.triton_processes import Processes, asked_for  # noqa: E402
 from tests.codegen.triton_programs import kernels_of  # noqa: E402
 
@@ -57,7 +57,9 @@ def machine_code(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
 
 
-def test_a_small_kernel_is_compiled_at_the_start(processes: Processes, tmp_path: Path) -> None:
+def test_the_small_kernel_of_the_start_can_be_compiled(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    triton_worker.compile_one(triton_worker.SMALL, TARGET)
     (path,) = machine_code(tmp_path)
     assert path.name == "small.cubin"
 
