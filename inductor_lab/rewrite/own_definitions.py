@@ -129,7 +129,9 @@ def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     sizes have, looks every element's place up."""
     if not all(isinstance(size, int) for size in x.shape):
         looked_up: Tensor = known_decompositions()[aten.roll.default](x, shifts, dims)
-        return looked_up
+        # along one dimension it is row-major, where eager keeps channels last
+        kept = len(dims) == 1
+        return looked_up.contiguous(memory_format=suggest_memory_format(x)) if kept else looked_up
     if not dims:
         return roll(x.flatten(), shifts, (0,)).view(x.shape)
     if x.numel() == 0:

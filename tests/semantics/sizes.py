@@ -157,6 +157,11 @@ def flip_and_roll(x):
     return x.flip(0) + 1, x.roll(1) + 1, x.roll(x.shape[0] // 2)
 
 
+@case(lambda n: (wave(2, 5, n, 3).to(memory_format=torch.channels_last),))
+def roll_with_channels_last(x):
+    return x.roll(1, 0), x.roll((-1, 1), (3, 1)) + 1
+
+
 @case(rows)
 def split(x):
     return x.split(2, 1), x.chunk(2, 0), x.unbind(1)
