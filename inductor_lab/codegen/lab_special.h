@@ -190,16 +190,19 @@ template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
 template <class T> static inline T lab_square(T x) { return (T)(x * x); }
 
 //@ lab_erfinv lab_nearer_erfinv
-// Winitzki's approximation, then three steps of Newton's method in double: f = erf(y) - x.
+// Winitzki's approximation for |x|, then two steps of Halley's method in double: y is off by what
+// erf(y) - x tells, or, near 1, where that cancels, what is left of 1.
 static inline double lab_nearer_erfinv(double y, double x) {
-    return y - (lab_erf<double>(y) - x) * 0.88622692545275801 * lab_exp<double>(y * y);
+    double off = x < 0.5 ? lab_erf<double>(y) - x : (1 - x) - lab_erfc<double>(y);
+    off *= 0.88622692545275801 * lab_exp<double>(y * y);
+    return y - off / (1 + y * off);
 }
 template <class T> static inline T lab_erfinv(T x) {
-    double v = x, w = lab_log<double>((1 - v) * (1 + v)), a = 4.330746750799873 + 0.5 * w;
+    double v = lab_abs<double>(x), w = lab_log<double>((1 - v) * (1 + v));
+    double a = 4.330746750799873 + 0.5 * w;
     double y = lab_sqrt<double>(lab_sqrt<double>(a * a - w * 6.802721088435374) - a);
-    y = lab_copysign<double>(y, v);
-    y = lab_nearer_erfinv(lab_nearer_erfinv(lab_nearer_erfinv(y, v), v), v);
-    return (T)(lab_abs<double>(v) == 1 ? lab_copysign<double>(lab_inf, v) : y);
+    y = lab_nearer_erfinv(lab_nearer_erfinv(y, v), v);
+    return (T)lab_copysign<double>(v == 1 ? lab_inf : y, x);
 }
 // In floats: x times a polynomial in w = -log(1 - x * x), or in sqrt(w) far out (Giles, 2010).
 template <> inline float lab_erfinv<float>(float x) {

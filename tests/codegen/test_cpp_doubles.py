@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import inductor_lab as lab
 from tests.codegen.test_cpp_math import BINARY, LIMITS_OF_DOUBLES, Call, call
 
 __all__ = ["call"]
@@ -81,6 +82,17 @@ def test_accuracy_of_erf(call: Call) -> None:
     with mpmath.workdps(40):
         exact = [np.longdouble(mpmath.nstr(mpmath.erf(value), 25)) for value in x.tolist()]
     assert errors_in_ulp(call("erf", x), np.array(exact)).max() <= LIMITS_OF_DOUBLES["erf"]
+
+
+@needs_wide
+def test_accuracy_of_erfinv_up_to_its_poles() -> None:
+    from_one = 2.0 ** -torch.arange(1, 54, dtype=torch.float64)
+    near_zero = torch.tensor([1e-300, 1e-20, 1e-9, 1e-4], dtype=torch.float64)
+    x = torch.cat([1 - from_one, from_one - 1, near_zero, torch.linspace(-0.99, 0.99, 300)])
+    with mpmath.workdps(40):
+        exact = [np.longdouble(mpmath.nstr(mpmath.erfinv(value), 25)) for value in x.tolist()]
+    got = lab.compile(torch.erfinv, dynamic=True)(x)
+    assert errors_in_ulp(got, np.array(exact)).max() <= 32
 
 
 @pytest.mark.parametrize("name", LIMITS_OF_DOUBLES)
