@@ -18,6 +18,7 @@ import torch
 
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
+from inductor_lab.ir.index import is_int
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import transfer
 from inductor_lab.lower.promote import (
@@ -260,12 +261,19 @@ lowers(aten.rsub.Tensor, aten.rsub.Scalar)(partial(_plus, "sub", reverse=True))
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -> TensorValue:
-    """x / y, as it is, toward zero or toward -inf."""
+    """x / y, as it is, toward zero or toward -inf.
+
+    Eager rounds a quotient of 16 bits before it truncates it, unless y is a single number.
+    """
+    several = isinstance(y, TensorValue) and not all(is_int(size, 1) for size in y.shape)
 
     def truncated(build: Builder, a: Expr, b: Expr) -> Expr:
-        if a.dtype.is_floating_point:
-            return build.op("trunc", build.op("truediv", a, b))
-        return build.op("truncdiv", a, b)
+        if not a.dtype.is_floating_point:
+            return build.op("truncdiv", a, b)
+        quotient = build.op("truediv", a, b)
+        if several:
+            quotient = build.convert(build.convert(quotient, build.result.dtype), a.dtype)
+        return build.op("trunc", quotient)
 
     if rounding_mode is None:
         return elementwise(build, TO_FLOAT, named("truediv"), x, y)

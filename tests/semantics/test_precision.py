@@ -146,3 +146,19 @@ def test_variances_on_a_cpu_are_summed_in_double(function, of) -> None:
 def test_a_deviation_whose_square_overflows() -> None:
     x = torch.arange(330.0).sin().view(10, 33) * 1e30
     torch.testing.assert_close(lab.compile(lambda x: x.std(-1))(x), x.std(-1), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_a_quotient_is_rounded_before_it_is_truncated(dtype: torch.dtype, language: str) -> None:
+    """By a tensor; by a single number it is not."""
+    generator = torch.Generator().manual_seed(0)
+    x = (torch.randn(5000, generator=generator) * 30).to(dtype)
+    y = (torch.rand(5000, generator=generator) + 0.05).to(dtype)
+
+    def function(x, y):
+        ways = (y, y[:1], y[0], 0.3)
+        return [torch.div(x, by, rounding_mode="trunc") for by in ways]
+
+    compiled = lab.compile(function, options={"language": language})
+    assert all(map(torch.equal, compiled(x, y), function(x, y)))
