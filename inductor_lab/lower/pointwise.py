@@ -270,10 +270,8 @@ def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -
     def truncated(build: Builder, a: Expr, b: Expr) -> Expr:
         if not a.dtype.is_floating_point:
             return build.op("truncdiv", a, b)
-        quotient = build.op("truediv", a, b)
-        if several:
-            quotient = build.convert(build.convert(quotient, build.result.dtype), a.dtype)
-        return build.op("trunc", quotient)
+        once = build.convert(build.op("truediv", a, b), build.result.dtype if several else a.dtype)
+        return build.op("trunc", build.convert(once, a.dtype))
 
     if rounding_mode is None:
         return elementwise(build, TO_FLOAT, named("truediv"), x, y)
