@@ -128,7 +128,7 @@ def leads_to_storage(node: torch.fx.Node) -> bool:
 
 
 def _is_unusual(fake: torch.Tensor) -> bool:
-    return fake.dtype in _UNUSUAL or fake.layout is not torch.strided or fake.is_meta
+    return fake.dtype in _UNUSUAL or fake.layout is not torch.strided or fake.device.type == "meta"
 
 
 _WRITES_OF_VIEWS = frozenset(

@@ -8,7 +8,7 @@ already expanded, each different place once; so long chains of cheap operations 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -30,7 +30,7 @@ from inductor_lab.schedule.parts import InParts
 Loads: TypeAlias = dict[str, dict[Place, Access]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Member:
     """A nest that the cluster computes in full.
 
@@ -59,13 +59,13 @@ class Member:
         nest = self.facts.nest
         return self.rename.get(nest.axis, nest.axis) if isinstance(nest, Scan) else None
 
-    @property
+    @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """The nest's axes as the cluster names them, one for each dimension of its buffer (of a
         scatter: of what it stores)."""
         return tuple(self.rename.get(axis, axis) for axis in self.facts.nest.axes)
 
-    @property
+    @cached_property
     def loops(self) -> tuple[Axis, ...]:
         if self.in_parts:
             return self.in_parts.loops(self.axes)
@@ -139,19 +139,21 @@ class Cluster:
         return places
 
     @cached_property
-    def reads(self) -> tuple[str, ...]:
-        """Buffers that the kernel reads from memory."""
-        loaded = dict.fromkeys(b for member in self.members for b in member.loads)
-        return tuple(b for b in loaded if b not in self.inlined and b not in self.made)
+    def reads(self) -> Mapping[str, Sequence[Access]]:
+        """Buffers that the kernel reads from memory, and all loads of each."""
+        found: dict[str, list[Access]] = {}
+        for member in self.members:
+            for name, places in member.loads.items():
+                if name not in self.inlined and name not in self.made:
+                    found.setdefault(name, []).extend(places.values())
+        return found
 
     @cached_property
     def bytes_read(self) -> int:
-        total = 0
-        for name in self.reads:
-            buffer = self.buffers[name]
-            accesses = [a for m in self.members for a in m.loads.get(name, {}).values()]
-            total += touched(accesses, buffer) * buffer.dtype.itemsize
-        return total
+        return sum(
+            touched(accesses, self.buffers[name]) * self.buffers[name].dtype.itemsize
+            for name, accesses in self.reads.items()
+        )
 
     @cached_property
     def bytes_written(self) -> int:

@@ -50,8 +50,8 @@ def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
         if not summed or not sums.axes or rows.scans or rows.scatter:
             continue
         for visit in _visits(rows, sums, summed, shared):
-            turned = _turned(sums, summed, visit)
-            if turned is not None and rows.in_parts in (None, turned.in_parts):
+            turned = _turned(sums, summed, visit, rows.in_parts)
+            if turned is not None:
                 both = (first, turned) if sums is second else (turned, second)
                 met = {axis: axis for axis in turned.axes}
                 yield replace(pair, first=both[0], second=both[1], common=met)
@@ -111,9 +111,11 @@ def _visit(
     return Visit(places, order) if by_parts else None
 
 
-def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | None:
+def _turned(
+    sums: Cluster, summed: tuple[Axis, ...], visit: Visit, given: InParts | None
+) -> Cluster | None:
     """The sums with the outer axes of `visit` for their own; None if they would keep nothing for a
-    row, or too much.
+    row, or too much, or go by other parts than those that are `given`.
 
     before:  (p0, i1)  buf1_parts[p0, i1] = sum over r0 of x[16*p0 + r0, i1]
     after:   (i0)      buf1_parts[part, column0] = sum over step0 of x[i0, column0]
@@ -130,6 +132,8 @@ def _turned(sums: Cluster, summed: tuple[Axis, ...], visit: Visit) -> Cluster | 
     new = {old: Index.of(name) for old, name in names.items()}
     steps = tuple(names[axis] for axis in inside if axis != part)
     in_parts = InParts(names[part], steps, {a: p.substitute(new) for a, p in visit.places.items()})
+    if given not in (None, in_parts):
+        return None
     moved = {**new, **parts_of(joined(outer), inside)}
     members = []
     for member in sums.members:

@@ -326,22 +326,24 @@ def runs_in_place(
         return False
     recomputed = {n.buffer: n for n in group.nests if isinstance(n, Pointwise)}
     producers = {**group.inlined, **recomputed}
-    asked = {name: readers.demand(nest, producers) for name, nest in nests.items()}
-    reading = {
-        name: [place for buffer, place in places if buffer == old] for name, places in asked.items()
-    }
-    own = reading.pop(new)
+    asked = readers.demand(writer, producers)
+    own = [place for buffer, place in asked if buffer == old]
     store = tuple(Index.of(axis) for axis in writer.axes)
     here, there = buffers[old].layout, buffers[new].layout
     if len(own) != 1 or here.element(own[0]) != there.element(store):
         return False
+    reading = {
+        name: [place for buffer, place in readers.demand(nest, producers) if buffer == old]
+        for name, nest in nests.items()
+        if name != new
+    }
     if any(isinstance(nest, Scan) for nest in group.nests):
         return not any(reading.values())  # they run interleaved
     if _one_body(group):
         elements = {here.element(place) for places in reading.values() for place in places}
         same = elements <= {there.element(store)}
         later = list(nests)[list(nests).index(new) :]
-        reloads = any(reading.get(name) for name in later) and _guarded(writer, asked[new])
+        reloads = any(reading.get(name) for name in later) and _guarded(writer, asked)
         return same and not reloads
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from inductor_lab.display import Shown, counted
@@ -96,11 +96,15 @@ class Cost:
     passes: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(*map(operator.add, astuple(self), astuple(other)))
+        pairs = zip(_COUNTED(self), _COUNTED(other), strict=True)
+        return Cost(*(mine + theirs for mine, theirs in pairs))
 
     @property
     def bytes(self) -> int:
         return self.bytes_read + self.bytes_written
+
+
+_COUNTED = operator.attrgetter(*(count.name for count in fields(Cost)))
 
 
 @dataclass(frozen=True, slots=True)

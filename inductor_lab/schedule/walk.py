@@ -7,7 +7,7 @@ only then apply it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inductor_lab.errors import working_on
@@ -114,30 +114,32 @@ class Walk:
         name = facts.buffer
         numbers = self.join_siblings(name)
         alone = self.alone[name]
-        if not isinstance(facts.nest, Pointwise):
-            return self.store(alone, numbers, {})
-        if len(numbers) == 1 and name not in self.kept:
+        if name in self.kept or not isinstance(facts.nest, Pointwise):
+            return self.store(alone, numbers)
+        if len(numbers) == 1:
             judged = self.on_demand(alone, numbers[0], "inlined", alone.bytes)
             self.record(judged, numbers[0])
             if judged.fused:
                 return self.apply(judged.pair, numbers[0])
             return self.add(alone)
-        copies = self.copies(alone, numbers)
-        if name not in self.kept and all(copy.fused for copy in copies.values()):
-            for number, judged in copies.items():
-                self.record(judged, number)
-                self.apply(judged.pair, number)
-            return None
-        return self.store(alone, numbers, copies)
+        if not self.copied(alone, numbers):
+            self.store(alone, numbers)
 
-    def copies(self, alone: Cluster, numbers: Sequence[int]) -> dict[int, _Judged]:
-        """What if each reader recomputed it?  If all do, the producer's own kernel is saved."""
-        name = alone.members[0].buffer
-        share = 0 if name in self.kept else alone.bytes // len(numbers)
-        return {n: self.on_demand(alone, n, "copied", share) for n in numbers}
+    def copied(self, alone: Cluster, numbers: Sequence[int]) -> bool:
+        """Let every reader recompute it, if all may: that saves the producer's own kernel."""
+        copies: list[_Judged] = []
+        for number in numbers:
+            copies.append(self.on_demand(alone, number, "copied", alone.bytes // len(numbers)))
+            if not copies[-1].fused:
+                return False
+        for number, copy in zip(numbers, copies, strict=True):
+            self.record(copy, number)
+            self.apply(copy.pair, number)
+        return True
 
-    def store(self, alone: Cluster, numbers: Sequence[int], copies: Mapping[int, _Judged]) -> None:
+    def store(self, alone: Cluster, numbers: Sequence[int]) -> None:
         """Compute it in the kernel of the reader where that saves most; others copy or load it."""
+        pointwise = isinstance(alone.members[0].facts.nest, Pointwise)
         judged = {n: self.in_one_kernel(alone, n) for n in numbers}
         home = max(
             (n for n in numbers if judged[n].fused),
@@ -150,7 +152,7 @@ class Walk:
             if number == home:
                 self.record(judged[number], number)
                 continue
-            copy = self.on_demand(alone, number, "copied", 0) if number in copies else None
+            copy = self.on_demand(alone, number, "copied", 0) if pointwise else None
             if copy is not None and copy.fused:
                 self.record(copy, number)
                 self.apply(copy.pair, number)

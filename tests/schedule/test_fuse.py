@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -20,9 +22,11 @@ from inductor_lab.ir.program import (
     Step,
 )
 from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.schedule.cluster import Cluster
+from inductor_lab.schedule.fuse import live_steps, schedule_program
 from inductor_lab.schedule.result import Schedule
 from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.schedule.walk import Walk
 
 F32 = torch.float32
 I0, I1, R0 = Axis("i0", 64), Axis("i1", 128), Axis("r0", 128)
@@ -316,6 +320,30 @@ def test_long_chains_that_branch_stay_linear(length: int):
     loops = program(*steps, inputs={"x": (256,)}, outputs=(f"buf{length - 1}",))
     schedule = scheduled(loops)
     assert len(schedule.groups) == (1 if length == 30 else 5)
+
+
+def test_the_first_reader_that_may_not_recompute_ends_the_question():
+    """A row that is dear to compute, with four readers of different shapes: one try says that not
+    all recompute it, and then each reader but the one that stores it is asked for itself."""
+    tried: list[int] = []
+
+    class Counting(Walk):
+        def on_demand(self, alone: Cluster, number: int, *more: Any) -> Any:
+            tried.append(number)
+            return super().on_demand(alone, number, *more)
+
+    lines = [Axis("i0", 64 * count) for count in range(1, 5)]
+    row = pointwise("buf0", op("exp", op("exp", load("x", I0))), I0)
+    readers = [
+        pointwise(f"buf{n + 1}", load("buf0", Index.of(line) // (n + 1)), line)
+        for n, line in enumerate(lines)
+    ]
+    names = tuple(reader.buffer for reader in readers)
+    loops = program(row, *readers, inputs={"x": (64,)}, outputs=names)
+    walk = Counting(loops, live_steps(loops), FusionOptions())
+    walk.run()
+    assert [d.fused for d in walk.decisions if d.producer == "buf0"] == [True, False, False, False]
+    assert len(tried) == 4
 
 
 def test_group_names_follow_the_operations():
