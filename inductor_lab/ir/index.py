@@ -12,7 +12,7 @@ this with sympy throughout.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -76,14 +76,6 @@ class Index(Value):
 
     terms: tuple[tuple[Atom, Size], ...]
     constant: Size
-    hashed: int = field(init=False, repr=False, compare=False)
-
-    def __hash__(self) -> int:
-        try:
-            return self.hashed
-        except AttributeError:
-            object.__setattr__(self, "hashed", hash((self.terms, self.constant)))
-            return self.hashed
 
     @staticmethod
     def of(atom: Atom) -> Index:

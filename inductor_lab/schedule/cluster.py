@@ -150,10 +150,8 @@ class Cluster:
 
     @cached_property
     def bytes_read(self) -> int:
-        return sum(
-            touched(accesses, self.buffers[name]) * self.buffers[name].dtype.itemsize
-            for name, accesses in self.reads.items()
-        )
+        found = ((self.buffers[name], accesses) for name, accesses in self.reads.items())
+        return sum(touched(accesses, b) * b.dtype.itemsize for b, accesses in found)
 
     @cached_property
     def bytes_written(self) -> int:

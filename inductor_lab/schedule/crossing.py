@@ -50,8 +50,7 @@ def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
         if not summed or not sums.axes or rows.scans or rows.scatter:
             continue
         for visit in _visits(rows, sums, summed, shared):
-            turned = _turned(sums, summed, visit, rows.in_parts)
-            if turned is not None:
+            if turned := _turned(sums, summed, visit, rows.in_parts):
                 both = (first, turned) if sums is second else (turned, second)
                 met = {axis: axis for axis in turned.axes}
                 yield replace(pair, first=both[0], second=both[1], common=met)

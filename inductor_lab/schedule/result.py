@@ -96,8 +96,7 @@ class Cost:
     passes: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        pairs = zip(_COUNTED(self), _COUNTED(other), strict=True)
-        return Cost(*(mine + theirs for mine, theirs in pairs))
+        return Cost(*map(operator.add, _COUNTED(self), _COUNTED(other)))
 
     @property
     def bytes(self) -> int:

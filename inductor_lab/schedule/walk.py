@@ -14,7 +14,6 @@ from inductor_lab.errors import working_on
 from inductor_lab.ir.program import (
     ExternCall,
     LoopProgram,
-    Pointwise,
     Scatter,
     Step,
     read_by,
@@ -114,7 +113,7 @@ class Walk:
         name = facts.buffer
         numbers = self.join_siblings(name)
         alone = self.alone[name]
-        if name in self.kept or not isinstance(facts.nest, Pointwise):
+        if name in self.kept or alone.accumulates:
             return self.store(alone, numbers)
         if len(numbers) == 1:
             judged = self.on_demand(alone, numbers[0], "inlined", alone.bytes)
@@ -139,7 +138,6 @@ class Walk:
 
     def store(self, alone: Cluster, numbers: Sequence[int]) -> None:
         """Compute it in the kernel of the reader where that saves most; others copy or load it."""
-        pointwise = isinstance(alone.members[0].facts.nest, Pointwise)
         judged = {n: self.in_one_kernel(alone, n) for n in numbers}
         home = max(
             (n for n in numbers if judged[n].fused),
@@ -152,7 +150,7 @@ class Walk:
             if number == home:
                 self.record(judged[number], number)
                 continue
-            copy = self.on_demand(alone, number, "copied", 0) if pointwise else None
+            copy = None if alone.accumulates else self.on_demand(alone, number, "copied", 0)
             if copy is not None and copy.fused:
                 self.record(copy, number)
                 self.apply(copy.pair, number)
