@@ -33,29 +33,28 @@ class Decomposed:
 def decompositions_of(module: GraphModule) -> tuple[Decomposed, ...]:
     """Every op of an ATen graph that is no longer itself, in the order of the graph.
 
-    Nodes of one call have the original op, the stack trace and the autograd sequence number in
-    common and stand in a row; a new run of such nodes is a new call.
+    Nodes of one call have the original op, the stack trace, the autograd sequence number and the
+    captured node in common and stand in a row, `detach` of AOTAutograd's aside; a new run of such
+    nodes is a new call.
     """
     runs: list[list[Node]] = []
     latest: object = None
     for node in module.graph.nodes:
-        if node.op != "call_function" or node.meta.get("original_aten") is None:
+        if node.op != "call_function" or _original(node) in ("None", "aten.detach.default"):
             continue
-        key = (_original(node), node.meta.get("stack_trace"), node.meta.get("seq_nr"))
+        captured = [source.name for source in node.meta.get("from_node", ())]
+        key = (_original(node), node.meta.get("stack_trace"), node.meta.get("seq_nr"), captured)
         if key != latest:
             runs.append([])
         runs[-1].append(node)
         latest = key
-    return tuple(_decomposed(run) for run in runs if _changed(run))
-
-
-def _changed(run: list[Node]) -> bool:
-    return any(str(node.target) != _original(node) for node in run)
+    changed = [run for run in runs if any(str(n.target) != _original(n) for n in run)]
+    return tuple(_decomposed(run) for run in changed)
 
 
 def _original(node: Node) -> str:
     """By name: FX copies the operator object along with the metadata."""
-    return str(node.meta["original_aten"])
+    return str(node.meta.get("original_aten"))
 
 
 def _decomposed(run: list[Node]) -> Decomposed:

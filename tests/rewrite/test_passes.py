@@ -284,6 +284,25 @@ def test_lines_of_the_user():
     assert not any(d.op == "aten.mul.Tensor" for d in decompositions_of(module))
 
 
+def test_each_call_is_decomposed_once():
+    def twice(x):
+        for _ in range(2):
+            x = x.softmax(1)
+        return x
+
+    _, seen = aot(twice, x)
+    first, second = (d for d in decompositions_of(seen[0][0]) if "softmax" in d.op)
+    assert len(first.became) == len(second.became) == 5
+
+    def loss(x):
+        return x.log_softmax(1).std()
+
+    found, seen = aot(loss, x.clone().requires_grad_())
+    found.backward()
+    backward = [d for d in decompositions_of(seen[1][0]) if "_log_softmax_backward" in d.op]
+    assert [len(d.became) for d in backward] == [4], "the saved result is detached in its midst"
+
+
 def test_gradients_are_those_of_eager():
     layer = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8))
 
