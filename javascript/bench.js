@@ -11,15 +11,18 @@ import { build } from "./tree.js";
  * @param {HTMLElement} root
  */
 export function addButtons(root) {
-  for (const text of root.querySelectorAll(".lab-markdown")) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const texts = root.querySelectorAll(".lab-markdown");
+  for (const text of texts) {
+    const { copy = "", copied = "" } = text.dataset;
     const button = html("button", {
       type: "button",
       onclick: async () => {
         await copyText(text.textContent || "");
-        button.textContent = "copied";
-        setTimeout(() => { button.textContent = "Copy as Markdown"; }, 1500);
+        button.textContent = copied;
+        setTimeout(() => { button.textContent = copy; }, 1500);
       },
-    }, "Copy as Markdown");
+    }, copy);
     text.closest("details")?.before(button);
   }
 }

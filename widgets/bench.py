@@ -67,7 +67,8 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
             element("h2", {}, say(more.title)),
             element("div", {"class": "lab-table"}, table(said_heads(more.columns), more.rows)))),
         element("details", {}, element("summary", {}, say("as Markdown")),
-                element("pre", {"class": "lab-markdown"}, result.to_markdown())),
+                element("pre", {"class": "lab-markdown", "data-copy": say("Copy as Markdown"),
+                                "data-copied": say("copied")}, result.to_markdown())),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import traitlets
 from IPython.display import HTML, display
 
 from inductor_lab.bench.progress import Progress
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.bench import tree
 from inductor_lab.widgets.markup import Tree, element, written
 from inductor_lab.widgets.page import bench_style, bench_widget_script
@@ -33,7 +34,8 @@ class LiveProgress(Progress):
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
-        self._widget = RunningBenchmark(tree=element("div", {"class": "lab-bench"}, "starting …"))
+        begun = element("div", {"class": "lab-bench"}, say("starting …"))
+        self._widget = RunningBenchmark(tree=begun)
         self._handle = display(self._widget, display_id=True)
 
     def told(self, done: float, doing: str, result: Any) -> None:
@@ -42,8 +44,9 @@ class LiveProgress(Progress):
 
     def finished(self, result: Any) -> None:
         took = time.perf_counter() - self._started
-        how = f"measured in {took:.1f} s" if result.complete else f"stopped after {took:.1f} s"
-        line = element("div", {"class": "lab-bench"}, element("p", {}, f"{result.title}: {how}"))
+        how = "measured in {took:.1f} s" if result.complete else "stopped after {took:.1f} s"
+        told = f"{result.title}: {say(how, took=took)}"
+        line = element("div", {"class": "lab-bench"}, element("p", {}, told))
         self._handle.update(HTML(f"<style>{bench_style()}</style>{written(line)}"))
         self._widget.close()
 
@@ -61,5 +64,5 @@ def running(done: float, doing: str, seconds: float) -> Tree:
         {"class": "lab-running"},
         element("div", bar, element("div", {"style": f"width:{percent}%"})),
         element("p", {}, f"{percent} %  {doing} · ", since),
-        element("p", {"class": "lab-machine"}, HOW_TO_STOP),
+        element("p", {"class": "lab-machine"}, say(HOW_TO_STOP)),
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from inductor_lab.bench.machine import Ceilings
 from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
 from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.markup import Tree, element, text_of, tips
 from inductor_lab.widgets.scales import Scale, log_scale
 from inductor_lab.widgets.svg import description, themed
@@ -79,9 +80,10 @@ def bench_chart(result: BenchResult) -> Tree | None:
     if not first and not times.rounds:
         return None
     compiling = Scale(0, max(first, default=1.0), COMPILES, WIDTH - 12)
-    body = [text_at(label, 16, "time per call", "sub"), *_axis(per_call, 24, height - 24, _ms)]
+    body = [text_at(label, 16, say("time per call"), "sub"),
+            *_axis(per_call, 24, height - 24, _ms)]
     if first:
-        body.append(text_at(COMPILES, 16, "first call: cold, warm", "sub"))
+        body.append(text_at(COMPILES, 16, say("first call: cold, warm"), "sub"))
         body += _axis(compiling, 24, height - 24, lambda s: f"{s:g} s", most=3)
     for number, name in enumerate(names):
         top = 30 + ROW * number
@@ -95,9 +97,10 @@ def bench_chart(result: BenchResult) -> Tree | None:
         cold_warm = (took[name].cold, took[name].warm) if name in took else ()
         for place, seconds in enumerate(cold_warm):
             if seconds is not None:
-                tip = f"{name}, {('cold', 'warm')[place]} compile: {seconds:.2f} s"
+                how = say(("cold compile", "warm compile")[place])
+                tip = f"{name}, {how}: {seconds:.2f} s"
                 body.append(_bar(compiling, seconds, top + 3 + 12 * place, 10, number, tip))
-    return chart_page(f"time per call of {result.title}", height, body)
+    return chart_page(say("time per call of {name}", name=result.title), height, body)
 
 
 def sweep_chart(result: SweepResult) -> Tree | None:
@@ -116,8 +119,8 @@ def sweep_chart(result: SweepResult) -> Tree | None:
     height = 380
     across = log_scale([float(size) for size in result.sizes], 80, WIDTH - 230)
     up = log_scale(times, height - 40, 26)
-    body = [text_at(80, 16, "time per call", "sub"),
-            text_at(WIDTH - 230, height - 4, "size", "sub", "end")]  # fmt: skip
+    body = [text_at(80, 16, say("time per call"), "sub"),
+            text_at(WIDTH - 230, height - 4, say("size"), "sub", "end")]  # fmt: skip
     body += _axis(across, 26, height - 40, lambda v: f"{v:,.0f}")
     body += _side_axis(up, 80, WIDTH - 230, _ms)
     ends: list[tuple[float, int, str]] = []
@@ -149,7 +152,7 @@ def experiments_chart(result: Experiments) -> Tree | None:
     across = log_scale([*speeds, 0.5, 2.0], 270, WIDTH - 70)
     body = list(_axis(across, 14, height - 24, lambda v: f"{v:g}x"))
     line = {"class": "roof", "d": f"M{across.at(1):.1f} 14V{height - 24}"}
-    body.append(element("path", line, element("title", {}, "as fast as without compiling")))
+    body.append(element("path", line, element("title", {}, say("as fast as without compiling"))))
     top, before = 8.0, None
     for found, name in rows:
         if found is not before:
@@ -180,7 +183,7 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
             text_at(WIDTH - 20, height - 8, "flop / byte", "sub", "end")]  # fmt: skip
     body += _axis(across, 26, height - 40, lambda v: f"{v:g}")
     body += _side_axis(up, 80, WIDTH - 20, lambda v: f"{v:g}")
-    for rate, name in ((memory, "memory"), (cache, "cache")):
+    for rate, name in ((memory, say("memory")), (cache, say("cache"))):
         body += _roof(across, up, rate, peak, f"{name} {rate / 1e9:.0f} GB/s")
     peak_at = up.at(peak / 1e9) - 6
     body.append(text_at(WIDTH - 26, peak_at, f"{peak / 1e9:.0f} GFLOP/s", "sub", "end"))
@@ -189,7 +192,7 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
         body.append(_marker(x, y, 1 if step.generated else 2, f"{number}  {step.name}\n{step}"))
         if rank < MOST_NUMBERED:
             body.append(text_at(x + 7, y + 4, str(number), "sub"))
-    return chart_page("roofline", height, body)
+    return chart_page(say("roofline"), height, body)
 
 
 # ---- pieces ------------------------------------------------------------------------------------
@@ -232,7 +235,8 @@ def _rounds(
     name: str, samples: list[float], median: float, scale: Scale, top: float, series: int
 ) -> Iterator[Tree]:
     """A pale bar up to the median, a stroke at it, and the rounds as dots around it."""
-    tip = f"{name}: median {median:.4g} ms of {len(samples)} rounds, {min(samples):.4g} at best"
+    tip = say("{name}: median {median:.4g} ms of {n} rounds, {least:.4g} at best",
+              name=name, median=median, n=len(samples), least=min(samples))  # fmt: skip
     yield _bar(scale, median, top + 3, 22, series, tip)
     for number, value in enumerate(samples[:: max(1, len(samples) // DOTS)]):
         y = top + 6 + 16 * (number * 0.618 % 1)

@@ -10,8 +10,8 @@ from inductor_lab.bench.roofline import duration
 from inductor_lab.display import bytes_text
 from inductor_lab.distributed.join import Ranks
 from inductor_lab.distributed.timeline import Timeline
-from inductor_lab.notebook.language import say
-from inductor_lab.widgets.markup import element, table, written
+from inductor_lab.notebook.language import say, translate
+from inductor_lab.widgets.markup import element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style
 from inductor_lab.widgets.svg import drawing_svg
 from inductor_lab.widgets.time import Kind, timeline_view
@@ -24,6 +24,8 @@ LANES = {
     "wait": ("wait", "wait: exposed communication"),
 }
 """Lane of a timeline -> class in the style, what it stands for."""
+SENT = ("collective", ">sent", ">on the wire", ">from")
+GROUPS = (">ranks", ">a call", ">on the wire", ">exposed")
 _STYLE = "<style>.lab-ranks pre{font:11.5px/1.5 var(--mono);overflow:auto}</style>"
 
 
@@ -35,7 +37,20 @@ def timeline_html(found: Timeline) -> str:
         name=found.name, ranks=found.ranks, time=duration(found.seconds),
         sent=bytes_text(found.sent), wire=duration(found.wire), exposed=duration(found.exposed),
     )  # fmt: skip
-    return _page(title, f"{lanes}<pre>{escape(str(found))}</pre>")
+    sent = [
+        (span.name, bytes_text(span.nbytes), duration(span.seconds), duration(span.start))
+        for span in found.collectives
+    ]
+    groups = [
+        (str(there.ranks), *map(duration, (there.seconds, there.wire, there.exposed)))
+        for there in found.groups
+    ]
+    note = f"<p>{escape(translate(found.assumed))}</p>"
+    return _page(title, lanes, _numbers(SENT, sent), _numbers(GROUPS, groups), note)
+
+
+def _numbers(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    return written(element("div", {"class": "lab-table"}, table(said_heads(heads), rows)))
 
 
 def ranks_html(found: Ranks) -> str:

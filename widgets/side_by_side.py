@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inductor_lab.notebook.language import translate
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.stock.compare import LineWork, SideBySide, Work, total_text, work_text
-from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style
 
 _STYLE = """
@@ -18,7 +18,7 @@ _STYLE = """
 
 def side_by_side_html(both: SideBySide) -> str:
     """The page for a notebook's cell."""
-    grid = table(("line", "ours", "stock"), ([""] * 3 for _ in both.lines))
+    grid = table(said_heads(("line", "ours", "stock")), ([""] * 3 for _ in both.lines))
     for drawn, found in zip(grid[3][2:], both.lines, strict=True):
         ours, stock = both.code(found.line, found.file)
         drawn[2][2:] = [_line(found)]
@@ -27,8 +27,8 @@ def side_by_side_html(both: SideBySide) -> str:
     head = element(
         "div", {},
         element("h1", {}, both.name),
-        element("p", {}, f"ours: {translate(total_text(both.ours))}"),
-        element("p", {}, f"stock: {translate(total_text(both.stock))}"),
+        element("p", {}, f"{say('ours')}: {translate(total_text(both.ours))}"),
+        element("p", {}, f"{say('stock')}: {translate(total_text(both.stock))}"),
     )  # fmt: skip
     body = written(head) + written(element("div", {"class": "lab-table"}, grid))
     style = f"<style>{bench_style()}{_STYLE}</style>"
@@ -42,6 +42,6 @@ def _line(found: LineWork) -> Tree:
 def _side(works: Iterable[Work], code: str) -> list[Tree]:
     shown = [element("div", {}, work_text(work)) for work in works]
     if any(work.generated for work in works):
-        summary = element("summary", {}, "code")
+        summary = element("summary", {}, say("code"))
         shown.append(element("details", {}, summary, element("pre", {}, code)))
     return shown

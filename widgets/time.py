@@ -107,7 +107,8 @@ def _timeline(title: str, phases: Sequence[Phase], kinds: Sequence[Kind]) -> Tre
     for track, found in tracks.items():
         rows = rows_of(found)
         if track:
-            body.append(element("text", {"class": "head", "x": "0", "y": f"{top + 14:g}"}, track))
+            place = {"x": "0", "y": f"{top + 14:g}"}
+            body.append(element("text", {"class": "head", **place}, say(track)))
         top += TRACK_HEAD if track else 4
         body += [_bar(phase, top + row * ROW, end, role.get(track, "bar"))
                  for row, phase in zip(rows, found, strict=True)]  # fmt: skip

@@ -92,8 +92,8 @@ class Profile(Shown):
 
     call_seconds    of a call with clocks, the mean of `steps`: the rows and `host_seconds` add up
                     to it
-    plain_seconds   of a call without clocks, the mean of as many
     clock_cost      how much longer a call takes with clocks, the middle of all rounds: 0.02 is 2 %
+    plain_seconds   of a call without clocks: `call_seconds` without that
     events          the steps of the middle call, in seconds since it began
     phases          of the compile, in seconds since that began
     """
@@ -101,11 +101,14 @@ class Profile(Shown):
     name: str
     steps: int
     call_seconds: float
-    plain_seconds: float
     clock_cost: float
     rows: tuple[Row, ...]
     events: tuple[Phase, ...]
     phases: tuple[Phase, ...] = ()
+
+    @property
+    def plain_seconds(self) -> float:
+        return self.call_seconds / (1 + self.clock_cost)
 
     @property
     def kernel_seconds(self) -> float:
@@ -194,7 +197,6 @@ def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
         name=compilation.name,
         steps=len(took),
         call_seconds=call_seconds,
-        plain_seconds=statistics.fmean(plain),
         clock_cost=statistics.median(t / p for t, p in zip(took, plain, strict=True)) - 1,
         rows=tuple(sorted(rows, key=lambda row: -row.seconds)),
         events=tuple(_events(ticks)),

@@ -76,7 +76,7 @@ class Ranks(Shown):
 
     def __repr__(self) -> str:
         count = len(self.collectives[0])
-        said = f"the same {count} collectives" if self.agree else "DIFFERENT COLLECTIVES"
+        said = f"the same {counted(count, 'collective')}" if self.agree else "DIFFERENT COLLECTIVES"
         many = len(self.differences)
         differ = "1 fact differs" if many == 1 else f"{many} facts differ"
         return f"Ranks({counted(len(self), 'rank')}, {said}, {differ})"

@@ -109,6 +109,24 @@ class Timeline(Shown):
         record, profile = self._of
         return timeline(record, ranks, profile, rates)
 
+    @property
+    def groups(self) -> tuple[Timeline, ...]:
+        """The call in this group, and in those of `MORE` ranks."""
+        more = (self.at(ranks) for ranks in MORE if ranks != self.ranks)
+        return (self, *more)
+
+    @property
+    def assumed(self) -> str:
+        """What these times are found from, in a sentence."""
+        profile = self._of[1]
+        how = "assumed" if profile is None else "measured"
+        paper = f"on paper: work as {how}, the wire by the ring's lower bound on the link"
+        rows = () if profile is None else profile.rows
+        waits = [row for row in rows if "wait_tensor" in row.name]
+        if waits:
+            paper += f"; in the profile, {duration(sum(r.seconds for r in waits))} were waited"
+        return paper
+
     def _total(self, lane: str) -> float:
         return sum(span.seconds for span in self.spans if span.lane == lane)
 
@@ -120,24 +138,16 @@ class Timeline(Shown):
         )
 
     def __str__(self) -> str:
-        profile = self._of[1]
-        how = "assumed" if profile is None else "measured"
         lines = [repr(self), f"{'':24}{'sent':>10}{'on the wire':>13}  from"]
         for span in self.collectives:
             took = duration(span.seconds)
             start = duration(span.start)
             lines.append(f"{span.name:24}{bytes_text(span.nbytes):>10}{took:>13}  {start}")
         lines.append(f"{'ranks':>6}{'a call':>12}{'on the wire':>13}{'exposed':>12}")
-        for ranks in dict.fromkeys((self.ranks, *MORE)):
-            there = self if ranks == self.ranks else self.at(ranks)
+        for there in self.groups:
             times = duration(there.seconds), duration(there.wire), duration(there.exposed)
-            lines.append(f"{ranks:6}{times[0]:>12}{times[1]:>13}{times[2]:>12}")
-        paper = f"on paper: work as {how}, the wire by the ring's lower bound on the link"
-        rows = () if profile is None else profile.rows
-        waits = [row for row in rows if "wait_tensor" in row.name]
-        if waits:
-            paper += f"; in the profile, {duration(sum(r.seconds for r in waits))} were waited"
-        return "\n".join([*lines, paper])
+            lines.append(f"{there.ranks:6}{times[0]:>12}{times[1]:>13}{times[2]:>12}")
+        return "\n".join([*lines, self.assumed])
 
 
 @checked

@@ -19,8 +19,10 @@ from inductor_lab.codegen.kernel import Code
 from inductor_lab.debug.arguments import checked
 from inductor_lab.display import Shown, bytes_text, counted
 from inductor_lab.errors import UnknownName
+from inductor_lab.ir.higher_order import KERNELS_OF_OURS
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.records import CompiledPart, Record
+from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.stock.result import StockCompilation, StockPart
 
 Place = tuple[str, int]
@@ -117,10 +119,11 @@ def _our_work(part: CompiledPart, scope: str, texts: dict[Place, str]) -> Iterat
     kernels = {g.name: k for g, k in zip(part.schedule.groups, part.kernels, strict=True)}
     for position, step in enumerate(part.schedule.steps):
         seconds = part.times[position].seconds if part.times else None
-        nbytes = part.times[position].nbytes if part.times else 0
         places = frozenset(spans[origin] for origin in step.origins if origin in spans)
         if isinstance(step, ExternCall):
-            yield Work(step.op, scope, False, nbytes, seconds, places)
+            cost = extern_cost(step, part.schedule.program.buffers)
+            ours = step.reason == KERNELS_OF_OURS
+            yield Work(step.op, scope, ours, cost.bytes, seconds, places)
         else:
             kernel = kernels[step.name]
             code = _by_place(kernel.code, spans)

@@ -82,6 +82,7 @@ def test_equal_kernels_keep_their_own_nodes(tmp_path):
 def test_the_rows_add_up_to_the_call(known_limits, compilation):
     found = compilation.profile(steps=5)
     assert found.steps == 5 and found.plain_seconds > 0
+    assert found.plain_seconds * (1 + found.clock_cost) == pytest.approx(found.call_seconds)
     total = found.kernel_seconds + found.library_seconds + found.host_seconds
     assert total == pytest.approx(found.call_seconds)
     assert sum(row.seconds for row in found.rows) < found.call_seconds

@@ -44,7 +44,12 @@ def chinese() -> Iterator[None]:
 
 def english(page: str) -> set[str]:
     """Words in Latin letters that a reader of the page sees, pictures and code left out."""
-    text = re.sub(r"(?s)<(style|script|svg|pre)\b.*?</\1>|<div title=.*?</div>", " ", page)
+    return english_words(re.sub(r"(?s)<(svg|pre)\b.*?</\1>|<div title=.*?</div>", " ", page))
+
+
+def english_words(page: str) -> set[str]:
+    """Words in Latin letters, those of pictures and code too."""
+    text = re.sub(r"(?s)<(style|script)\b.*?</\1>", " ", page)
     text = re.sub(r"<[^>]*>|&\w+;", " ", text)
     text = re.sub(r"cpp_fused\w+|\w+\.py\S*|\w+\([^)]*\)", " ", text)
     return {word for word in re.findall(r"\b[A-Za-zµ_]\w*", text) if word not in NAMES}
@@ -55,6 +60,10 @@ def test_a_benchmark_speaks_chinese(shown: Any) -> None:
     found = html(shown)
     assert "每次调用" in found or "编译者" in found or "大小" in found
     assert english(found) <= {"img", "src", "onerror", "alert", "no"}, "the user's own names"
+    assert "复制为 Markdown" in found and "Copy as" not in found
+    for picture in re.findall(r"(?s)<svg.*?</svg>", found):
+        drawn = " ".join(re.findall(r"<text[^>]*>([^<]*)<", picture))
+        assert english_words(drawn) <= {"img", "src", "onerror", "alert", "no", "flop", "byte"}
 
 
 @pytest.mark.parametrize("new, said", [
@@ -80,13 +89,15 @@ def test_what_went_wrong_is_said_in_chinese() -> None:
 def test_profile_and_ranks_speak_chinese(known_limits: None) -> None:
     compilation = lab.inspect(lambda x, w: torch.softmax(x @ w, -1), *torch.randn(2, 64, 64))
     page = compilation.profile()._repr_html_()
+    assert ">库</text>" in page and ">libraries</text>" not in page
     assert "kernel 之间" in page and english(page) <= {"lambda", "cell", "g0", "mkldnn"}
     other = lab.inspect(lambda x: x + 1, torch.ones(4))
     for second, said in ((compilation, "0 次集合通信一致"), (other, "集合通信")):
         page = lab.join([compilation, second])._repr_html_()
         assert said in page and "捕获的图" in page and english(page) <= {"lambda", "oneDNN"}
     line = lab.distributed.timeline(compilation, 2)._repr_html_()
-    assert "2 个 rank" in line and english(line) <= {"lambda"}
+    assert "2 个 rank" in line and "纸面推算：计算按假定的速率" in line
+    assert english_words(line) <= {"lambda", "exp", "softmax", "mul", "sub"} and "<pre" not in line
 
 
 def test_a_machine_without_roofs_is_told_in_chinese() -> None:

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources c2a35e74cc40b3b5.
+// Made by `npm run build` in javascript, from sources 0534bc0932f4b1e5.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -81,17 +81,19 @@ var inductorLab = (() => {
 
   // bench.js
   function addButtons(root) {
-    for (const text of root.querySelectorAll(".lab-markdown")) {
+    const texts = root.querySelectorAll(".lab-markdown");
+    for (const text of texts) {
+      const { copy = "", copied = "" } = text.dataset;
       const button = html("button", {
         type: "button",
         onclick: async () => {
           await copyText(text.textContent || "");
-          button.textContent = "copied";
+          button.textContent = copied;
           setTimeout(() => {
-            button.textContent = "Copy as Markdown";
+            button.textContent = copy;
           }, 1500);
         }
-      }, "Copy as Markdown");
+      }, copy);
       text.closest("details")?.before(button);
     }
   }

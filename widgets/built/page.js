@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources c2a35e74cc40b3b5.
+// Made by `npm run build` in javascript, from sources 0534bc0932f4b1e5.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
