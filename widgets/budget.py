@@ -95,8 +95,8 @@ def _again(cut: Cut) -> str:
 
 
 def _budget_text(cut: Cut) -> str:
-    """A budget that reaches its cut, to three digits and never below it."""
-    return f"{math.ceil(cut.memory_budget * 1000) / 1000:g}"
+    """A budget that reaches its cut, to four digits and never below it."""
+    return f"{math.ceil(cut.memory_budget * 10_000) / 10_000:g}"
 
 
 def _rows(partition: Partition, compiled: int, scope: str, links: Links) -> Iterator[Row]:
