@@ -15,6 +15,7 @@ import html
 import re
 import sys
 import threading
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,6 +105,9 @@ def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
     """In the copy: the reason, the case and its picture, or None."""
     # a crash writes the line that it happened in
     faulthandler.enable(sys.stdout, all_threads=False)
+    # a warning is the student's, and says nothing of folders
+    warnings.filterwarnings("ignore", module=r"inductor_lab\.course\.")
+    warnings.formatwarning = lambda told, kind, *_, **__: f"{kind.__name__}: {told}\n"
     watched, over = threading.get_ident(), threading.Event()
 
     def watch() -> None:

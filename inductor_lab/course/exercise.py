@@ -97,7 +97,7 @@ class Exercise:
             return self.judge(solution, case)
         except NotImplementedError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             own = error.__cause__ if isinstance(error, CompilerDefect) else None
             raised: BaseException = own or error  # in a phase of the student's
             if isinstance(raised, NotImplementedError):

@@ -6,6 +6,8 @@ import ctypes
 import json
 import os
 import re
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -124,7 +126,7 @@ def prints(instructions, arguments):
     (crashing_kernel, "SIGSEGV"), (crashing_kernel, "torch.randn(4097)[1:]).result"),
     (forgets, "run the cells above"),
     (crashes, "ctypes.string_at(0)"), (leaves, "exit status 3"), (raises, "KeyError: 'nothing'"),
-    (raises, 'return arguments["nothing"]'), (changes, "SystemExit"), (nothing, "no `return`?"),
+    (raises, 'return arguments["nothing"]'), (changes, "it raised SystemExit: 1\nin line"), (nothing, "no `return`?"),
     (3, "'int' object is not callable"), (None, "not callable"),
 ])  # fmt: skip
 def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
@@ -134,6 +136,19 @@ def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
     verdict = course.check("1.1", solution)
     assert verdict.points == 0 and said in verdict.message, str(verdict)
     assert OPERATIONS
+
+
+def test_warnings_name_no_folders() -> None:
+    """Those of a judge that handles what it cannot use are not the student's.  pytest keeps
+    warnings of this process to itself."""
+    lines = [
+        "import torch, warnings",
+        "from inductor_lab import course",
+        "print(course.check('11.5', lambda: torch.ones(3)))",
+        "print(course.check('1.1', lambda *_: warnings.warn('careful')))",
+    ]
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
+    assert ran.stdout.count("printed:") == 1 and "    UserWarning: careful\n" in ran.stdout
 
 
 def test_cells_in_the_wrong_order_are_told() -> None:
