@@ -126,7 +126,8 @@ def prints(instructions, arguments):
     (crashing_kernel, "SIGSEGV"), (crashing_kernel, "torch.randn(4097)[1:]).result"),
     (forgets, "run the cells above"),
     (crashes, "ctypes.string_at(0)"), (leaves, "exit status 3"), (raises, "KeyError: 'nothing'"),
-    (raises, 'return arguments["nothing"]'), (changes, "it raised SystemExit: 1\nin line"), (nothing, "no `return`?"),
+    (raises, 'return arguments["nothing"]'), (nothing, "no `return`?"),
+    (changes, "it raised SystemExit: 1\nin line"),
     (3, "'int' object is not callable"), (None, "not callable"),
 ])  # fmt: skip
 def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
