@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +22,8 @@ class Job:
     """What is timed: the call alone, or results and the gradients of all leaves if `backward`.
 
     The gradient is that of the sum of all results.  Leaves are found at the ends of the autograd
-    graph, arguments and parameters alike, in the first run; later ones do not look again.
+    graph, arguments and parameters alike, in the first two runs; later ones do not look again,
+    unless each call makes a leaf of its own.
 
     backward  None: whether there is a gradient to take, the first run tells.  There is none where
               the call has taken it itself, as a training step does.
@@ -37,6 +39,7 @@ class Job:
         self.backward = backward
         self._call, self._given = partial(fn, *args, **kwargs), (args, kwargs)
         self._leaves: list[torch.Tensor] = []
+        self._first: list[weakref.ref[torch.Tensor]] = []
         self._ones: list[torch.Tensor] = []
 
     def __call__(self) -> Any:
@@ -45,15 +48,14 @@ class Job:
             return results
         values = list(values_in(results))
         tensors = [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
-        if not self._leaves:
-            self._look(tensors)
-            if not self.backward:
-                return results
-        gradients = torch.autograd.grad(tensors, self._leaves, self._ones)
+        leaves = self._leaves or self._look(tensors)
+        if not self.backward:
+            return results
+        gradients = torch.autograd.grad(tensors, leaves, self._ones)
         return [*(v.detach() if isinstance(v, torch.Tensor) else v for v in values), *gradients]
 
-    def _look(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Find the leaves; raises BadArguments where there is no gradient that was asked for."""
+    def _look(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The leaves; raises BadArguments where there is no gradient that was asked for."""
         gone = is_gone(tensors)
         if self.backward is None:
             self.backward = bool(tensors) and not gone
@@ -64,8 +66,12 @@ class Job:
         elif not tensors:
             what = "no gradient to measure: no argument and no parameter requires one"
             raise BadArguments(what, todo="for example torch.randn(1000, requires_grad=True)")
-        self._leaves = in_order(leaves_of(tensors), self._given)
+        leaves = in_order(leaves_of(tensors), self._given)
         self._ones = [torch.ones_like(tensor) for tensor in tensors]
+        if self._first and all(leaf() is not None for leaf in self._first):
+            self._leaves = leaves
+        self._first = self._first or [weakref.ref(leaf) for leaf in leaves]
+        return leaves
 
 
 def is_gone(results: Sequence[torch.Tensor]) -> bool:

@@ -86,10 +86,14 @@ class GraphRun:
 
 
 def run_graph(
-    graph: FxGraph, inputs: Sequence[Any], wide_inputs: Sequence[Any], random: Iterable[str]
+    graph: FxGraph, inputs: Sequence[Any], wide_inputs: Sequence[Any], random: Iterable[str],
+    drawn: Values | None = None,
 ) -> GraphRun:
-    """Run a graph on inputs of its own dtypes, and on the same in float64."""
-    own = values_of(graph.module, inputs)
+    """Run a graph on inputs of its own dtypes, and on the same in float64.
+
+    Of the nodes that are `random`, those that were `drawn` before have the same numbers again.
+    """
+    own = values_of(graph.module, inputs, replaced=drawn or {})
     drawn = {name: own[name] for name in random if name in own}
     try:
         exact = values_of(graph.module, wide_inputs, wide=True, replaced=drawn)

@@ -131,3 +131,20 @@ def test_an_error_of_the_backward_is_no_missing_gradient() -> None:
 
     with pytest.raises(RuntimeError, match="a second time"):
         Job(Failing.apply, (torch.ones(3, requires_grad=True),), {}, backward=None)()
+
+
+def test_a_leaf_of_each_call_is_found_anew() -> None:
+    weight = torch.randn(3, requires_grad=True)
+    kept: list[torch.Tensor] = []
+
+    def own(x: torch.Tensor) -> torch.Tensor:
+        leaf = x.clone().requires_grad_()
+        kept[:] = [leaf]
+        return (leaf.sin() * weight).sum()
+
+    run = Job(own, (torch.ones(3),), {}, backward=None)
+    for _ in range(4):
+        _, *gradients = run()
+        expected = weight * torch.ones(3).cos(), torch.ones(3).sin()
+        for wanted in expected:
+            assert any(torch.allclose(wanted, found) for found in gradients)

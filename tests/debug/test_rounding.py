@@ -95,6 +95,16 @@ def test_random_numbers_are_not_compared_with_eagers() -> None:
     assert any("random" in note for note in found.notes)
 
 
+def test_rewrites_keep_the_numbers_that_were_drawn() -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x.sin(), 0.3) * x.sin()
+
+    found = lab.blame(noisy, torch.randn(50, 7))
+    assert found.fault is None, found
+    stages = {row.stage: row.verdict for row in found.stages}
+    assert stages["rewrite: common_subexpressions"] == "right"
+
+
 def test_several_graphs_are_blamed_one_by_one() -> None:
     def broken(x: torch.Tensor) -> torch.Tensor:
         y = x.sin()
