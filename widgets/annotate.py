@@ -20,6 +20,7 @@ from inductor_lab.bench.roofline import Spent, duration
 from inductor_lab.display import bytes_text
 from inductor_lab.ir.index import hint
 from inductor_lab.ir.program import Buffer, read_by
+from inductor_lab.notebook.language import say
 from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import Group
 from inductor_lab.widgets.links import Links, Thing
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from inductor_lab.records import CompiledPart
 
 SHADES = """
-.lab-ann{--shade:#ffb000}
+.lab-ann{--shade:#ffb000;overflow-x:auto}
 .lab-ann pre{margin:0 0 6px 9em;border-left:3px solid #8c959f;padding-left:8px}
 .lab-ann summary,.lab-ann .lab-flat{font:12.5px/1.6 ui-monospace,Menlo,Consolas,monospace;
-white-space:pre;overflow-wrap:normal}
+white-space:pre;overflow-wrap:normal;min-width:max-content}
 .lab-ann .lab-flat{padding-left:1.15em}
 .lab-ann b{display:inline-block;width:8em;text-align:right;font-weight:400;padding-right:1em}
 """
@@ -72,10 +73,11 @@ class Annotated:
 
     def __init__(self, compilation: Compilation) -> None:
         self.name = compilation.name
-        moved = f"{bytes_text(compilation.after.bytes)} moved"
+        self.moved = bytes_text(compilation.after.bytes)
         seconds = Spent.of(took for part in compilation.parts for took in part.times).seconds
         self.measured = seconds > 0
-        self.total = f"{moved} in {duration(seconds)}" if self.measured else moved
+        self.took = duration(seconds)
+        self.total = f"{self.name}: {self.moved} moved" + f" in {self.took}" * self.measured
         links = Links()
         links.called_from = called_from(compilation.source)
         became = _became(compilation, links)
@@ -92,10 +94,10 @@ class Annotated:
         )
 
     def __repr__(self) -> str:
-        return f"Annotated({self.name}: {self.total})"
+        return f"Annotated({self.total})"
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {self.total} in all"]
+        lines = [f"{self.total} in all"]
         for file, found in self.blocks:
             lines.append(file)
             for line in found:
@@ -108,7 +110,9 @@ class Annotated:
         lines = [line for _, found in self.blocks for line in found]
         most = max((self._weight(line.nbytes, line.seconds) for line in lines), default=0) or 1
         parts = [f"<style>{STYLE}{SHADES}</style>"]
-        total = f"{self.name}: {self.total} in all; open a line to see its code"
+        told = "{name}: {moved} moved in {took} in all; open a line to see its code" if (
+            self.measured) else "{name}: {moved} moved in all; open a line to see its code"
+        total = say(told, name=self.name, moved=self.moved, took=self.took)
         parts.append(f"<p>{escape(total)}</p>")
         for file, found in self.blocks:
             parts.append(f"<div><code>{escape(file)}</code></div>")
@@ -116,7 +120,7 @@ class Annotated:
                 moved = line.nbytes, line.seconds
                 parts.append(_line_html(line, self._amount(*moved), self._weight(*moved) / most))
         if rest := self._amount(*self.elsewhere):
-            parts.append(f'<div class="lab-flat"><b>{rest}</b>{NO_LINE}</div>')
+            parts.append(f'<div class="lab-flat"><b>{rest}</b>{say(NO_LINE)}</div>')
         return f'<div class="lab-plain lab-ann">{"".join(parts)}</div>'
 
     def _weight(self, nbytes: float, seconds: float) -> float:

@@ -11,8 +11,8 @@ from inductor_lab.debug.minify.result import Minified
 from inductor_lab.debug.result import Blame, Born, ValueRow
 from inductor_lab.debug.steps import BufferState, Steps
 from inductor_lab.display import bytes_text
-from inductor_lab.notebook.language import translate
-from inductor_lab.widgets.markup import Tree, element, table, written
+from inductor_lab.notebook.language import say, translate
+from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style, debug_style
 
 Debugged = Blame | Backends | Minified | Steps
@@ -42,20 +42,20 @@ def tree(value: Debugged, live: bool = False) -> Tree:
 
 
 def _blame(found: Blame) -> Iterator[Tree]:
-    yield element("h1", {}, f"{found.name}: {found.verdict}")
+    yield element("h1", {}, f"{found.name}: {say(found.verdict)}")
     yield element("p", {"class": "lab-verdict"}, translate(found.summary))
     places = dedent(str(found.fault or "").partition("\n")[2])  # the first line is the summary
     if places:
         yield element("pre", {"class": "lab-code"}, places)
     yield _table(
-        ("stage", "", "verdict", ">ULP", "says"),
+        said_heads(("stage", "", "verdict", ">ULP", "says")),
         ((r.where, r.stage, r.verdict, _number(r.ulp), translate(r.says)) for r in found.stages),
     )
     if found.results:
-        yield element("h2", {}, "results")
+        yield element("h2", {}, say("results"))
         rows = ((name, j.kind, _number(j.in_ulp), _number(j.eager_ulp), translate(str(j)))
                 for name, j in found.results.items())  # fmt: skip
-        yield _table(("", "verdict", ">ULP, ours", ">ULP, eager", "says"), rows)
+        yield _table(said_heads(("", "verdict", ">ULP, ours", ">ULP, eager", "says")), rows)
     for born in found.births:
         yield element("p", {}, _born(born))
     for where, rows_of in groupby(found.values, key=lambda row: row.where):
@@ -99,6 +99,8 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
         for cell in line[2:]:
             if len(cell) > 2 and cell[2] in BAD:
                 cell[1] = {**cell[1], "class": f"{cell[1].get('class', '')} lab-bad".strip()}
+            if len(cell) > 2 and cell[2] in (*GOOD, *BAD):
+                cell[2] = say(cell[2])
     return element("div", {"class": "lab-table"}, made)
 
 
@@ -113,7 +115,7 @@ def _backends(found: Backends) -> Iterator[Tree]:
     yield element("h1", {}, found.name)
     yield element("p", {"class": "lab-verdict"}, translate(found.summary))
     rows = ((r.backend, r.verdict, f"{r.seconds:.1f} s", translate(r.says)) for r in found.rungs)
-    yield _table(("backend", "verdict", ">with compiling", "says"), rows)
+    yield _table(said_heads(("backend", "verdict", ">with compiling", "says")), rows)
 
 
 def _minified(found: Minified) -> Iterator[Tree]:

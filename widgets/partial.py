@@ -9,6 +9,7 @@ from typing import Any
 
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.errors import LabError
+from inductor_lab.notebook.language import say
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.widgets.plain import STYLE
 
@@ -27,7 +28,7 @@ def partial_html(so_far: SoFar) -> str:
     ]
     if so_far.failed:
         phases.append(f"<p><b>✗ {escape(so_far.failed)}</b> {escape(str(so_far.error))}</p>")
-    head = "<p>The compiler got this far:</p>"
+    head = f"<p>{escape(say('The compiler got this far:'))}</p>"
     body = "".join(phases) + _traceback(so_far.error)
     return (
         f'<style>{STYLE}{MARKS}</style><div class="lab-plain lab-partial">{head}{body}</div>'
@@ -38,13 +39,14 @@ def _traceback(error: BaseException | None) -> str:
     if error is None:
         return ""
     text = escape("".join(traceback.format_exception(error)))
-    return f"<details><summary>the whole traceback</summary><pre>{text}</pre></details>"
+    title = escape(say("the whole traceback"))
+    return f"<details><summary>{title}</summary><pre>{text}</pre></details>"
 
 
 def _phase(name: str, result: Any, where: str, opened: bool) -> str:
     text = "\n".join(map(str, result)) if isinstance(result, tuple) else str(result)
     if name == "capture":
-        name, text = "capture: the graph so far", text or "nothing yet"
+        name, text = say("capture: the graph so far"), text or say("nothing yet")
     lines = "\n".join(_marked(text, _nodes_at(result, where)))
     state = " open" if opened else ""
     return f"<details{state}><summary>✓ {escape(name)}</summary><pre>{lines}</pre></details>"

@@ -109,6 +109,19 @@ def test_a_machine_without_roofs_is_told_in_chinese() -> None:
     )
 
 
+def test_blame_and_annotated_source_speak_chinese() -> None:
+    def wave(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x.sin(), -1)
+
+    found = lab.blame(wave, torch.randn(8, 16))._repr_html_()
+    for said in (">结论</th>", ">说明</th>", "wave: 舍入", "<h2>结果</h2>"):
+        assert said in found
+    assert "<td>right" not in found and "<td>rounding" not in found
+    told = lab.inspect(wave, torch.randn(8, 16)).annotate()._repr_html_()
+    assert "wave：共搬运 1.0 kB；展开一行可看它的代码" in told
+    assert "open a line" not in told
+
+
 def test_recompiles_speak_chinese() -> None:
     seen = watched([4, 4, 5])
     page = seen._repr_html_()

@@ -32,8 +32,8 @@ DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
     "memory", "model", "parts", "picture", "split", "stock", "steps", "svg", "time", "user_side",
     "views")]  # fmt: skip
 PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
-    "bench", "bench_live", "charts", "profile", "ranks", "recompiles", "side_by_side",
-    "trace")]  # fmt: skip
+    "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles", "side_by_side",
+    "debug", "partial", "trace")]  # fmt: skip
 FIGURES = [ROOT / "inductor_lab" / name for name in (
     "bench/result.py", "bench/timing.py", "debug/profile.py", "debug/reasons.py",
     "distributed/join.py", "distributed/timeline.py", "stock/trace_log.py")]  # fmt: skip
