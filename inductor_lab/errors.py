@@ -10,6 +10,8 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
+from inductor_lab.own_line import where_and_todo
+
 
 class LabError(Exception):
     """Base of every error that inductor_lab raises on purpose."""
@@ -163,7 +165,8 @@ class LeftToATen(Exception):
 
 
 class CompilerDefect(LabError):
-    """A phase raised something that is nobody's fault but ours; the cause is its `__cause__`."""
+    """A phase raised something that is nobody's fault but ours, unless a function of the user's
+    (`lab.override`) raised it, which is then told with its line; the cause is its `__cause__`."""
 
     def __init__(self, phase: str, error: BaseException, op: str = "", where: str = "") -> None:
         self.phase, self.op = phase, op
@@ -171,9 +174,7 @@ class CompilerDefect(LabError):
         super().__init__(
             f"the compiler failed in {phase}{f', at {op}' if op else ''}: "
             f"{type(error).__name__}: {said}",
-            where,
-            "this is a defect of inductor_lab, please report it; until it is mended, keep this line"
-            " out of the compiled function, for instance with torch.compiler.disable",
+            *where_and_todo(error, where),
         )
 
 

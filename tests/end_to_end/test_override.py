@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadArguments
+from inductor_lab.errors import BadArguments, CompilerDefect
 from inductor_lab.fingerprint import Opaque, content
 from inductor_lab.lower.registry import LOWERINGS
 from inductor_lab.overrides import TABLES, changed_at_run_time
@@ -160,3 +160,18 @@ def test_a_helper_that_is_replaced_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
         patch.setattr(profit, number, object())
         assert changed_at_run_time() is None
     assert changed_at_run_time() == key
+
+
+def test_an_error_in_a_function_of_the_users_is_told_with_its_line() -> None:
+    def mine(program):
+        return {}["mine"]
+
+    def low(build, x):
+        return x.nope
+
+    overrides = ({"schedule": mine}, {"lowering": {torch.ops.aten.sin.default: low}})
+    for given, line in zip(overrides, ('return {}["mine"]', "return x.nope"), strict=True):
+        with lab.override(**given), pytest.raises(CompilerDefect) as caught:
+            lab.inspect(lambda x: x.sin(), torch.ones(3))
+        assert f"{line}        line " in str(caught.value)
+        assert "a function of yours" in str(caught.value) and "report it" not in str(caught.value)
