@@ -90,6 +90,8 @@ def _simplified(node: Node, mask: Node, value: torch.Tensor | None) -> bool:
 
 
 def _allows_all(value: torch.Tensor) -> bool:
+    once = [slice(None if stride else 1) for stride in value.stride()]  # where it is expanded
+    value = value[tuple(once)]
     return bool(value.all() if value.dtype is torch.bool else (value == 0).all())
 
 
