@@ -34,6 +34,7 @@ from inductor_lab.codegen.cpp import translation_unit
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton_attention import Tile
 from inductor_lab.codegen.triton_blocks import INT32_REACH
+from inductor_lab.codegen.triton_shared import shared_memory
 from inductor_lab.errors import DividedByZero, IndexOutOfRange
 from inductor_lab.ir.higher_order import Written
 from inductor_lab.ir.index import Size, is_int, mul_sizes
@@ -51,8 +52,6 @@ WIDEST = 256
 """Numbers of a query or a value, of which a program has whole rows at hand."""
 DEVICES = {"cpu": "cpp", "cuda": "triton"}
 """Where kernels run, and their languages."""
-SHARED_MEMORY = 232_448
-"""Bytes that a program of an H100 may share."""
 MOST_KERNELS = 256
 """Kept to be used again by equal layers."""
 MOST_SIZES = 64
@@ -319,7 +318,7 @@ class Call:
         rows, columns = (n & -n for n in self.attention.sparse)
         tile = replace(tile, rows=min(tile.rows, rows), columns=min(tile.columns, columns))
         matrices = 2 * nbytes * max(tile.rows, tile.columns)
-        fitting = _shared_memory(self.values["query"].device) // matrices - 1
+        fitting = shared_memory(str(self.values["query"].device)) // matrices - 1
         return replace(tile, stages=max(min(tile.stages, fitting), 1))
 
     def visits(self, kind: str, along: str) -> tuple[Visit, ...]:
@@ -429,14 +428,6 @@ class _Cpp:
 def _loaded_cpp(kernel: Kernel) -> _Cpp:
     build = library_builder(translation_unit([kernel]), kernel.name)
     return _Cpp(Ahead(lambda: cpp_function(build(), [kernel], {})))
-
-
-def _shared_memory(device: torch.device) -> int:
-    """Bytes of shared memory that a program may have; without a GPU those of an H100."""
-    if not torch.cuda.is_available():
-        return SHARED_MEMORY
-    about: Any = torch.cuda.get_device_properties(device)
-    return int(about.shared_memory_per_block_optin)
 
 
 def _operand(fake: Tensor) -> Operand:

@@ -72,9 +72,10 @@ def _fits(node: Node, options: Options) -> bool:
     if node.target not in FACTORS or any(value != 1 for value in node.kwargs.values()):
         return False
     made = node.meta["val"]
-    in_triton = made.is_cuda or options.target is not None or options.language == "triton"
+    here = options.matmul == "triton" and (options.target or options.language == "triton")
     sizes = (n for given in (node, *node.all_input_nodes) for n in given.meta["val"].shape)
-    return in_triton and made.dtype in DTYPES and all(isinstance(n, int) for n in sizes)
+    fixed = all(isinstance(size, int) for size in sizes)
+    return bool(made.is_cuda or here) and made.dtype in DTYPES and fixed
 
 
 def _factors(node: Node) -> tuple[torch.Tensor, torch.Tensor]:
@@ -152,9 +153,9 @@ def _seconds(library: _Plan, own: _Plan) -> dict[str, float] | None:
     differing = library.without(own), own.without(library)
     kernels = [step for steps in differing for step in steps if isinstance(step, Kernel)]
     alone = all(k.language == "triton" and "asserts" not in k.launch for k in kernels)
-    if not alone or any(p.symbol is not None for k in kernels for p in k.parameters):
+    if not kernels or not alone or any(p.symbol is not None for k in kernels for p in k.parameters):
         return None
-    with without_modes(), torch.no_grad():
+    with without_modes(), torch.no_grad(), torch.cuda.device(kernels[0].device):
         runs = [_Run(plan, steps) for plan, steps in zip((library, own), differing, strict=True)]
         named = dict(zip(("ATen", "Triton"), runs, strict=True))
         return seconds_of_each(named, (), {name: run.warm for name, run in named.items()})

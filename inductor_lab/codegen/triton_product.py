@@ -28,6 +28,7 @@ from inductor_lab.codegen.parameters import kernel_parameters
 from inductor_lab.codegen.tree import Init, Loop, Tree
 from inductor_lab.codegen.triton_blocks import Blocks, index_type, power_of_2, reach
 from inductor_lab.codegen.triton_loops import outer_loops
+from inductor_lab.codegen.triton_shared import shared_memory
 from inductor_lab.codegen.triton_statements import Printer
 from inductor_lab.codegen.triton_text import Dims, Value
 from inductor_lab.codegen.visit import loads_in
@@ -56,6 +57,11 @@ class Tile:
     stages: int
 
     @property
+    def nbytes(self) -> int:
+        """Of the blocks of both matrices that are loaded ahead."""
+        return 2 * self.stages * self.terms * (self.rows + self.columns)
+
+    @property
     def constants(self) -> dict[str, int]:
         return {"XBLOCK": self.rows, "YBLOCK": self.columns, "RBLOCK": self.terms}
 
@@ -80,13 +86,14 @@ def product_in(group: Group) -> Product | None:
     return found[0] if len(found) == 1 and plain and group.in_parts is None else None
 
 
-def tiles_of(product: Product, group: Group) -> list[Tile]:
-    """What its result may be cut into, the model's choice first."""
+def tiles_of(product: Product, group: Group, device: str) -> list[Tile]:
+    """What its result may be cut into on a device, the model's choice first."""
     batch, rows, columns = map(_count, (product.batch, product.rows, product.columns))
     (terms,) = next(nest.reduce_axes for nest in group.nests if product_of(nest) is product)
     longest = [power_of_2(n) for n in (rows, columns, hint(terms.size))]
+    room = shared_memory(device)
     fits = [t for t in TILES if t.rows <= longest[0] and t.columns <= longest[1]
-            and t.terms <= longest[2]]  # fmt: skip
+            and t.terms <= longest[2] and t.nbytes <= room]  # fmt: skip
     programs = {t: batch * -(-rows // t.rows) * -(-columns // t.columns) for t in fits}
     fills = [t for t in fits if programs[t] >= FILLS]
     first = fills[0] if fills else max(fits, key=lambda t: programs[t] * t.terms)
@@ -98,7 +105,7 @@ def product_kernel(
     ops: Mapping[str, str], tile: Tile | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel of such a group."""
-    tile = tile or tiles_of(product, group)[0]
+    tile = tile or tiles_of(product, group, device)[0]
     tree = build_tree(group, buffers)
     parameters = kernel_parameters(tree, buffers)
     printer = _Printer(name, parameters, tree, buffers, ops, tile)

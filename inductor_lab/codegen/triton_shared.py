@@ -53,16 +53,30 @@ ENOUGH_MULTIPROCESSORS = 2 * MOST_PARTS
 """With so many there is room for the programs of a row in each of two streams, however large these
 are: with less, programs of two rows might wait for others that have no room."""
 
+SHARED_MEMORY = 232_448
+"""Bytes that a program of an H100 may have for itself."""
+
 
 def may_share(device: str) -> bool:
     """Do programs share rows there?  Those compiled for a GPU that is not here do."""
-    if not device.startswith("cuda"):
-        return False
-    index = torch.device(device).index or 0
-    if index >= torch.cuda.device_count():
-        return True
-    about: Any = torch.cuda.get_device_properties(index)
+    about = _properties(device)
+    if about is None:
+        return device.startswith("cuda")
     return bool(about.multi_processor_count >= ENOUGH_MULTIPROCESSORS)
+
+
+def shared_memory(device: str) -> int:
+    """Bytes of shared memory that a program may have; of a GPU that is not here those of an H100.
+    """
+    about = _properties(device)
+    return SHARED_MEMORY if about is None else int(about.shared_memory_per_block_optin)
+
+
+def _properties(device: str) -> Any:
+    """What torch knows of a GPU; None of one that is not here, and of a CPU."""
+    index = torch.device(device).index or 0
+    here = device.startswith("cuda") and index < torch.cuda.device_count()
+    return torch.cuda.get_device_properties(index) if here else None
 
 
 def cut_of_row(

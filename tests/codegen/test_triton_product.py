@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
+from inductor_lab.codegen import triton_product
 from inductor_lab.codegen.triton import triton_kernel
 from inductor_lab.codegen.triton_product import product_in, tiles_of
 from inductor_lab.ir.products import product_of
@@ -113,7 +114,7 @@ def test_every_tile_computes_the_same():
     schedule = planned(layer, x, w, b, r)
     (group,) = schedule.groups
     product, buffers = product_in(group), schedule.program.buffers
-    tiles = tiles_of(product, group)
+    tiles = tiles_of(product, group, "cuda:0")
     assert len(tiles) > 5
     for tile in tiles:
         kernel = triton_kernel(group, buffers, "product", device="cuda:0", blocks=tile)
@@ -122,6 +123,15 @@ def test_every_tile_computes_the_same():
         values = [given.get(parameter.buffer, out) for parameter in kernel.parameters]
         load_kernel(kernel, interpret=True)(*values)
         torch.testing.assert_close(out, layer(x, w, b, r), rtol=2e-3, atol=2e-3)
+
+
+def test_small_gpus_have_small_tiles(monkeypatch):
+    given = (t.half() for t in randoms((4, 256, 256), (512, 256), (512,), (4, 256, 512)))
+    (group,) = planned(layer, *given).groups
+    product = product_in(group)
+    monkeypatch.setattr(triton_product, "shared_memory", lambda device: 65_536)
+    tiles = tiles_of(product, group, "cuda:0")
+    assert tiles and max(tile.nbytes for tile in tiles) <= 65_536
 
 
 def test_text(golden):

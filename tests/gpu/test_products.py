@@ -95,3 +95,17 @@ def test_the_faster_ones_are_chosen(tmp_path: Path, monkeypatch):
     ours = sum("tl.dot" in str(kernel) for kernel in c.graphs[0].forward.kernels)
     assert bool(ours) == any(choice.chosen == "Triton" for choice in choices)
     agrees(gated, given, TUNED)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_too_few_rows_are_left_to_the_library(rows):
+    x, w = torch.randn(rows, 256, device="cuda").half(), torch.randn(256, 64, device="cuda").half()
+    c = lab.inspect(lambda x: (x @ w).relu(), x, options=TUNED)
+    assert not c.graphs[0].forward.libraries
+    assert "tl.dot" not in "".join(map(str, c.graphs[0].forward.kernels))
+
+
+def test_kernels_that_check_indices_are_not_measured():
+    table, w = torch.randn(100, 64, device="cuda").half(), torch.randn(64, 64, device="cuda").half()
+    at = torch.randint(0, 100, (64, 64), device="cuda")
+    agrees(lambda t, w, i=at: (t[:64] @ w).gather(1, i[:, :64] % 64) + t[i[0]], [table, w], TUNED)
