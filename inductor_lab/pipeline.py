@@ -160,7 +160,7 @@ class GraphCompiler:
         made_by = partial(scheduled_by, mine) if mine else schedule_program
         scheduler = partial(made_by, options=fusion)
         choose = partial(own_products, work.graph, options, lower, scheduler)
-        ours, products = phase("libraries", choose)
+        ours, products = phase("products", choose)
         loops = phase("lower", lambda: lower(own_products=ours))
         if options.target is not None:
             loops = retarget(loops)
