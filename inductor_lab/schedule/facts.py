@@ -68,6 +68,7 @@ def nest_facts(nest: Nest, position: int, known: Mapping[str, NestFacts]) -> Nes
     volume = prod([*(hint(axis.size) for axis in nest.axes), *lengths])
     products = [b for b, _ in loads if b in known and known[b].product == b]
     product = nest.buffer if product_of(nest) else products[0] if products else ""
+    flops = 2 if product == nest.buffer else flops  # as a library's: conversions are loads
     return NestFacts(nest, position, tuple(loads), flops, ops, volume, product)
 
 
