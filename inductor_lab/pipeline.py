@@ -19,7 +19,7 @@ from inductor_lab.accelerate.first_call import FirstCall
 from inductor_lab.accelerate.flex_attention import forget_blocks
 from inductor_lab.accelerate.libraries import choose_libraries
 from inductor_lab.accelerate.pool import make_room
-from inductor_lab.accelerate.products import own_products
+from inductor_lab.accelerate.products import asked_for, own_products
 from inductor_lab.accelerate.switches import possible
 from inductor_lab.accelerate.warm import Part, loaded_call, warm_key
 from inductor_lab.autograd.joint import call_sizes_by_one_name, joint_graph
@@ -160,7 +160,7 @@ class GraphCompiler:
         made_by = partial(scheduled_by, mine) if mine else schedule_program
         scheduler = partial(made_by, options=fusion)
         choose = partial(own_products, work.graph, options, lower, scheduler)
-        ours, products = phase("products", choose)
+        ours, products = phase("products", choose) if asked_for(options) else (frozenset(), ())
         loops = phase("lower", lambda: lower(own_products=ours))
         if options.target is not None:
             loops = retarget(loops)

@@ -48,18 +48,22 @@ OPERATORS: Mapping[str, Callable[..., torch.Tensor]] = {
 """What calls them with a tensor for the result."""
 
 
+def asked_for(options: Options) -> bool:
+    """May products be ours?"""
+    tuned = options.mode.startswith("max-autotune") and options.matmul == "measured"
+    return options.matmul == "triton" or (tuned and options.target is None)
+
+
 def own_products(
     graph: Graph, options: Options, lower: Callable[..., LoopProgram],
     scheduler: Callable[[LoopProgram], Schedule],
 ) -> tuple[frozenset[str], tuple[Choice, ...]]:  # fmt: skip
-    """The nodes that are to be loop nests, and what was measured; none of either unless the options
-    ask for it.  `lower` takes the names of `own_products`."""
-    every = options.matmul == "triton"
-    tuned = options.mode.startswith("max-autotune") and options.matmul == "measured"
-    if not every and (not tuned or options.target is not None):
-        return frozenset(), ()
+    """The nodes that are to be loop nests, and what was measured, if the options ask for it.
+
+    `lower` takes the names of `own_products`.
+    """
     nodes = [node for node in graph.nodes if _fits(node, options)]
-    if every or not nodes:
+    if options.matmul == "triton" or not nodes:
         return frozenset(node.name for node in nodes), ()
     alike: dict[Any, list[Node]] = {}
     for node in nodes:
