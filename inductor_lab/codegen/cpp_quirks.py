@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.tree import If, Loop, Store, When
-from inductor_lab.codegen.visit import expressions, is_innermost, walk
+from inductor_lab.codegen.tree import If, Loop, Stmt, Store, When
+from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, walk
 from inductor_lab.ir.expr import Op
 
 
@@ -27,6 +27,13 @@ def is_misread(loop: Loop) -> bool:
     return any(isinstance(stmt, When | If) for stmt in inside) or any(
         isinstance(node, Op) and node.name == "where" for node in nodes
     )
+
+
+def is_guarded(stmt: Stmt) -> bool:
+    """Does it load under a condition?  Of two such loads of neighbours, which it makes vectors of
+    along the loop around them, GCC 12 permutes the lanes of AVX-512 wrongly (`if (i < 33)
+    { out[2 * i] = a[2 * i]; out[2 * i + 1] = a[2 * i + 1]; }`)."""
+    return any(any(loads_in((when,))) for when in walk((stmt,)) if isinstance(when, When | If))
 
 
 APART = {f"sub.{dtype}": "lab_difference<{T}>({0}, {1})" for dtype in ("float32", "float64")}

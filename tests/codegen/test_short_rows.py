@@ -172,3 +172,21 @@ def test_what_is_transposed_stays_within_its_memory(tmp_path: Path) -> None:
     build = [*tools.command, *flags, "-fsanitize=address", "-g1", source, "-o", made]
     subprocess.run(build, check=True)
     subprocess.run([made], check=True)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["fixed", "dynamic"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8], ids=str)
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_rows_under_conditions(columns, dtype, dynamic):
+    """GCC 12 permutes lanes of two guarded neighbours wrongly, if their rows are written out."""
+
+    def function(x, y, *parts):
+        padded = F.pad(x, (0, 0, 5, 7)) + 1
+        return torch.cat([x, y]), padded, torch.cat(parts), x.slice_scatter(y[:9], 0, 5, 14)
+
+    given = [torch.arange(rows * columns).reshape(rows, columns).to(dtype)
+             for rows in (40, 37, 20, 21, 22, 23, 24, 25, 26, 27, 28)]  # fmt: skip
+    torch.compiler.reset()
+    found = torch.compile(function, backend="inductor_lab", dynamic=dynamic)(*given)
+    for one, wanted in zip(found, function(*given), strict=True):
+        assert torch.equal(one, wanted)

@@ -35,7 +35,7 @@ from math import gcd, lcm
 
 import torch
 
-from inductor_lab.codegen.cpp_quirks import is_misread
+from inductor_lab.codegen.cpp_quirks import is_guarded, is_misread
 from inductor_lab.codegen.cpu.facts import Facts
 from inductor_lab.codegen.cpu.loops import each_loop
 from inductor_lab.codegen.cpu.plan import Simd
@@ -121,7 +121,7 @@ def split_loops(body: Tree, threads: int = 0) -> Tree:
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
             new += _cut(stmt)
         elif isinstance(stmt, Loop) and (copies := _copies(stmt)):
-            new.append(Loop(stmt.axis, LoopKind.VECTOR, (*stmt.body[:-1], *copies)))
+            new += copies
         elif isinstance(stmt, Loop):
             cut = threads <= 0 and _needs_no_masks(stmt)
             for loop in _pieces(stmt, 1) if cut else [stmt]:
@@ -146,7 +146,7 @@ def _needs_no_masks(loop: Loop) -> bool:
 
 
 def _copies(loop: Loop) -> Tree:
-    """The iterations of the innermost loop, one after another, if it is all that a longer one does
+    """The loop with the iterations of the innermost one, one after another, if that is all it does
     and has too few iterations for lanes; otherwise nothing."""
     *before, last = loop.body
     if not isinstance(last, Loop) or last.kind is not LoopKind.VECTOR:
@@ -158,7 +158,10 @@ def _copies(loop: Loop) -> Tree:
     if not isinstance(size, int) or size > most or hint(loop.axis.size, 1024) < SHORTEST_LOOP:
         return ()
     copies = needed(tuple(s for piece in iterations(last, {}) for s in piece.body(last.body)))
-    return copies if only and not is_misread(replace(last, body=copies)) else ()
+    if not only or is_misread(replace(last, body=copies)):
+        return ()
+    pieces = _cut(Loop(loop.axis, LoopKind.VECTOR, (*before, *copies)))
+    return () if size > 1 and any(map(is_guarded, pieces)) else pieces
 
 
 def _pieces(loop: Loop, step: int) -> list[Loop]:
