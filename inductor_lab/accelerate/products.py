@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from inductor_lab.accelerate.libraries import Choice
+from inductor_lab.accelerate.libraries import PRODUCTS, Choice
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.twins import same_text
@@ -38,14 +38,8 @@ from inductor_lab.options import Options
 from inductor_lab.schedule.result import Group, Schedule
 from inductor_lab.torch_api import without_modes
 
-aten = torch.ops.aten
-FACTORS: Mapping[Any, int] = {aten.mm.default: 0, aten.addmm.default: 1, aten.bmm.default: 0}
+FACTORS = {**PRODUCTS, "aten.bmm.default": 0}
 """The operators, and where their first matrix is among the arguments."""
-
-OPERATORS: Mapping[str, Callable[..., torch.Tensor]] = {
-    "aten.mm.default": torch.mm, "aten.addmm.default": torch.addmm, "aten.bmm.default": torch.bmm,
-}  # fmt: skip
-"""What calls them with a tensor for the result."""
 
 
 def asked_for(options: Options) -> bool:
@@ -73,7 +67,7 @@ def own_products(
 
 def _fits(node: Node, options: Options) -> bool:
     """Is it a product of 16-bit matrices of fixed sizes, for Triton?"""
-    if node.target not in FACTORS or any(value != 1 for value in node.kwargs.values()):
+    if str(node.target) not in FACTORS or any(value != 1 for value in node.kwargs.values()):
         return False
     made = node.meta["val"]
     here = options.matmul == "triton" and (options.target or options.language == "triton")
@@ -83,7 +77,7 @@ def _fits(node: Node, options: Options) -> bool:
 
 
 def _factors(node: Node) -> tuple[torch.Tensor, torch.Tensor]:
-    at, given = FACTORS[node.target], list[Any](node.args)
+    at, given = FACTORS[str(node.target)], list[Any](node.args)
     return given[at].meta["val"], given[at + 1].meta["val"]
 
 
@@ -103,14 +97,16 @@ def _measured(
 ) -> tuple[frozenset[str], tuple[Choice, ...]]:
     """Try one of equal products, and then take all of them."""
     ours, choices = frozenset[str](), []
+    plan = _Plan.of(scheduled(ours), options)
     try:
         for nodes in alike:
-            plans = scheduled(ours), scheduled(ours | {nodes[0].name})
-            seconds = _seconds(*(_Plan.of(plan, options) for plan in plans))
-            if seconds is not None:
-                choices.append(_choice(nodes[0], seconds))
-                chosen = choices[-1].chosen == "Triton"
-                ours |= {node.name for node in nodes if chosen}
+            seconds = _seconds(plan, _Plan.of(scheduled(ours | {nodes[0].name}), options))
+            if seconds is None:
+                continue
+            choices.append(_choice(nodes[0], seconds))
+            if choices[-1].chosen == "Triton":
+                ours |= {node.name for node in nodes}
+                plan = _Plan.of(scheduled(ours), options)
     except torch.OutOfMemoryError:
         warnings.warn("no memory to measure products of matrices", stacklevel=2)
     return ours, tuple(choices)
@@ -141,7 +137,7 @@ class _Plan:
             if isinstance(step, Group):
                 kernel = next(kernels)
                 steps[same_text(kernel), step.origins] = kernel
-            elif step.op in OPERATORS:
+            elif step.op in FACTORS:
                 steps[step.op, step.origins] = step
         return _Plan(steps, schedule.program.buffers, options)
 
@@ -196,7 +192,7 @@ class _Run:
     def _call(self, call: ExternCall) -> Callable[[], object]:
         (out,) = written_by(call)
         given = [self._view(a) if isinstance(a, BufferView) else a for a in call.args]
-        function = OPERATORS[call.op]
+        function = getattr(torch, call.op.split(".")[1])  # takes a tensor for the result
         return partial(function, *given, out=self._tensor(out))
 
     def _view(self, view: BufferView) -> torch.Tensor:

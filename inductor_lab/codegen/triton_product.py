@@ -86,11 +86,10 @@ def product_in(group: Group) -> Product | None:
     return found[0] if len(found) == 1 and plain and group.in_parts is None else None
 
 
-def tiles_of(product: Product, group: Group, device: str) -> list[Tile]:
+def tiles_of(product: Product, device: str) -> list[Tile]:
     """What its result may be cut into on a device, the model's choice first."""
     batch, rows, columns = map(_count, (product.batch, product.rows, product.columns))
-    (terms,) = next(nest.reduce_axes for nest in group.nests if product_of(nest) is product)
-    longest = [power_of_2(n) for n in (rows, columns, hint(terms.size))]
+    longest = [power_of_2(n) for n in (rows, columns, _count((product.terms,)))]
     room = shared_memory(device)
     fits = [t for t in TILES if t.rows <= longest[0] and t.columns <= longest[1]
             and t.terms <= longest[2] and t.nbytes <= room]  # fmt: skip
@@ -105,7 +104,7 @@ def product_kernel(
     ops: Mapping[str, str], tile: Tile | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel of such a group."""
-    tile = tile or tiles_of(product, group, device)[0]
+    tile = tile or tiles_of(product, device)[0]
     tree = build_tree(group, buffers)
     parameters = kernel_parameters(tree, buffers)
     printer = _Printer(name, parameters, tree, buffers, ops, tile)
@@ -131,12 +130,12 @@ class _Printer(Printer):
             name, parameters, blocks, ops, index_type(reach(parameters, buffers, blocks))
         )
         self.tile = tile
-        (self.loop,) = (stmt for stmt in body if isinstance(stmt, Loop))
-        first, second = loads_in((self.loop,))
-        self.product = Product.of(first, second, outer)
+        (loop,) = (stmt for stmt in body if isinstance(stmt, Loop))
+        first, second = loads_in((loop,))
+        self.product = Product.of(first, second, loop.axis, outer)
         self.counts = tuple(map(_count, (self.product.rows, self.product.columns)))
         self.times = _count(self.product.batch) * -(-self.counts[1] // tile.columns)
-        terms = hint(self.loop.axis.size)
+        terms = _count((loop.axis,))
         lengths = zip("xyr", (*self.counts, terms), tile.constants.values(), strict=True)
         self.open = frozenset(letter for letter, count, block in lengths if count % block)
         """Dimensions of which a block can reach beyond the end."""
@@ -184,7 +183,7 @@ class _Printer(Printer):
         (init,) = (stmt for stmt in self.blocks.body if isinstance(stmt, Init))
         self.origins = init.origins
         self._line(f"{init.name} = tl.full([XBLOCK, YBLOCK], 0.0, tl.float32)")
-        end = hint(loop.axis.size)
+        end = _count((loop.axis,))
         self._frame(f"for start in range(0, {end}, RBLOCK):")
         with self._inside():
             self._frame(f"term = {self._wide('start + tl.arange(0, RBLOCK)')}")
@@ -200,7 +199,7 @@ class _Printer(Printer):
 
     def _operand(self, name: str, load: Load, view: str) -> None:
         """A block of a matrix; what is beyond its end is 0."""
-        self.text.positions[self.loop.axis.name] = Value(f"term{view}", frozenset("r"))
+        self.text.positions[self.product.terms.name] = Value(f"term{view}", frozenset("r"))
         place = self.text.index(load.index[0])
         masks = [f"rmask{view}" if m.text == "rmask" else m.text for m in self._mask(place.dims)]
         self.origins = load.origins

@@ -23,18 +23,21 @@ SMALLEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Two operands, and the axes of the result: those of both, of the first and of the second."""
+    """Two operands, the axis of the terms, and those of the result: of both operands, of the first
+    and of the second."""
 
     operands: tuple[Load, Load]
+    terms: Axis
     batch: tuple[Axis, ...]
     rows: tuple[Axis, ...]
     columns: tuple[Axis, ...]
 
     @staticmethod
-    def of(first: Load, second: Load, axes: tuple[Axis, ...]) -> Product:
+    def of(first: Load, second: Load, terms: Axis, axes: tuple[Axis, ...]) -> Product:
         one, other = (set(load.axes()) for load in (first, second))
         return Product(
             (first, second),
+            terms,
             tuple(axis for axis in axes if axis in one and axis in other),
             tuple(axis for axis in axes if axis in one and axis not in other),
             tuple(axis for axis in axes if axis in other and axis not in one),
@@ -59,7 +62,7 @@ def product_of(nest: Nest) -> Product | None:
         return None
     if not all(inner in load.axes() for load in (first, second)):
         return None
-    found = Product.of(first, second, nest.axes)
+    found = Product.of(first, second, inner, nest.axes)
     sizes = [product(axis.size for axis in axes) for axes in (found.rows, found.columns, (inner,))]
     whole = len(found.batch + found.rows + found.columns) == len(nest.axes)
     fixed = all(isinstance(axis.size, int) for axis in nest.axes)

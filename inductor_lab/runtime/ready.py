@@ -56,10 +56,11 @@ def warm_triton() -> Ahead[Any] | None:
 
     def make() -> Any:
         with torch.cuda.device(device):
-            processes(this_gpu())
+            target = this_gpu()
+            processes(target)
             compiled_device()
             written, fused = ASTSource(JITFunction(_nothing), {}, {}), {"enable_fp_fusion": True}
-            compiled = triton.compile(written, target=this_gpu(), options=fused)
+            compiled = triton.compile(written, target=target, options=fused)
             return compiled if run_cubin is not None else compiled[1, 1, 1]
 
     return Ahead(make)

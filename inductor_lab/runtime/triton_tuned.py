@@ -141,7 +141,7 @@ def variants(kernel: Kernel) -> list[Kernel]:
     group, buffers = kernel.group, kernel.buffers
     make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
     if (product := product_in(group)) is not None:
-        return [make(blocks=tile) for tile in tiles_of(product, group, kernel.device)[1:]]
+        return [make(blocks=tile) for tile in tiles_of(product, kernel.device)[1:]]
     tree = build_tree(with_atomics(group, buffers), buffers)
     usual = blocks_of(tree, shared=may_share(kernel.device))
     return [make(blocks=blocks) for blocks in others(usual)]

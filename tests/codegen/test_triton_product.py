@@ -114,7 +114,7 @@ def test_every_tile_computes_the_same():
     schedule = planned(layer, x, w, b, r)
     (group,) = schedule.groups
     product, buffers = product_in(group), schedule.program.buffers
-    tiles = tiles_of(product, group, "cuda:0")
+    tiles = tiles_of(product, "cuda:0")
     assert len(tiles) > 5
     for tile in tiles:
         kernel = triton_kernel(group, buffers, "product", device="cuda:0", blocks=tile)
@@ -130,7 +130,7 @@ def test_small_gpus_have_small_tiles(monkeypatch):
     (group,) = planned(layer, *given).groups
     product = product_in(group)
     monkeypatch.setattr(triton_product, "shared_memory", lambda device: 65_536)
-    tiles = tiles_of(product, group, "cuda:0")
+    tiles = tiles_of(product, "cuda:0")
     assert tiles and max(tile.nbytes for tile in tiles) <= 65_536
 
 
