@@ -30,6 +30,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.installed import write_bytecode
 from benchmarks.workloads import adam_step
 from inductor_lab.demo import programs
 from inductor_lab.demo.programs import trig
@@ -203,6 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         work = once if len(given.inside) == 2 else phases
         print(json.dumps(work(*given.inside)))
         return
+
+    write_bytecode()
 
     def asked(name: str) -> bool:
         return not given.words or any(word in name for word in given.words)

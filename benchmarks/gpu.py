@@ -36,6 +36,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.installed import write_bytecode
+
 PARTS = ("checks", "first", "times")
 SHARES = {"checks": 0.42, "first": 0.3}
 """Of the minutes, at most so much; the rest is for the last part."""
@@ -175,6 +177,7 @@ def chosen(run: Run) -> Iterator[Any]:
 
 def first_calls(run: Run, limit: float) -> None:
     """Stock's and ours, each with caches of its own, which are there for the times afterwards."""
+    write_bytecode()
     end = time.monotonic() + limit
     cases = [(w.name, way) for w in chosen(run) if w.first for way in ("stock", "ours")]
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -20,6 +20,7 @@ _HOMES = {
     "backends": "debug.backends",
     "blame": "debug.blame",
     "compile": "backend",
+    "inductor_lab": "backend",
     "inspect": "backend",
     "join": "distributed.join",
     "Compilation": "compilation",
@@ -66,7 +67,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    no_collection = importlib.import_module(f"{__name__}.garbage").no_collection
+    with no_collection():
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Python's search for garbage, while a function is compiled."""
+"""Python's search for garbage, while a function is compiled or the compiler is imported."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.masks import simplify_masks
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
+from inductor_lab.rewrite.repeats import Repeats
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
 from inductor_lab.runtime.peers import tell_of
@@ -104,7 +105,7 @@ class GraphCompiler:
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
-            decompositions=decomposition_table(lowered()),
+            decompositions=Repeats(decomposition_table(lowered())).definitions,
             keep_input_writes=may_write_inputs(inputs),
             around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
         )  # fmt: skip

@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from inductor_lab.torch_api import aot_module_simplified, functorch_config
 from inductor_lab.torch_names import missing, optional
@@ -112,6 +113,40 @@ def aot_autograd(
             keep_inference_input_mutations=keep_input_writes,
         )  # fmt: skip
     return around.call(wrapped)
+
+
+_proxy_mode = optional("torch.fx.experimental.proxy_tensor.get_proxy_mode", lambda: None)
+_proxy_slot = optional("torch.fx.experimental.proxy_tensor.get_proxy_slot")
+_track = optional("torch.fx.experimental.proxy_tensor.track_tensor_tree")
+_untraced = optional(
+    "torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing", nullcontext
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """The trace in which a definition is called, as far as torch tells of it; `tracer` None where
+    there is none."""
+
+    tracer: Any
+
+    @classmethod
+    def now(cls) -> Tracing:
+        """The innermost trace."""
+        return cls(getattr(None if missing("copied nodes") else _proxy_mode(), "tracer", None))
+
+    def node_of(self, tensor: torch.Tensor) -> Node | None:
+        """The node of a tensor; None for one that is known to be a constant, too."""
+        found = self.tracer and _proxy_slot(tensor, self.tracer, None)
+        return found.proxy.node if found is not None and found.constant is None else None
+
+    def tensor_of(self, node: Node, like: torch.Tensor) -> torch.Tensor:
+        """A new tensor of a node of the graph, of the layout of another one."""
+        with _untraced():
+            size, stride = like.shape, like.stride()
+            made = torch.empty_strided(size, stride, dtype=like.dtype, device=like.device)
+        _track(made, self.tracer.proxy(node), constant=None, tracer=self.tracer)
+        return made
 
 
 def _donating_nothing(compiler: Compiler) -> Compiler:

@@ -1,0 +1,169 @@
+"""Calls that are alike are taken apart once: what the first left in the graph is copied for others.
+
+    native_layer_norm(x, [768], w, b, 1e-5)     twelve layers: traced in one, copied in eleven
+
+Each operator that a definition calls goes through PyTorch's dispatcher, functional and fake tensors
+and the tracer; a layer norm and its gradient are a third of what AOTAutograd traces of a
+transformer.  Names, order and metadata of the nodes are those of a trace.
+
+Inductor has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import getitem
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from inductor_lab.torch_aot import Tracing
+from inductor_lab.torch_api import FakeTensor, OpOverload
+
+PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout,
+         torch.memory_format)  # fmt: skip
+"""Types of arguments that say by themselves what they are."""
+
+COPIED = ("val", "tensor_meta")
+"""What a trace makes of a node's result; all else in the metadata is that of the call."""
+
+
+class Unlike(Exception):
+    """A call cannot be compared with others, or its nodes cannot be copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a call left in the graph.
+
+    inputs    the nodes of its tensors, in order
+    nodes     those of the operators that it called
+    results   for each result its node and the tensor; None for None
+    made_of   makes what the definition returned of its results
+    """
+
+    inputs: tuple[Node, ...]
+    nodes: tuple[Node, ...]
+    results: tuple[tuple[Node, torch.Tensor] | None, ...]
+    made_of: Callable[[Sequence[Any]], Any]
+
+
+class Repeats:
+    """The definitions of a table, for the trace of a graph."""
+
+    def __init__(self, table: Mapping[Any, Callable[..., Any]]) -> None:
+        self.definitions = {op: partial(self.call, op, made) for op, made in table.items()}
+        self._known: WeakKeyDictionary[Any, dict[Any, Trace | None]] = WeakKeyDictionary()
+
+    def call(self, operator: Any, made: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        """What the definition returns for these arguments; traced, or copied."""
+        tensors: list[torch.Tensor] = []
+        into = Tracing.now()
+        try:
+            kind = operator, _kind((*given, *more.items()), tensors)
+            inputs = _nodes(tensors, into)
+        except Unlike:
+            return made(*given, **more)
+        known = self._known.setdefault(into.tracer, {})
+        trace = known.get(kind)
+        if trace is not None:
+            return _copied(trace, inputs, into)
+        last = next(iter(reversed(into.tracer.graph.nodes)))
+        made_now = made(*given, **more)
+        if kind not in known:
+            try:
+                known[kind] = _trace(inputs, _after(last), made_now, into)
+            except Unlike:
+                known[kind] = None
+        return made_now
+
+
+def _kind(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """All that a definition may ask of an argument; its tensors are added to `tensors`, once."""
+    if isinstance(value, FakeTensor):
+        sizes = (*value.shape, *value.stride(), value.storage_offset())
+        if not all(type(size) is int for size in sizes) or value.dtype.is_complex:
+            raise Unlike
+        place = next((n for n, one in enumerate(tensors) if one is value), len(tensors))
+        tensors += [value] if place == len(tensors) else []
+        return place, value.dim(), sizes, value.dtype, value.device
+    if isinstance(value, list | tuple):
+        return tuple(_kind(item, tensors) for item in value)
+    if isinstance(value, PLAIN):
+        return type(value), repr(value) if isinstance(value, float) else value
+    raise Unlike
+
+
+def _nodes(tensors: Sequence[torch.Tensor], into: Tracing) -> tuple[Node, ...]:
+    nodes = tuple(node for node in map(into.node_of, tensors) if node is not None)
+    if not nodes or len(nodes) < len(tensors):
+        raise Unlike
+    return nodes
+
+
+def _after(last: Node) -> tuple[Node, ...]:
+    nodes, node = [], last.next
+    while node.op != "root":
+        nodes.append(node)
+        node = node.next
+    return tuple(nodes)
+
+
+def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: Tracing) -> Trace:
+    """The call whose nodes these are, if each can be made again from the call's tensors alone."""
+    known = {*inputs, *nodes}
+    for node in nodes:
+        if not (_is_plain(node.target) and known.issuperset(node.all_input_nodes)):
+            raise Unlike
+    alone = isinstance(made, torch.Tensor)
+    results = tuple(_result(one, nodes, into) for one in ([made] if alone else made))
+    own = [found[0] for found in results if found is not None]
+    if len({*own}) < len(own):
+        raise Unlike
+    made_of = _only if alone else list if isinstance(made, list) else tuple
+    return Trace(inputs, nodes, results, made_of)
+
+
+def _result(made: Any, nodes: tuple[Node, ...], into: Tracing) -> tuple[Node, torch.Tensor] | None:
+    """A result and its node, which must not be a view of an argument or of another result."""
+    if made is None:
+        return None
+    _kind(made, [])
+    (node,) = _nodes([made], into)
+    source: Any = node.args[0] if node.target is getitem else node
+    if source not in nodes or any(found.alias_info for found in source.target._schema.returns):
+        raise Unlike
+    return node, made
+
+
+def _is_plain(target: Any) -> bool:
+    """Does a node do the same whenever and however often it runs?"""
+    return target is getitem or (
+        isinstance(target, OpOverload)
+        and not target._schema.is_mutable
+        and torch.Tag.nondeterministic_seeded not in target.tags
+    )
+
+
+def _copied(trace: Trace, inputs: tuple[Node, ...], into: Tracing) -> Any:
+    """What the call of a trace returned, for other tensors."""
+    now = dict(zip(trace.inputs, inputs, strict=True))
+    for node in trace.nodes:
+        args, kwargs = map_arg((node.args, node.kwargs), now.__getitem__)
+        name = re.sub(r"_\d+$", "", node.name)
+        now[node] = copy = into.tracer.create_node(node.op, node.target, args, kwargs, name)
+        copy.meta.update({key: node.meta[key] for key in COPIED if key in node.meta})
+    return trace.made_of(
+        [found and into.tensor_of(now[found[0]], like=found[1]) for found in trace.results]
+    )
+
+
+def _only(results: Sequence[Any]) -> Any:
+    (result,) = results
+    return result
