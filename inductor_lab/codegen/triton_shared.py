@@ -31,12 +31,10 @@ from inductor_lab.ir.index import Axis, Index, Size, product
 MOST_PARTS = 32
 """Lanes of a warp: each of them sees the result of one part."""
 
-PART, PART_OF_WARP = 4096, 1024
-"""Elements of a part, and of them that a warp holds: 32 in the registers of each thread."""
-
-LONGER_PART_OF_WARP = 2048
-"""Of parts that are longer, since a row would have too many else.  (Of the parts from 4096 to
-32,768 with 1024 to 4096 a warp these were the fastest on an H100, benchmarks/RESULTS.md.)"""
+PART, PART_OF_WARP = 4096, 2048
+"""Elements of a part, if a row has not too many else, and of them that a warp holds: 64 in the
+registers of each thread.  (Of the parts from 4096 to 32,768 with 1024 to 4096 a warp these were the
+fastest on an H100 and an H200, benchmarks/RESULTS.md.)"""
 
 CACHED_ROW, CACHED_PIECES = 64 * 1024, 32 * 1024
 """Bytes of a row that is still in the caches of a GPU when it is read again: in one piece; and in
@@ -112,7 +110,7 @@ def cut_of_row(
     part = PART
     while length > part * MOST_PARTS:
         part *= 2
-    return part, part // (PART_OF_WARP if part == PART else LONGER_PART_OF_WARP)
+    return part, part // PART_OF_WARP
 
 
 def _cached(body: tuple[Stmt, ...], again: Mapping[str, torch.dtype]) -> int:
