@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
 from inductor_lab.errors import Refused
@@ -58,14 +58,24 @@ def _named(given: Any, nests: list[str]) -> list[set[str]]:
     """The groups as sets; every nest must be in one of them."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise Refused(f"a schedule is a list of groups of buffers, not {given!r}")
-    groups = [{group} if isinstance(group, str) else set(group) for group in given]
+    groups = [names for group in given if (names := _names(group))]
     for group in groups:
         if unknown := group - set(nests):
             known = ", ".join(nests)
             raise Refused(f"{_listed(unknown)}: no such loop nest", todo=f"these: {known}")
     if missing := set(nests).difference(*groups):
         raise Refused(f"{_listed(missing)} would never be computed: no group has it")
-    return [group for group in groups if group]
+    for smaller, larger in permutations(groups, 2):
+        if smaller <= larger:
+            twice = f"two groups have all of {_listed(smaller)}: one would compute nothing new"
+            raise Refused(twice, todo="leave one of the two out")
+    return groups
+
+
+def _names(group: Any) -> set[str]:
+    """A group as a set; a name by itself is a group of one."""
+    alone = isinstance(group, str) or not isinstance(group, Iterable)
+    return {str(name) for name in ([group] if alone else group)}
 
 
 def _why(schedule: Schedule, group: set[str]) -> str:
