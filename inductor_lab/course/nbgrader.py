@@ -25,7 +25,6 @@ CONFIG_TEXT = '''\
 """Written once by `inductor-lab course nbgrader`; yours to change."""
 
 import os
-from pathlib import Path
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "inductor_lab"
@@ -33,8 +32,8 @@ c.CourseDirectory.course_id = "inductor_lab"
 c.ClearSolutions.code_stub = {"python": ""}
 # Seconds for a cell: longer than the limit of every check, which tells of endless loops itself.
 c.Execute.timeout = 300
-# Scores of graded notebooks are not the teacher's own.
-os.environ["INDUCTOR_LAB_COURSE_FILE"] = str(Path.cwd() / "graded.json")
+# Each graded notebook has a board of its own, in the folder that it runs in.
+os.environ["INDUCTOR_LAB_COURSE_FILE"] = "board.json"
 '''
 _CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
 

@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,8 +114,10 @@ def test_three_students_get_their_points_and_feedback(tmp_path: Path) -> None:
     }  # fmt: skip
     course("fetch_feedback", LAB, student="wrong")
     (page,) = (tmp_path / "wrong").rglob("*.html")
-    told = page.read_text(encoding="utf-8")
+    told = re.sub("<[^>]*>", "", page.read_text(encoding="utf-8"))
     assert f"0 of {lost} points" in told and "your machine returns" in told
+    board = told[told.rindex("course.board(1)") :]
+    assert f"{TOTAL - lost} of {TOTAL} points" in board, "it has no other student's points"
 
 
 def scores(table: Path) -> dict[str, float]:
