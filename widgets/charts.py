@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from inductor_lab.bench.machine import Ceilings
 from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
 from inductor_lab.bench.roofline import StepTime, duration
-from inductor_lab.notebook.language import say
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.markup import Tree, element, text_of, tips
 from inductor_lab.widgets.scales import Scale, log_scale
 from inductor_lab.widgets.svg import description, themed
@@ -189,7 +189,7 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
     body.append(text_at(WIDTH - 26, peak_at, f"{peak / 1e9:.0f} GFLOP/s", "sub", "end"))
     for rank, (number, step) in enumerate(sorted(shown, key=lambda s: -s[1].seconds)):
         x, y = across.at(step.flops / step.nbytes), up.at(step.flop_rate / 1e9)
-        body.append(_marker(x, y, 1 if step.generated else 2, f"{number}  {step.name}\n{step}"))
+        body.append(_marker(x, y, 1 if step.generated else 2, f"{number}  {step.name}\n{translate(str(step))}"))
         if rank < MOST_NUMBERED:
             body.append(text_at(x + 7, y + 4, str(number), "sub"))
     return chart_page(say("roofline"), height, body)

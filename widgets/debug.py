@@ -53,15 +53,17 @@ def _blame(found: Blame) -> Iterator[Tree]:
     )
     if found.results:
         yield element("h2", {}, say("results"))
-        rows = ((name, j.kind, _number(j.in_ulp), _number(j.eager_ulp), translate(str(j)))
-                for name, j in found.results.items())  # fmt: skip
+        rows = (
+            (translate(name), j.kind, _number(j.in_ulp), _number(j.eager_ulp), translate(str(j)))
+            for name, j in found.results.items()
+        )
         yield _table(said_heads(("", "verdict", ">ULP, ours", ">ULP, eager", "says")), rows)
     for born in found.births:
         yield element("p", {}, _born(born))
     for where, rows_of in groupby(found.values, key=lambda row: row.where):
         yield _values(where, list(rows_of))
     for note in found.notes:
-        yield element("p", {"class": "lab-machine"}, note)
+        yield element("p", {"class": "lab-machine"}, translate(note))
 
 
 def _values(where: str, rows: list[ValueRow]) -> Tree:
@@ -72,7 +74,8 @@ def _values(where: str, rows: list[ValueRow]) -> Tree:
          f"{row.span}  {row.span.code}" if row.span else "")
         for row in rows
     )  # fmt: skip
-    heads = ("value", "buffer", *(f">{stage}, ULP" for stage in stages), "yours")
+    value, buffer, yours = said_heads(("value", "buffer", "line"))
+    heads = (value, buffer, *(f">{stage}, ULP" for stage in stages), yours)
     title = element("summary", {}, translate(f"values of {where}, in ULP from float64"))
     return element("details", {}, title, _table(heads, cells))
 
@@ -119,11 +122,14 @@ def _backends(found: Backends) -> Iterator[Tree]:
 
 
 def _minified(found: Minified) -> Iterator[Tree]:
-    yield element("h1", {}, f"{found.name}: {found.symptom}")
-    how = "" if found.complete else "; interrupted, so this is the smallest so far"
-    yield element("p", {"class": "lab-verdict"}, f"{found.candidate}{how}")
-    rows = ((t.strategy, t.before, t.after, str(t.tries), f"{t.seconds:.1f} s") for t in found.log)
-    yield _table(("strategy", "from", "to", ">tried", ">took"), rows)
+    yield element("h1", {}, f"{found.name}: {translate(found.symptom)}")
+    how = "" if found.complete else say("; interrupted, so this is the smallest so far")
+    yield element("p", {"class": "lab-verdict"}, f"{translate(str(found.candidate))}{how}")
+    rows = (
+        (*map(translate, (t.strategy, t.before, t.after)), str(t.tries), f"{t.seconds:.1f} s")
+        for t in found.log
+    )
+    yield _table(said_heads(("strategy", "before", "after", ">tried", ">took")), rows)
     yield element("pre", {"class": "lab-code"}, found.script)
 
 
@@ -147,18 +153,21 @@ def _steps(steps: Steps, live: bool) -> Iterator[Tree]:
               for n, text in enumerate(shown, 1)),
         )  # fmt: skip
     if last is not None:
-        where = f"{last.span}  {last.span.code}" if last.span else "nothing of yours"
-        yield element("p", {}, f"line {last.line} computes {where}; "
-                               f"{bytes_text(last.held)} of buffers held")  # fmt: skip
-    heads = ("buffer", "type", ">size", ">from", ">to", ">NaN", ">inf", "histogram", "first")
-    yield _table(heads, map(_buffer, _latest(steps)))
+        where = f"{last.span}  {last.span.code}" if last.span else say("nothing of yours")
+        yield element("p", {}, say(
+            "line {n} computes {where}; {held} of buffers held",
+            n=last.line, where=where, held=bytes_text(last.held),
+        ))  # fmt: skip
+    heads = ("buffer", "type", ">size", ">least", ">greatest", ">NaN", ">inf", "histogram",
+             "first elements")  # fmt: skip
+    yield _table(said_heads(heads), map(_buffer, _latest(steps)))
 
 
 BUTTONS = {"next": "Next line", "kernel": "To the next kernel", "rest": "To the end"}
 
 
 def _button(word: str) -> Tree:
-    return element("button", {"type": "button", "data-do": word}, BUTTONS[word])
+    return element("button", {"type": "button", "data-do": word}, say(BUTTONS[word]))
 
 
 def _latest(steps: Steps) -> list[BufferState]:

@@ -15,6 +15,7 @@ from inductor_lab.debug.recompiles import Recompiles
 from inductor_lab.display import Svg
 from inductor_lab.errors import UnknownName
 from inductor_lab.ir.program import LoopProgram
+from inductor_lab.notebook.language import translate
 from inductor_lab.records import CompiledPart
 from inductor_lab.rewrite.result import Rewrites, Step
 from inductor_lab.schedule.result import Schedule
@@ -42,7 +43,7 @@ def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
     small = [(n, part) for n, graph in enumerate(compilation.graphs) for part in graph.parts
              if len(part.loops.buffers) <= OPEN_UP_TO]  # fmt: skip
     return [
-        (f"what was fused: graph {n} {part.name}", picture_svg(schedule_picture(part.schedule)))
+        (translate(f"what was fused: graph {n} {part.name}"), picture_svg(schedule_picture(part.schedule)))
         for n, part in small
     ]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
+from inductor_lab.bench.ablation import Ablation
 from inductor_lab.bench.result import Measured
 from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.compilation import Compilation
@@ -22,12 +23,13 @@ from inductor_lab.display import counted
 from inductor_lab.distributed.join import Ranks
 from inductor_lab.distributed.timeline import Timeline
 from inductor_lab.notebook.calls import Explorers
-from inductor_lab.notebook.language import say
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.stock.compare import SideBySide
 from inductor_lab.stock.result import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.widgets import bench, debug
+from inductor_lab.widgets.ablation import ablation_html
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.home import connect
 from inductor_lab.widgets.markup import written
@@ -62,7 +64,7 @@ def html(value: Any) -> str:
     text = f"<details><summary>{say('text')}</summary><pre>{escape(str(value))}</pre></details>"
     if not picture:
         text = f"<pre>{escape(str(value))}</pre>"
-    return _page(repr(value), picture + text)
+    return _page(translate(repr(value)), picture + text)
 
 
 def _page(title: str, body: str) -> str:
@@ -137,6 +139,7 @@ PAGES: dict[type, Callable[[Any], str]] = {
     Compilation: _explorer,
     Profile: profile_html,
     Recompiles: recompiles_html,
+    Ablation: ablation_html,
     Ranks: ranks_html,
     Timeline: timeline_html,
     SideBySide: side_by_side_html,

@@ -24,6 +24,8 @@ from inductor_lab.ir.index import hint
 from inductor_lab.notebook.columns import last_column
 from inductor_lab.records import AnyRecord, CompiledPart
 
+COLUMNS = ("without", ">time", ">times as long", ">loads and stores", "what it does")
+HOW = "times as long: the middle of the rounds' own ratios, not the ratio of two times"
 ABOUT = {step.name: step.what for step in PASSES} | {"all": "simple loops, one after the other"}
 
 
@@ -40,6 +42,14 @@ class Ablated:
     def what(self) -> str:
         return ABOUT.get(self.name, "every pass is there")
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row in a table, as text."""
+        return (
+            self.name, duration(self.seconds), f"{self.ratio:.2f}", bytes_text(self.bytes),
+            self.what,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Ablation(Shown):
@@ -51,13 +61,10 @@ class Ablation(Shown):
         return f"Ablation({counted(len(self.rows) - 2, 'pass')})"
 
     def __str__(self) -> str:
-        cells = [("without", "takes", "times as long", "loads and stores", "what it does")]
-        cells += [
-            (row.name, duration(row.seconds), f"{row.ratio:.2f}", bytes_text(row.bytes), row.what)
-            for row in self.rows
-        ]
+        cells = [tuple(column.removeprefix(">") for column in COLUMNS)]
+        cells += [row.cells for row in self.rows]
         widths = [max(len(line[k]) for line in cells) for k in range(4)]
-        return "\n".join(
+        lines = [
             last_column(
                 f"{line[0]:<{widths[0]}}  "
                 + "  ".join(f"{line[k]:>{widths[k]}}" for k in (1, 2, 3))
@@ -65,7 +72,8 @@ class Ablation(Shown):
                 line[4],
             )
             for line in cells
-        )
+        ]
+        return "\n".join([*lines, HOW])
 
 
 def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:

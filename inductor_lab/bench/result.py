@@ -227,7 +227,7 @@ class BenchResult(Measured):
             cells[-2:] = [_percent(self.timings.spread(name)), f"{self.speedup(name):.2f}x"]
         error = contender.error
         cells.append("" if error is None else say("none") if error == 0 else f"{error:.0e}")
-        return (*cells, contender.failure or contender.note)
+        return (*cells, contender.failure or translate(contender.note))
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -247,8 +247,8 @@ class BenchResult(Measured):
             yield self.unsure
         if self.timed:
             yield say(
-                "{work}, in turns, {n} rounds; results were compared first; medians, spread is "
-                "half the distance of the quartiles.",
+                "{work}, in turns, {n} rounds; results were compared first; medians, a speed-up "
+                "is that of the rounds' own ratios, spread is half the distance of the quartiles.",
                 work=self.work, n=self.timings.rounds,
             )  # fmt: skip
 

@@ -30,6 +30,7 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.debug.arguments import Seconds, checked
 from inductor_lab.debug.state import Kept
 from inductor_lab.errors import BadArguments, NothingToChange, NotRunnable
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.options import Options
 from inductor_lab.torch_api import DTYPE_NAMES
 
@@ -145,7 +146,8 @@ class _Run:
 
     def tell(self, text: str, more: float = 0.0) -> None:
         """`more` seconds of what is under way are done."""
-        self.progress.told(min((self.done + more) / self.whole, 1.0), text, self.result())
+        done = min((self.done + more) / self.whole, 1.0)
+        self.progress.told(done, translate(text), self.result())
 
     def note(self, way: Way, **known: Any) -> None:
         """Something about a contender is known now."""
@@ -154,7 +156,7 @@ class _Run:
 
     def result(self) -> BenchResult:
         contenders = tuple(self.contenders.values())
-        work = f"{self.work} and its gradient" if self.backward else self.work
+        work = say("{work} and its gradient", work=self.work) if self.backward else self.work
         found = BenchResult(
             self.title, work, machine(self.device), contenders, self.so_far(), self.complete
         )

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import BenchResult
+from inductor_lab.notebook.language import translate
 
 Item = TypeVar("Item")
 Whole = TypeVar("Whole")
@@ -19,7 +20,7 @@ class Part(Progress):
         self._outer, self._before, self._count, self._tell = outer, before, count, tell
 
     def told(self, done: float, doing: str, result: Any) -> None:
-        where = f"{self._before + 1} of {self._count}: {result.title}: {doing}"
+        where = translate(f"{self._before + 1} of {self._count}: {result.title}: {doing}")
         self._outer.told((self._before + done) / self._count, where, self._tell(result))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inductor_lab.capture.graph import FxGraph, Span
-from inductor_lab.display import Shown
+from inductor_lab.display import Shown, counted
 from inductor_lab.errors import NotRunnable
 
 _LOCAL_OR_GLOBAL = re.compile(r"[LG]\['(\w+)'\]")
@@ -172,13 +172,13 @@ class Capture(Shown):
 
     def __repr__(self) -> str:
         counts = {
-            "graphs": self.graphs,
-            "guards": self.guards,
-            "breaks": self.breaks,
-            "symbols": self.symbols,
-            "recompiles": self.recompiles,
+            "graph": self.graphs,
+            "guard": self.guards,
+            "break": self.breaks,
+            "symbol": self.symbols,
+            "recompile": self.recompiles,
         }
-        shown = (f"{len(items)} {name}" for name, items in counts.items() if items)
+        shown = (counted(len(items), noun) for noun, items in counts.items() if items)
         return f"Capture({', '.join(shown)})"
 
     def __str__(self) -> str:

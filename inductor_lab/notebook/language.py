@@ -84,10 +84,13 @@ def _chinese() -> dict[str, str]:
 
 @cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
-    """The compiler's sentences as patterns, each with its Chinese; the most particular one first.
-    """
+    """The compiler's sentences as patterns, each with its Chinese; those that begin with a word
+    before those that begin with a value, which may be such a beginning; then the most particular
+    one first."""
     known = {**table()["sentences"], **table()["lines"]}
-    by_words = sorted(known, key=lambda text: -len(re.sub(r"\{\w+\}", "", text)))
+    by_words = sorted(
+        known, key=lambda text: (text.startswith("{"), -len(re.sub(r"\{\w+\}", "", text)))
+    )
     return [(re.compile(_pattern(text), re.DOTALL), known[text]) for text in by_words]
 
 

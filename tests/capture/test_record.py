@@ -37,7 +37,7 @@ def _record(fn, *calls, **more):
 
 def test_one_graph(capfd):
     capture = _record(programs.squares, [torch.ones(4)])
-    assert repr(capture).startswith("Capture(1 graphs, ")
+    assert repr(capture).startswith("Capture(1 graph, ")
     assert capture.compile_ids == ("0/0",)
     assert not capture.breaks and not capture.recompiles and not capture.symbols
     torch.testing.assert_close(capture.run(torch.ones(4))[0], torch.ones(4))

@@ -12,11 +12,14 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.result import Contender
 from inductor_lab.bench.timing import Timings
 from inductor_lab.capture.graph import Span
+from inductor_lab.codegen.cpu.passes import PASSES
 from inductor_lab.notebook.language import translate
 from inductor_lab.stock.trace_log import Compiled
+from inductor_lab.widgets import debug
 from inductor_lab.widgets.bench import html
 from inductor_lab.widgets.markup import written
 from inductor_lab.widgets.model import document
@@ -33,6 +36,11 @@ NAMES = {
     "threads", "processor", "over", "sizes", "programs", "modes", "one", "two", "in", "a", "s", "x",
 }  # fmt: skip
 """Of functions, contenders, titles that the user chose, the machine's own text, and units."""
+
+
+PHASES = {"graph", "captured", "partition", "rewrite", "lower", "schedule", "libraries", "codegen",
+          "load", "host"}  # fmt: skip
+"""Of a compile, which a running benchmark tells by their names."""
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +128,72 @@ def test_blame_and_annotated_source_speak_chinese() -> None:
     told = lab.inspect(wave, torch.randn(8, 16)).annotate()._repr_html_()
     assert "wave：共搬运 1.0 kB；展开一行可看它的代码" in told
     assert "open a line" not in told
+
+
+def test_a_rounding_is_told_as_one_and_values_by_line() -> None:
+    told = "rounding: at most 2e+06 ULP from float64, eager 1e+06; 4e-08 from float64 where digits"
+    assert translate(f"{told} cancel, eager 2e-08") == (
+        "舍入：至多离 float64 2e+06 ULP，eager 为 1e+06；有效数字相消处离 float64 4e-08，eager 为 2e-08"
+    )
+    x = torch.randn(8, 16, requires_grad=True)
+    page = lab.blame(lambda x: torch.softmax(x.sin(), -1), x)._repr_html_()
+    for said in ("<td>结果 0</td>", "<td>x 的梯度</td>", ">缓冲区</th>", ">源代码行</th>"):
+        assert said in page
+    for left in (">value</th>", ">yours</th>", "gradient of x"):
+        assert left not in page
+
+
+def test_the_minifier_speaks_chinese() -> None:
+    def wrong(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.maximum(b, torch.neg(a)).sin()
+
+    args = (torch.randint(256, (rows, 8), dtype=torch.uint8) for rows in (1, 90))
+    told: list[str] = []
+    with lab.faults.wrong_neg():
+        found = lab.minify(wrong, *args, tell=told.append)
+    assert told[0].startswith("wrong：失败：结果错误；起初有 6 个节点，2 个输入，728 个元素")
+    assert re.match(r"保留一半：从 6 个节点，.* 到 3 个节点，1 个输入，8 个元素", told[1])
+    page = found._repr_html_()
+    assert "<td>保留一半</td>" in page and "<h1>wrong: 失败：结果错误</h1>" in page
+    assert english(page) <= {"wrong"}
+
+
+def test_a_call_that_is_stepped_through_speaks_chinese() -> None:
+    steps = lab.inspect(lambda x: x.sin() + 1, torch.randn(4)).steps()
+    live = written(debug.tree(steps, live=True))
+    assert english(live) <= {"lambda", "g0", "NaN", "inf"} | set(re.findall(r"\w+", steps.file))
+    steps.rest()
+    page = written(debug.tree(steps))
+    assert re.search("第 \\d+ 行计算 .*；缓冲区占用 \\d+ B", page) and ">直方图</th>" in page
+
+
+def test_an_ablation_and_heads_of_stages_speak_chinese(known_limits: None) -> None:
+    compilation = lab.inspect(lambda x: x.sin().sum(-1), torch.randn(64, 64))
+    page = compilation.ablation(seconds=0)._repr_html_()
+    assert "倍数：各轮自身比值的中位数" in page and ">去掉</th>" in page
+    assert english(page) <= {"nothing", "all", "pass", *(step.name for step in PASSES)}
+    part = compilation.graphs[0].forward
+    assert "LoopProgram(forward：共 2 个循环嵌套，0 次外部调用)" in part.loops._repr_html_()
+    assert "Schedule(每个运算一个 kernel 2 -&gt; 融合后 1，" in part.schedule._repr_html_()
+    assert "融合的结果：图 0 forward" in compilation._repr_html_()
+
+
+def test_a_running_benchmark_and_its_roofs_speak_chinese(known_limits: None) -> None:
+    told: list[str] = []
+
+    class Heard(Progress):
+        def told(self, done: float, doing: str, result: Any) -> None:
+            told.append(doing)
+
+    def wave(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    found = lab.bench(wave, torch.ones(8), against="eager", seconds=0, progress=Heard())
+    lab.bench.sweep(wave, torch.ones, [8], against="eager", seconds=0, progress=Heard())
+    assert any(re.match("第 1 个，共 1 个：.*：inductor_lab：再次编译", doing) for doing in told)
+    assert {word for doing in told for word in english_words(doing)} <= PHASES
+    tips = re.findall("<title>(.*?)</title>", str(found.plot("roofline")), re.DOTALL)
+    assert tips and all("屋顶线" in tip and "roof" not in tip for tip in tips)
 
 
 def test_recompiles_speak_chinese() -> None:

@@ -35,7 +35,8 @@ PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
     "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles", "side_by_side",
     "debug", "partial", "trace")]  # fmt: skip
 FIGURES = [ROOT / "inductor_lab" / name for name in (
-    "bench/result.py", "bench/timing.py", "debug/profile.py", "debug/reasons.py",
+    "bench/ablation.py", "bench/result.py", "bench/run.py", "bench/timing.py",
+    "debug/profile.py", "debug/reasons.py",
     "distributed/join.py", "distributed/timeline.py", "stock/trace_log.py")]  # fmt: skip
 """Where pages have the names of their columns and rows from, and sentences."""
 SPOKEN = [*DOCUMENT, *PAGES, *FIGURES, *sorted((ROOT / "inductor_lab" / "course").rglob("*.py"))]

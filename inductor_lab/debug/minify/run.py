@@ -21,6 +21,7 @@ from inductor_lab.debug.minify.script import script_of, write_files
 from inductor_lab.debug.minify.strategies import CUTTING, STRATEGIES
 from inductor_lab.debug.values import copied_call, copies
 from inductor_lab.errors import BadArguments
+from inductor_lab.notebook.language import translate
 from inductor_lab.torch_api import pytree
 
 LIMIT = 120.0
@@ -52,11 +53,12 @@ def minify(
     what fails is no graph (code that is used again although a guard should have failed:
     `lab.blame`).
     """
-    started, say = time.monotonic(), tell or (lambda line: None)
+    started = time.monotonic()
+    say = (lambda line: tell(translate(line))) if tell else (lambda line: None)
     fails = Fails(backend)
     name = getattr(fn, "__name__", type(fn).__name__)
     candidate, wanted = _first_failure(fn, args, kwargs, check, fails, limit)
-    say(f"{name} fails: {' '.join(wanted)}; started off with {candidate}")
+    say(f"{name}: {' '.join(wanted)}; started off with {candidate}")
     shrinking = _Shrinking(check, fails, wanted, limit, jobs, say)
     complete = True
     try:
