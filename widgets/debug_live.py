@@ -1,15 +1,30 @@
-"""A call that is stepped through in a notebook, with buttons."""
+"""A call that is stepped through in a notebook, with buttons.
+
+As with the explorer (`live.py`), the HTML of the cell draws it in JupyterLab, and a widget without
+a view joins it to the kernel: a notebook that is opened later has what stood there.
+"""
 
 from __future__ import annotations
 
+import json
+import secrets
 from typing import Any
 
 import anywidget
 import traitlets
 
 from inductor_lab.debug.steps import Steps
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.debug import html, tree
-from inductor_lab.widgets.page import bench_style, debug_style, steps_widget_script
+from inductor_lab.widgets.markup import element, written
+from inductor_lab.widgets.page import (
+    bench_style,
+    debug_style,
+    steps_script,
+    steps_widget_script,
+)
+
+GONE = "The kernel that compiled this is gone: run the cell again."
 
 
 class LiveSteps(anywidget.AnyWidget):
@@ -18,10 +33,11 @@ class LiveSteps(anywidget.AnyWidget):
     _esm = steps_widget_script()
     _css = bench_style() + debug_style()
     tree: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    channel = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, steps: Steps, **traits: Any) -> None:
         self._steps = steps
-        super().__init__(tree=tree(steps, live=True), **traits)
+        super().__init__(tree=tree(steps, live=True), channel=secrets.token_hex(6), **traits)
         self.on_msg(self._asked)
 
     def _asked(self, _widget: Any, request: Any, _buffers: Any) -> None:
@@ -31,6 +47,7 @@ class LiveSteps(anywidget.AnyWidget):
             if word == "next" or (word == "kernel" and step.kernel):
                 break
         self.tree = tree(self._steps, live=True)
+        self.send({"id": request.get("id")})
 
 
 def live_steps(steps: Steps) -> LiveSteps:
@@ -38,7 +55,18 @@ def live_steps(steps: Steps) -> LiveSteps:
     return LiveSteps(steps)
 
 
-def bundle(steps: Steps) -> dict[str, Any]:
-    """The widget, with what stands in a saved notebook."""
-    view = live_steps(steps)._repr_mimebundle_() or ({}, {})
-    return {**view[0], "text/plain": str(steps), "text/html": html(steps)}
+def bundle(steps: Steps, view: bool) -> dict[str, Any]:
+    """For homes where HTML cannot reach the kernel (`view`) the widget, and what stands in a saved
+    notebook; for others HTML that finds the widget."""
+    widget = live_steps(steps)
+    if view:
+        shown = widget._repr_mimebundle_() or ({}, {})
+        return {**shown[0], "text/plain": str(steps), "text/html": html(steps)}
+    name = f"lab-{widget.channel}"
+    body = written(element("div", {"id": name, "data-gone": say(GONE)}, tree(steps)))
+    page = (
+        f"<style>{bench_style()}{debug_style()}</style>{body}"
+        f'<script type="module">\n{steps_script()}\n'
+        f'stepsInPage(document.getElementById("{name}"), {json.dumps(widget.channel)});\n</script>'
+    )
+    return {"text/plain": str(steps), "text/html": page}

@@ -79,7 +79,7 @@ def live_recompiles(seen: Recompiles) -> Any:
 def steps_bundle(steps: Steps) -> dict[str, Any] | None:
     """A call that is stepped through, with buttons; None where there is no notebook."""
     found = in_notebook("debug_live")
-    return None if found is None else found.bundle(steps)
+    return None if found is None else found.bundle(steps, wants_view())
 
 
 def close_explorers() -> None:

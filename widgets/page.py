@@ -59,6 +59,12 @@ def steps_widget_script() -> str:
 
 
 @cache
+def steps_script() -> str:
+    """What a cell's output needs to get buttons: `stepsInPage`."""
+    return f"{_built('bench')}\nconst {{ stepsInPage }} = inductorLab;"
+
+
+@cache
 def debug_style() -> str:
     """Beside the style of a benchmark."""
     return _read("debug.css")

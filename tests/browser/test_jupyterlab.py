@@ -31,6 +31,7 @@ CELLS = (
     "import inductor_lab as lab\nfrom IPython.display import display\n"
     "display(lab.load(trained.save('trained.lab.json')))\n"
     "lab.load('trained.lab.json').widget()",
+    "_lab.steps()",
 )
 CODE_PANE = "g0.forward.code"
 SOURCE, CODE = '.lab-pane[data-pane="source"]', f'.lab-pane[data-pane="{CODE_PANE}"]'
@@ -203,4 +204,29 @@ def test_the_notebook_keeps_the_explorer_without_a_kernel(notebook, jupyterlab, 
     page.hover(f"{SOURCE} .lab-line >> text=one = torch.sin")
     assert page.locator(f"{CODE} .lab-line.lit").count() >= 1
     assert page.locator(".lab-whatif").count() == 0
+    page.context.close()
+
+
+def test_steps_have_buttons_and_stay_without_a_kernel(notebook, jupyterlab, browser):
+    """A notebook that is opened later has no model for a widget: JupyterLab would say so alone."""
+    _, folder = jupyterlab
+    notebook.keyboard.press("Escape")
+    notebook.click(".jp-Cell >> nth=4")
+    notebook.keyboard.press("Shift+Enter")
+    steps = notebook.locator(".jp-Cell:nth-child(5) .lab-bench")
+    steps.locator("text=Next line").click()
+    steps.locator("[aria-current=step]").wait_for()
+    notebook.keyboard.press("Control+s")
+    shown: dict[str, str] = {}
+    for _ in range(100):
+        with contextlib.suppress(nbformat.reader.NotJSONError):  # it is being written
+            cell = nbformat.read(folder / "two.ipynb", as_version=4).cells[4]
+            shown = cell.outputs[0]["data"] if cell.outputs else {}
+        if shown:
+            break
+        time.sleep(0.1)
+    assert shown.keys() == {"text/plain", "text/html"}
+    page = browser.new_context().new_page()
+    page.set_content(f"<!doctype html><meta charset='utf-8'>{shown['text/html']}")
+    assert "def call(args)" in page.inner_text(".lab-code") and not page.locator("button").count()
     page.context.close()

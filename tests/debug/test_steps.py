@@ -16,7 +16,7 @@ from inductor_lab.compilation import Compilation
 from inductor_lab.debug.steps import BufferState
 from inductor_lab.errors import NotRunnable
 from inductor_lab.widgets.debug import html
-from inductor_lab.widgets.debug_live import LiveSteps
+from inductor_lab.widgets.debug_live import LiveSteps, bundle
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -137,6 +137,15 @@ def test_the_widget_steps(compilation: Compilation) -> None:
     assert steps.done[-1].kernel
     widget._asked(None, {"do": "rest"}, None)
     assert steps.finished and "data-do" not in str(widget.tree)
+
+
+def test_a_cell_keeps_what_it_shows_where_no_widget_is(compilation: Compilation) -> None:
+    """JupyterLab draws a widget before HTML, and a notebook that is opened later has no model."""
+    kept = bundle(compilation.steps(), view=False)
+    assert kept.keys() == {"text/plain", "text/html"} and "stepsInPage" in kept["text/html"]
+    view = bundle(compilation.steps(), view=True)
+    assert "application/vnd.jupyter.widget-view+json" in view
+    assert "def call(args)" in kept["text/html"] and "def call(args)" in view["text/html"]
 
 
 class Reader(HTMLParser):

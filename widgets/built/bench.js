@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 0534bc0932f4b1e5.
+// Made by `npm run build` in javascript, from sources d4f3bc1f4d481aba.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -24,6 +24,7 @@ var inductorLab = (() => {
   __export(bench_entry_exports, {
     addButtons: () => addButtons,
     benchWidget: () => benchWidget,
+    stepsInPage: () => stepsInPage,
     stepsWidget: () => stepsWidget
   });
 
@@ -118,12 +119,101 @@ var inductorLab = (() => {
     };
   }
 
+  // live.js
+  var page = globalThis;
+  var CHANNELS = /* @__PURE__ */ Symbol.for("inductor_lab.channels");
+  var ARRIVED = "inductor_lab.arrived";
+  var PATIENCE = 3e5;
+  var GONE = ["dead", "terminating", "restarting", "autorestarting"];
+  var NOBODY = "The kernel that compiled this is gone: run the cell again.";
+  var Line = class {
+    /** @param {Model} model */
+    constructor(model) {
+      this.model = model;
+      this.waiting = /* @__PURE__ */ new Map();
+      this.count = 0;
+      this.gone = false;
+      model.on("msg:custom", (answer) => {
+        const id = answer.id ?? "";
+        const done = this.waiting.get(id);
+        this.waiting.delete(id);
+        if (done) done(answer);
+      });
+      model.on("comm_live_update", () => this.hangUp());
+      model.on("destroy", () => this.hangUp());
+      kernelOf(model)?.statusChanged?.connect((_, status) => GONE.includes(status) && this.hangUp());
+    }
+    /** Whoever waits is told at once, and so is whoever asks later. */
+    hangUp() {
+      this.gone = true;
+      for (const done of this.waiting.values()) done({ error: NOBODY });
+      this.waiting.clear();
+      const name = this.model.get("channel");
+      if (channels().get(name) === this) channels().delete(name);
+    }
+    /**
+     * Promises the answer to `request`: `{error}` if it failed or nobody answers.
+     *
+     * @param {Request} request
+     * @returns {Promise<Answer>}
+     */
+    ask(request) {
+      const kernel = kernelOf(this.model);
+      if (kernel && (kernel.isDisposed || GONE.includes(kernel.status))) this.hangUp();
+      if (this.gone) return Promise.resolve({ error: NOBODY });
+      const id = `${this.model.get("channel")}.${this.count++}.${Math.random()}`;
+      return new Promise((done) => {
+        this.waiting.set(id, done);
+        setTimeout(() => {
+          if (this.waiting.delete(id)) done({ error: "No answer: is the kernel still running?" });
+        }, PATIENCE);
+        this.model.send({ id, ...request });
+      });
+    }
+  };
+  function kernelOf(model) {
+    const manager = model.widget_manager;
+    return manager?.kernel || manager?.context?.sessionContext?.session?.kernel;
+  }
+  function announce(model) {
+    channels().set(model.get("channel"), new Line(model));
+    document.dispatchEvent(new CustomEvent(ARRIVED));
+  }
+  function whenLive(channel, connect, isGone = () => false) {
+    const look = () => {
+      const line = channels().get(channel);
+      if (isGone()) document.removeEventListener(ARRIVED, look);
+      if (!line || isGone()) return;
+      document.removeEventListener(ARRIVED, look);
+      connect(line);
+    };
+    document.addEventListener(ARRIVED, look);
+    look();
+  }
+  function channels() {
+    page[CHANNELS] ??= /* @__PURE__ */ new Map();
+    return page[CHANNELS];
+  }
+
   // debug.js
-  function steps(model, root) {
+  function stepsInPage(root, channel) {
+    const held = new WeakRef(root);
+    whenLive(channel, (line) => {
+      const here = held.deref();
+      if (!here) return;
+      steps(line.model, here, async (word) => {
+        const { error } = await line.ask({ do: word });
+        if (!error) return;
+        for (const button of here.querySelectorAll("[data-do]")) button.remove();
+        here.append(html("p", { class: "lab-machine", role: "alert" }, here.dataset.gone ?? error));
+      });
+    }, () => !held.deref());
+  }
+  function steps(model, root, send = (word) => model.send({ do: word })) {
     const draw = () => root.replaceChildren(build(model.get("tree")));
     const ask = (event) => {
       const button = targetOf(event).closest("[data-do]");
-      if (button) model.send({ do: button.dataset.do });
+      if (button?.dataset.do) send(button.dataset.do);
     };
     root.addEventListener("click", ask);
     model.on("change:tree", draw);
@@ -139,6 +229,9 @@ var inductorLab = (() => {
     render: ({ model, el }) => follow(model, el)
   };
   var stepsWidget = {
+    initialize({ model }) {
+      announce(model);
+    },
     render: ({ model, el }) => steps(model, el)
   };
   return __toCommonJS(bench_entry_exports);

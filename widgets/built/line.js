@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 0534bc0932f4b1e5.
+// Made by `npm run build` in javascript, from sources d4f3bc1f4d481aba.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
