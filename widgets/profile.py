@@ -23,6 +23,7 @@ _STYLE = """
 .lab-profile table{width:100%;table-layout:auto}
 .lab-profile .lab-table td,.lab-profile .lab-table th{padding:3px 4px}
 .lab-profile .lab-table td:first-child{min-width:11em}
+.lab-profile .lab-table td:nth-child(2){white-space:nowrap}
 .lab-profile .lab-table td:last-child{width:35%;min-width:10em}
 .lab-profile td div{
   width:0;min-width:100%;overflow-wrap:anywhere;overflow:hidden;

@@ -129,6 +129,8 @@ class Blame(Shown):
         """One sentence."""
         if self.fault is not None:
             return str(self.fault).split("\n")[0]
+        if len(self.stages) == 1:  # there is nothing of the compiler's
+            return f"{self.stages[0].verdict}: {self.stages[0].says}"
         if not self.results:
             return "right: no stage differs from the one before it; there is no result to compare"
         if self.verdict == "right":

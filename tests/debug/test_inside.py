@@ -106,6 +106,7 @@ def test_what_cannot_be_compared_is_told() -> None:
 def test_no_graph_is_told() -> None:
     found = lab.blame(lambda x: {1, 2}, x())
     assert found.stages[0].says == "nothing is captured, all runs as in eager"
+    assert found.summary == "right: nothing is captured, all runs as in eager"
 
 
 def test_copies_share_what_was_shared_and_keep_classes() -> None:
