@@ -38,6 +38,7 @@ FEWEST_ROUNDS = 7
 BETWEEN_UPDATES = 0.2
 """Seconds between two looks at a running benchmark."""
 
+DREW = "random numbers are drawn, each compiler's own: results cannot be compared"
 KERNEL_SECONDS = 1.0
 KERNEL_TRIES = 3
 WARM_SHARE = 0.2
@@ -185,7 +186,7 @@ class _Run:
     def compile_warm(self) -> dict[str, Callable[[], Any]]:
         """Everybody's job, ready to be timed, its results compared with those of the first."""
         jobs: dict[str, Callable[[], Any]] = {}
-        expected: Any = None
+        expected, drew = None, False
         args, kwargs = copied((self.args, self.kwargs))
         for way in self.ways:
             self.start(f"{way.name}: compiling again, comparing" if way.compiles else way.name)
@@ -198,11 +199,15 @@ class _Run:
             if took is None:
                 continue
             if not jobs:
-                expected = found
+                expected, drew = found, self.kept.drew()
                 self.device = device_of(found)
             else:
                 error = difference(expected, found)
-                self.note(way, error=error, agrees=error <= tolerance(expected))
+                agrees = error <= tolerance(expected)
+                if drew and not agrees:
+                    self.note(way, note=DREW)
+                else:
+                    self.note(way, error=error, agrees=agrees)
             if way.compiles and self.folders:
                 known = self.contenders[way.name].compile or CompileTime()
                 self.note(way, compile=replace(known, warm=took))

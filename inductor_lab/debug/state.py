@@ -14,6 +14,7 @@ It is not: iterators, files, attributes of classes and of Python modules.
 from __future__ import annotations
 
 import functools
+import pickle
 import random
 import re
 import sys
@@ -77,6 +78,11 @@ class Kept:
             _put_back(saved.thing, saved.content)
         for put, state in self._generators:
             put(state)
+
+    def drew(self) -> bool:
+        """Has anybody drawn a random number since?"""
+        pairs = zip(self._generators, _generators(), strict=False)
+        return any(_as_bytes(then) != _as_bytes(now) for (_, then), (_, now) in pairs)
 
     def written(self) -> Mapping[str, torch.Tensor]:
         """By name, the tensors that are not what they were."""
@@ -252,6 +258,12 @@ def _same_things(first: Any, second: Any) -> bool:
     if isinstance(first, Mapping):
         first, second = ([x for pair in m.items() for x in pair] for m in (first, second))
     return all(one is other for one, other in zip(first, second, strict=True))
+
+
+def _as_bytes(state: Any) -> bytes:
+    """Of a generator's state, which has tensors and arrays in it."""
+    leaves = pytree.tree_leaves(state)
+    return pickle.dumps([x.numpy() if isinstance(x, torch.Tensor) else x for x in leaves])
 
 
 def _generators() -> list[tuple[Callable[[Any], Any], Any]]:

@@ -209,6 +209,21 @@ def test_wrong_results_are_said_beside_the_speed() -> None:
     assert "but its results differ by" in result.verdict("wrong")
 
 
+def test_random_numbers_are_no_wrong_result() -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5)
+
+    x = torch.randn(1000)
+    state = torch.get_rng_state()
+    result = lab.bench(noisy, x, against=["eager"], **QUICK)
+    eager, ours = result.contenders
+    assert ours.agrees and "results cannot be compared" in ours.note and ours.note in str(result)
+    assert "differ" not in result.verdict("inductor_lab")
+    assert torch.equal(state, torch.get_rng_state())
+    still = lab.bench(lambda x: x * 2, x, against=["eager", lambda x: x * 3], **QUICK)
+    assert not still.contenders[1].agrees
+
+
 def test_a_compiler_that_fails_stands_in_the_table() -> None:
     @torch.compiler.disable
     def opaque(x):
