@@ -189,7 +189,8 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
     body.append(text_at(WIDTH - 26, peak_at, f"{peak / 1e9:.0f} GFLOP/s", "sub", "end"))
     for rank, (number, step) in enumerate(sorted(shown, key=lambda s: -s[1].seconds)):
         x, y = across.at(step.flops / step.nbytes), up.at(step.flop_rate / 1e9)
-        body.append(_marker(x, y, 1 if step.generated else 2, f"{number}  {step.name}\n{translate(str(step))}"))
+        tip = f"{number}  {step.name}\n{translate(str(step))}"
+        body.append(_marker(x, y, 1 if step.generated else 2, tip))
         if rank < MOST_NUMBERED:
             body.append(text_at(x + 7, y + 4, str(number), "sub"))
     return chart_page(say("roofline"), height, body)

@@ -43,7 +43,10 @@ def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
     small = [(n, part) for n, graph in enumerate(compilation.graphs) for part in graph.parts
              if len(part.loops.buffers) <= OPEN_UP_TO]  # fmt: skip
     return [
-        (translate(f"what was fused: graph {n} {part.name}"), picture_svg(schedule_picture(part.schedule)))
+        (
+            translate(f"what was fused: graph {n} {part.name}"),
+            picture_svg(schedule_picture(part.schedule)),
+        )
         for n, part in small
     ]
 

@@ -58,7 +58,8 @@ def test_a_pointwise_nest_may_be_computed_in_several_kernels() -> None:
     (lambda p: [["buf1"]], "buf2, buf3, buf4, buf5, buf6 would never be computed"),
     (lambda p: 3, "a list of groups of buffers, not 3"), (lambda p: "buf1", "not 'buf1'"),
     (lambda p: [["buf9"]], "buf9: no such loop nest"), (lambda p: [["buf0"]], "buf0: no such"),
-    (lambda p: [[["buf1"], 3]], "3, ['buf1']: no such loop nest"), (lambda p: [None], "None: no such"),
+    (lambda p: [[["buf1"], 3]], "3, ['buf1']: no such loop nest"),
+    (lambda p: [None], "None: no such loop nest"),
     (lambda p: [[n.buffer for n in p.nests]] * 2, "two groups have all of buf1, buf2, buf3"),
     (lambda p: [[n.buffer for n in p.nests], ["buf2"]], "two groups have all of buf2: one would"),
 ])  # fmt: skip

@@ -133,7 +133,8 @@ def test_blame_and_annotated_source_speak_chinese() -> None:
 def test_a_rounding_is_told_as_one_and_values_by_line() -> None:
     told = "rounding: at most 2e+06 ULP from float64, eager 1e+06; 4e-08 from float64 where digits"
     assert translate(f"{told} cancel, eager 2e-08") == (
-        "舍入：至多离 float64 2e+06 ULP，eager 为 1e+06；有效数字相消处离 float64 4e-08，eager 为 2e-08"
+        "舍入：至多离 float64 2e+06 ULP，eager 为 1e+06；"
+        "有效数字相消处离 float64 4e-08，eager 为 2e-08"
     )
     x = torch.randn(8, 16, requires_grad=True)
     page = lab.blame(lambda x: torch.softmax(x.sin(), -1), x)._repr_html_()

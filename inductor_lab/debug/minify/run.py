@@ -54,7 +54,11 @@ def minify(
     `lab.blame`).
     """
     started = time.monotonic()
-    say = (lambda line: tell(translate(line))) if tell else (lambda line: None)
+
+    def say(line: str) -> None:
+        if tell is not None:
+            tell(translate(line))
+
     fails = Fails(backend)
     name = getattr(fn, "__name__", type(fn).__name__)
     candidate, wanted = _first_failure(fn, args, kwargs, check, fails, limit)
