@@ -9,6 +9,7 @@ Inductor: `lowering.py`, `register_pointwise`, `make_pointwise`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from inductor_lab.lower.promote import (
     computation_dtype,
     given_operands,
     operand,
+    operand_as_eager,
 )
 from inductor_lab.lower.registry import lowers
 from inductor_lab.lower.tensor import TensorValue, identity, same_strides
@@ -42,7 +44,7 @@ def elementwise(build: Builder, kind: Any, compute: Compute, *args: Any) -> Tens
     """A nest whose body is `compute` of the operands at each point of the result."""
     at = identity(build.result.shape)
     dtype = computation_dtype(given_operands(build, len(args)), kind)
-    operands = (operand(build, as_eager(build, a), at, dtype) for a in args)
+    operands = (operand_as_eager(build, a, at, dtype, place) for place, a in enumerate(args))
     return build.pointwise(compute(build, *operands))
 
 
@@ -198,7 +200,6 @@ register(
         aten.__rshift__.Scalar: "shift_right",
         aten.__rshift__.Tensor: "shift_right",
         aten.hypot.default: "hypot",
-        aten.floor_divide.default: "floordiv",
     },
 )
 register(
@@ -263,20 +264,44 @@ lowers(aten.rsub.Tensor, aten.rsub.Scalar)(partial(_plus, "sub", reverse=True))
 def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -> TensorValue:
     """x / y, as it is, toward zero or toward -inf.
 
-    Eager rounds a quotient of 16 bits before it truncates it, unless y is a single number.
+    Eager rounds each step of a quotient of 16 bits, unless y is a single number.
     """
     several = isinstance(y, TensorValue) and not all(is_int(size, 1) for size in y.shape)
+
+    def rounded(value: Expr) -> Expr:
+        return build.convert(build.convert(value, build.result.dtype), value.dtype)
+
+    def stepwise(name: str, *operands: Expr) -> Expr:
+        return rounded(build.op(name, *operands))
 
     def truncated(build: Builder, a: Expr, b: Expr) -> Expr:
         if not a.dtype.is_floating_point:
             return build.op("truncdiv", a, b)
-        once = build.convert(build.op("truediv", a, b), build.result.dtype if several else a.dtype)
-        return build.op("trunc", build.convert(once, a.dtype))
+        return build.op("trunc", (stepwise if several else build.op)("truediv", a, b))
+
+    def floored(build: Builder, a: Expr, b: Expr) -> Expr:
+        if not several or a.dtype == build.result.dtype:
+            return build.op("floordiv", a, b)
+        zero, one, half = (build.const(value, a.dtype) for value in (0, 1, 0.5))
+        rest = build.op("fmod", a, b)
+        other_sign = build.op("ne", build.op("lt", b, zero), build.op("lt", rest, zero))
+        below = build.op("logical_and", build.op("ne", rest, zero), other_sign)
+        quotient = stepwise("truediv", stepwise("sub", a, rest), b)
+        quotient = build.op("where", below, stepwise("sub", quotient, one), quotient)
+        whole = build.op("floor", quotient)
+        nearer = build.op("gt", stepwise("sub", quotient, whole), half)
+        whole = build.op("where", nearer, stepwise("add", whole, one), whole)
+        direct = stepwise("truediv", a, b)
+        signed = build.op("copysign", zero, direct)
+        whole = build.op("where", build.op("eq", quotient, zero), signed, whole)
+        return build.op("where", build.op("eq", b, zero), direct, whole)
 
     if rounding_mode is None:
         return elementwise(build, TO_FLOAT, named("truediv"), x, y)
-    compute = named("floordiv") if rounding_mode == "floor" else truncated
-    return elementwise(build, KEEP, compute, x, y)
+    return elementwise(build, KEEP, floored if rounding_mode == "floor" else truncated, x, y)
+
+
+lowers(aten.floor_divide.default)(partial(div_mode, rounding_mode="floor"))
 
 
 POWERS: dict[float | None, Compute] = {
@@ -303,6 +328,13 @@ def _product(count: int, build: Builder, x: Expr) -> Expr:
     return build.convert(build.op("reciprocal", result) if count < 0 else result, x.dtype)
 
 
+def _root(name: str, build: Builder, x: Expr) -> Expr:
+    """By `pow`, as eager computes it of float16 on a CPU: -inf and -0.0 are taken as positive."""
+    below, infinite = build.const(-math.inf, x.dtype), build.const(math.inf, x.dtype)
+    positive = build.op("where", build.op("eq", x, below), infinite, x)
+    return build.op(name, build.op("add", positive, build.const(0, x.dtype)))
+
+
 @lowers(aten.pow.Tensor_Scalar)
 def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     """x ** exponent, by multiplication or a root where that is exact."""
@@ -317,6 +349,8 @@ def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     on_cpu = build.device == "cpu" and build.options.target is None
     if known in PRODUCTS and is_float and dtype is not torch.float64 and on_cpu:
         compute = partial(_product, int(exponent))
+    if known in (0.5, -0.5) and build.result.dtype is torch.float16 and on_cpu:
+        compute = partial(_root, "sqrt" if known == 0.5 else "rsqrt")
     if compute is None:
         return elementwise(build, KEEP, named("pow"), x, exponent)
     return build.pointwise(compute(build, operand(build, x, identity(build.result.shape), dtype)))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index
+from inductor_lab.ir.index import Index, is_int
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.torch_api import PROMOTION as PROMOTION
@@ -40,7 +40,8 @@ def given_operands(build: Builder, count: int) -> list[Any]:
 
 
 EXACT_NUMBERS = frozenset({"mul", "div", "true_divide", "floor_divide"})
-"""Operators of which eager takes a number as it is, even among float16 and bfloat16."""
+"""Operators of which eager takes a number as it is, even among float16 and bfloat16, if it is
+the second operand."""
 
 EXACT_ON_GPU = frozenset({"add", "sub", "rsub"})
 
@@ -50,16 +51,39 @@ def as_eager(build: Builder, number: Any) -> Any:
 
     So `x == 0.3` holds where x is 0.3 as a float16.
     """
-    if not isinstance(number, float):
-        return number
+    return _rounded(number, _converts_to(build, number, 1))
+
+
+def _converts_to(build: Builder, given: Any, place: int) -> torch.dtype | None:
+    """The dtype of 16 bits to which eager's operator at hand converts an operand before it computes
+    in a wider one, if that can round it."""
+    is_tensor = isinstance(given, TensorValue)
+    if not (given.dtype.itemsize > 1 if is_tensor else isinstance(given, float)):
+        return None
     target = build.node.target
     assert isinstance(target, OpOverload), f"{target} is no operator of ATen"
     name = target.overloadpacket.__name__
-    on_gpu = build.result.device != "cpu"
     common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]
-    if common.itemsize != 2 or name in EXACT_NUMBERS or (on_gpu and name in EXACT_ON_GPU):
-        return number
-    return torch.tensor(number, dtype=common).item()
+    single = not is_tensor or all(is_int(size, 1) for size in given.shape)
+    exact = single and place == 1 and name in EXACT_NUMBERS
+    exact |= not is_tensor and build.result.device != "cpu" and name in EXACT_ON_GPU
+    is_half = common.itemsize == 2 and common.is_floating_point
+    return common if is_half and not exact else None
+
+
+def operand_as_eager(
+    build: Builder, given: Any, at: Sequence[Index], dtype: torch.dtype, place: int
+) -> Expr:
+    """`operand`, rounded where eager's operator at hand converts it first: a number, or what is
+    promoted down (a float32 without dimensions, integers)."""
+    narrow = _converts_to(build, given, place)
+    if narrow is not None and isinstance(given, TensorValue):
+        return build.convert(operand(build, given, at, narrow), dtype)
+    return operand(build, _rounded(given, narrow), at, dtype)
+
+
+def _rounded(number: Any, narrow: torch.dtype | None) -> Any:
+    return number if narrow is None else torch.tensor(number, dtype=narrow).item()
 
 
 def operand(build: Builder, given: Any, at: Sequence[Index], dtype: torch.dtype) -> Expr:

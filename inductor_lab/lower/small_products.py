@@ -12,8 +12,8 @@ from math import prod
 
 import torch
 
-from inductor_lab.ir.index import Axis, Index
 from inductor_lab.lower.builder import Builder
+from inductor_lab.lower.reduce import reduce_to, space_of
 from inductor_lab.lower.tensor import TensorValue, identity
 
 SMALL_PRODUCT = 400
@@ -27,7 +27,7 @@ def small_product(build: Builder, a: TensorValue, b: TensorValue) -> TensorValue
     on_cpu = meta.device == "cpu" and build.options.target is None
     if not small or not on_cpu or meta.dtype not in (torch.float32, torch.float64):
         return None
-    space = (Axis("r0", a.shape[2]),)
-    (batch, row, column), (inner,) = identity(meta.shape), map(Index.of, space)
+    space = space_of(a, 2, keepdim=False)
+    (batch, row, column), inner = identity(meta.shape), space.at[2]
     factors = build.load(a, (batch, row, inner)), build.load(b, (batch, inner, column))
-    return build.reduction("sum", build.op("mul", *factors), space, meta)
+    return reduce_to(build, "sum", build.op("mul", *factors), space, meta)

@@ -145,6 +145,16 @@ def test_products_of_tiny_matrices_are_loops(sizes: tuple[int, ...], dtype: torc
     torch.testing.assert_close(found.result, program(a, b))
 
 
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_tiny_matrices_of_one_column(language: str) -> None:
+    """Nothing is summed up: Triton has no loop to do it in."""
+    torch.manual_seed(0)
+    a, b = torch.randn(5, 6, 1), torch.randn(5, 1, 4)
+    found = lab.inspect(lambda a, b: torch.bmm(a, b) + 1, a, b, options={"language": language})
+    torch.testing.assert_close(found.result, a @ b + 1)
+    assert not any(isinstance(s, ExternCall) for s in found.graphs[0].forward.loops.steps)
+
+
 @pytest.mark.parametrize("sizes", [(8, 8, 8), (0, 4, 4), (4, 0, 4)])
 def test_other_products_are_the_librarys(sizes: tuple[int, ...]) -> None:
     rows, inner, columns = sizes
