@@ -35,7 +35,10 @@ def check_bounds_always() -> None:
 
 
 def compile_always() -> None:
-    """For the rest of this process."""
+    """For the rest of this process, with which eager mode is compared: its functions are ready."""
     import torch._functorch.config
 
+    from inductor_lab.debug.vector_math import settle_vector_math
+
+    settle_vector_math()
     torch._functorch.config.enable_autograd_cache = False

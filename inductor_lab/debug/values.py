@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 
 from inductor_lab.debug.inside import copied, is_plain, leaves_in, tensors_in
+from inductor_lab.debug.vector_math import settle_vector_math
 from inductor_lab.torch_api import pytree
 
 T = TypeVar("T")
@@ -30,7 +31,11 @@ WIDE = {
 
 
 def copies(values: Sequence[Any]) -> list[Any]:
-    """The same values in memory of their own; tensors that share a storage share the copy's."""
+    """The same values in memory of their own; tensors that share a storage share the copy's.
+
+    They are made for calls that are compared, the first of which shall be as exact as any.
+    """
+    settle_vector_math()
     memo: dict[int, Any] = {}
     return [
         _like(v, copied(v, memo) if isinstance(v, torch.Tensor) else copy.deepcopy(v, memo))

@@ -43,6 +43,7 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.lower import (
     create,
+    division,
     fits,
     formula,
     index,
@@ -79,21 +80,9 @@ from inductor_lab.rewrite.aliases import asks_storage, storage_of
 
 aten = torch.ops.aten
 FAMILIES = (
-    pointwise,
-    formula,
-    reduce,
-    moments,
-    scan,
-    search,
-    pool,
-    pool_backward,
-    view,
-    index,
-    scatter,
-    create,
-    random,
-    matmul,
-)
+    pointwise, division, formula, reduce, moments, scan, search, pool, pool_backward, view, index,
+    scatter, create, random, matmul,
+)  # fmt: skip
 """The modules whose import fills the registry."""
 
 

@@ -19,7 +19,6 @@ import torch
 
 from inductor_lab.errors import LeftToATen
 from inductor_lab.ir.expr import Expr, Op
-from inductor_lab.ir.index import is_int
 from inductor_lab.lower.builder import Builder, size_of
 from inductor_lab.lower.extern import transfer
 from inductor_lab.lower.promote import (
@@ -258,50 +257,6 @@ def _plus(
 lowers(aten.add.Tensor, aten.add.Scalar)(partial(_plus, "add"))
 lowers(aten.sub.Tensor, aten.sub.Scalar)(partial(_plus, "sub"))
 lowers(aten.rsub.Tensor, aten.rsub.Scalar)(partial(_plus, "sub", reverse=True))
-
-
-@lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
-def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -> TensorValue:
-    """x / y, as it is, toward zero or toward -inf.
-
-    Eager rounds each step of a quotient of 16 bits, unless y is a single number.
-    """
-    several = isinstance(y, TensorValue) and not all(is_int(size, 1) for size in y.shape)
-
-    def rounded(value: Expr) -> Expr:
-        return build.convert(build.convert(value, build.result.dtype), value.dtype)
-
-    def stepwise(name: str, *operands: Expr) -> Expr:
-        return rounded(build.op(name, *operands))
-
-    def truncated(build: Builder, a: Expr, b: Expr) -> Expr:
-        if not a.dtype.is_floating_point:
-            return build.op("truncdiv", a, b)
-        return build.op("trunc", (stepwise if several else build.op)("truediv", a, b))
-
-    def floored(build: Builder, a: Expr, b: Expr) -> Expr:
-        if not several or a.dtype == build.result.dtype:
-            return build.op("floordiv", a, b)
-        zero, one, half = (build.const(value, a.dtype) for value in (0, 1, 0.5))
-        rest = build.op("fmod", a, b)
-        other_sign = build.op("ne", build.op("lt", b, zero), build.op("lt", rest, zero))
-        below = build.op("logical_and", build.op("ne", rest, zero), other_sign)
-        quotient = stepwise("truediv", stepwise("sub", a, rest), b)
-        quotient = build.op("where", below, stepwise("sub", quotient, one), quotient)
-        whole = build.op("floor", quotient)
-        nearer = build.op("gt", stepwise("sub", quotient, whole), half)
-        whole = build.op("where", nearer, stepwise("add", whole, one), whole)
-        direct = stepwise("truediv", a, b)
-        signed = build.op("copysign", zero, direct)
-        whole = build.op("where", build.op("eq", quotient, zero), signed, whole)
-        return build.op("where", build.op("eq", b, zero), direct, whole)
-
-    if rounding_mode is None:
-        return elementwise(build, TO_FLOAT, named("truediv"), x, y)
-    return elementwise(build, KEEP, floored if rounding_mode == "floor" else truncated, x, y)
-
-
-lowers(aten.floor_divide.default)(partial(div_mode, rounding_mode="floor"))
 
 
 POWERS: dict[float | None, Compute] = {
