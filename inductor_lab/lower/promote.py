@@ -12,6 +12,7 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Index, is_int
+from inductor_lab.ir.rules import HALF
 from inductor_lab.lower.builder import Builder
 from inductor_lab.lower.tensor import TensorValue
 from inductor_lab.torch_api import PROMOTION as PROMOTION
@@ -57,18 +58,19 @@ def as_eager(build: Builder, number: Any) -> Any:
 def _converts_to(build: Builder, given: Any, place: int) -> torch.dtype | None:
     """The dtype of 16 bits to which eager's operator at hand converts an operand before it computes
     in a wider one, if that can round it."""
-    is_tensor = isinstance(given, TensorValue)
-    if not (given.dtype.itemsize > 1 if is_tensor else isinstance(given, float)):
+    if not isinstance(given, TensorValue | float) or build.result.dtype.itemsize > 2:
+        return None
+    if isinstance(given, TensorValue) and (given.dtype in HALF or given.dtype.itemsize == 1):
         return None
     target = build.node.target
     assert isinstance(target, OpOverload), f"{target} is no operator of ATen"
     name = target.overloadpacket.__name__
     common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]
-    single = not is_tensor or all(is_int(size, 1) for size in given.shape)
+    single = isinstance(given, float) or all(is_int(size, 1) for size in given.shape)
     exact = single and place == 1 and name in EXACT_NUMBERS
-    exact |= not is_tensor and build.result.device != "cpu" and name in EXACT_ON_GPU
-    is_half = common.itemsize == 2 and common.is_floating_point
-    return common if is_half and not exact else None
+    on_gpu = build.result.device != "cpu"
+    exact |= isinstance(given, float) and on_gpu and name in EXACT_ON_GPU
+    return common if common in HALF and not exact else None
 
 
 def operand_as_eager(
