@@ -190,3 +190,15 @@ def test_rows_under_conditions(columns, dtype, dynamic):
     found = torch.compile(function, backend="inductor_lab", dynamic=dynamic)(*given)
     for one, wanted in zip(found, function(*given), strict=True):
         assert torch.equal(one, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_short_rows_that_are_summed_up_together_have_an_accumulator_for_each_element(dtype):
+    """A variance of images of 19 columns, that of each channel: lanes are added up once."""
+    images = torch.randn(6, 33, 5, 19).to(dtype)
+    c = lab.inspect(lambda x: (x.var((1, 3)), (x * x).sum((1, 3))), images)
+    assert_close(c.result, (images.var((1, 3)), (images * images).sum((1, 3))))
+    text = "".join(str(kernel) for kernel in c.graphs[0].forward.kernels)
+    assert "lanes_acc0[19]" in text and "block_acc" not in text, text
+    many = torch.ones(3, 70_000, 2, 4)
+    assert_close(lab.compile(lambda x: x.sum((1, 3)))(many), many.sum((1, 3)), rtol=1e-6, atol=0)

@@ -99,6 +99,20 @@ def test_rows_are_cut_where_masks_would_keep_loops_from_vectorizing() -> None:
     assert "if (" not in backward, backward
 
 
+def test_rows_that_threads_share_are_cut_too() -> None:
+    """A stack of images: a loop over all of them for each part, none of which has a mask."""
+
+    def stacked(a: torch.Tensor) -> torch.Tensor:
+        return torch.stack([a.remainder(0.3), (a + 1) / (a - 2), a.sin()], 1)
+
+    images = torch.randn(8, 96, 128)
+    c = lab.inspect(stacked, images)
+    torch.testing.assert_close(c.result, stacked(images))
+    (kernel,) = c.graphs[0].forward.kernels
+    assert str(kernel).count("parallel for collapse(2)") == 3, str(kernel)
+    assert "if (" not in str(kernel) and "?" not in str(kernel), str(kernel)
+
+
 def test_a_chain_of_maxima_is_one_vector_loop() -> None:
     """NaN on either side wins, whatever the compiler makes of it."""
     nan = torch.where(torch.rand(6, 8, 300) < 0.2, torch.nan, torch.randn(6, 8, 300))
@@ -192,3 +206,26 @@ def test_loops_over_a_row_are_cut_beside_its_sums() -> None:
     torch.testing.assert_close(compiled(turned)(heads), turned(heads))
     (kernel,) = compiled.kernels
     assert "if (" not in str(kernel.code), str(kernel.code)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_reductions_are_cut_where_a_condition_changes(first: bool) -> None:
+    """A softmax beside which there is a sink, and other reductions of what is put together: one by
+    one under masks, the softmax took 1.6 times as long."""
+
+    def reduced(a: torch.Tensor, sink: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        both = (sink[:, None], a) if first else (a, sink[:, None])
+        joined = torch.cat(both, -1)
+        padded = F.pad(a.double(), (20, 30), value=0.5)
+        return joined.softmax(-1), joined.logsumexp(-1), padded.prod(-1), (joined > 3).any(-1)
+
+    values, sink = torch.randn(40, 90), torch.randn(40)
+    values[3, 7], sink[5], sink[9] = torch.nan, torch.inf, -torch.inf
+    c = lab.inspect(reduced, values, sink)
+    torch.testing.assert_close(c.result, reduced(values, sink), equal_nan=True)
+    texts = "".join(str(kernel) for kernel in c.graphs[0].forward.kernels)
+    assert "? in" not in texts and "if (" not in texts, texts
+    few, some = values[:2].repeat(1, 900), sink[:2]  # threads share what is inside of a point
+    torch.testing.assert_close(
+        lab.compile(reduced)(few, some), reduced(few, some), equal_nan=True
+    )

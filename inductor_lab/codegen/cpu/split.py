@@ -30,16 +30,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import gcd, lcm
 
 import torch
 
 from inductor_lab.codegen.cpp_quirks import is_guarded, is_misread
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import Let, Loop, LoopKind, Stmt, Store, Tree, When
+from inductor_lab.codegen.cpu.loops import each_loop, fed_by, point_loops
+from inductor_lab.codegen.cpu.plan import GRAIN, Simd
+from inductor_lab.codegen.cpu.sums import apart
+from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store, Tree, When
 from inductor_lab.codegen.visit import loads_in, needed, temps_read, walk
 from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, SizeValue, Temp, map_expr
 from inductor_lab.ir.index import (
@@ -85,18 +86,35 @@ value is reached, when it is passed, or both."""
 def split(tree: Tree, facts: Facts) -> Tree:
     """The tree with its innermost loops cut and unrolled; where tiles are made, as it is.
 
-    Where points have rows, those over a row that feed nothing are: `cat` of the halves of a head.
+    Where points have rows, those over a row are: `cat` of the halves of a head, or of what is summed.
     """
     if facts.plan.simd is Simd.COLUMNS or facts.tiled:
         return tree
     if facts.plan.simd is Simd.INNER:
-        return each_loop(tree, lambda loop: _cut(loop) if _is_plain_row(loop) else None)
-    new = split_loops(tree, facts.plan.threads)
+        shared = facts.plan.inner_threads
+        return each_loop(tree, lambda loop: _cut_row(loop, shared))
+    plan = facts.plan
+    new = split_loops(tree, plan.threads, hint(plan.work) >= MOST_PIECES * GRAIN)
     return tree if new == tree else new
 
 
-def _is_plain_row(loop: Loop) -> bool:
-    return loop.kind is LoopKind.SERIAL and _is_plain(loop)
+def _cut_row(loop: Loop, shared: bool) -> Tree | None:
+    """The pieces of a loop over a row; those of a reduction have accumulators of their own, which
+    are combined.  Where threads share the loop of a reduction, it stays one."""
+    if loop.kind is LoopKind.SERIAL and _is_plain(loop):
+        return _cut(loop)
+    plain = all(
+        isinstance(stmt, Let | Store | When)
+        or (isinstance(stmt, Accumulate) and stmt.position is None and stmt.found is None)
+        for stmt in walk(loop.body)
+    )
+    if loop.kind is not LoopKind.REDUCE or not plain or shared:
+        return None
+    pieces = _pieces(loop, 1)
+    return (loop,) if pieces == [loop] else tuple(chain.from_iterable(
+        piece.body if piece.axis.size == 1 else apart(fed_by(piece), piece, f"piece{k}")
+        for k, piece in enumerate(pieces)
+    ))  # fmt: skip
 
 
 def _is_plain(loop: Loop) -> bool:
@@ -110,11 +128,12 @@ def _cut(loop: Loop) -> Tree:
     return (loop,) if pieces == [loop] else tuple(s for piece in pieces for s in _hoisted(piece))
 
 
-def split_loops(body: Tree, threads: int = 0) -> Tree:
+def split_loops(body: Tree, threads: int = 0, large: bool = False) -> Tree:
     """The tree with every VECTOR loop cut at the bounds of its masks, or written out if short.
 
-    The enclosing loop is cut too where masks would keep a compiler from vectorizing; not one of the
-    outermost `threads` loops, which run as one.
+    The loops around it are cut too where masks would keep a compiler from vectorizing.  The
+    outermost `threads` loops, which run as one, are cut only of `large` work: each piece then has
+    all of them, and starts the threads anew.
     """
     new: list[Stmt] = []
     for stmt in body:
@@ -123,19 +142,33 @@ def split_loops(body: Tree, threads: int = 0) -> Tree:
         elif isinstance(stmt, Loop) and (copies := _copies(stmt)):
             new += copies
         elif isinstance(stmt, Loop):
-            cut = threads <= 0 and _needs_no_masks(stmt)
+            cut = (large or threads <= 0) and _needs_no_masks(stmt)
             for loop in _pieces(stmt, 1) if cut else [stmt]:
-                new.append(replace(loop, body=split_loops(loop.body, threads - 1)))
+                inside = split_loops(loop.body, threads - 1, large)
+                made = replace(loop, body=inside)
+                new += _each_apart(made) if threads > 1 else (made,)
         else:
             new.append(stmt)
     return tuple(new)
 
 
+def _each_apart(loop: Loop) -> Tree:
+    """A loop of its own for each of several loops inside, if there is nothing but values besides.
+    """
+    loops = [stmt for stmt in loop.body if isinstance(stmt, Loop)]
+    lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let))
+    if len(loops) < 2 or len(loops) + len(lets) < len(loop.body):
+        return (loop,)
+    pieces = (Piece(loop.axis, f"{k}", (0, loop.axis.size), {}, {}) for k in range(len(loops)))
+    bodies = (piece.body((*lets, one)) for piece, one in zip(pieces, loops, strict=True))
+    return tuple(replace(loop, body=needed(body)) for body in bodies)
+
+
 def _needs_no_masks(loop: Loop) -> bool:
     """Does the innermost loop have masks that compilers do not vectorize: over several values, or
     over a load that skips elements?"""
-    innermost = next((s for s in loop.body if isinstance(s, Loop)), None)
-    if innermost is None or innermost.kind is not LoopKind.VECTOR:
+    innermost = (loops := point_loops((loop,)))[-1]
+    if len(loops) < 2 or innermost.kind is not LoopKind.VECTOR:
         return False
     for when in (s for s in walk(innermost.body) if isinstance(s, When)):
         loads = loads_in(when.body)
@@ -357,6 +390,8 @@ class Piece:
                 return (replace(stmt, temp=new, value=known),)
             case Loop(body=inside):
                 return (replace(stmt, body=self.body(inside)),)
+            case Accumulate(value=value):
+                return (replace(stmt, value=self.expr(value)),)
             case Store(_, index, value):
                 return (replace(stmt, index=self.index(index), value=self.expr(value)),)
             case When(mask=mask):

@@ -52,7 +52,7 @@ def _in_rows(loop: Loop, nested: bool) -> Tree:
     short = isinstance(size, int) and size <= 2 * block
     if not is_innermost(loop) or not added or (short and not nested):
         return (loop,)
-    return _apart(added, loop) if short else _in_blocks(added, loop, block)
+    return apart(added, loop) if short else _in_blocks(added, loop, block)
 
 
 def _in_columns(loop: Loop, nested: bool) -> Tree:
@@ -66,12 +66,12 @@ def _sums_in(loop: Loop) -> list[Accumulate]:
 
 
 def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Tree:
-    return (strip_mined(loop, block, lambda stretch: _apart(added, stretch)),)
+    return (strip_mined(loop, block, lambda stretch: apart(added, stretch)),)
 
 
-def _apart(added: list[Accumulate], loop: Loop) -> Tree:
+def apart(added: list[Accumulate], loop: Loop, prefix: str = "block") -> Tree:
     """One block of a sum in an accumulator of its own, which is then added to the total."""
-    names = {acc.name: f"block_{acc.name}" for acc in added}
+    names = {acc.name: f"{prefix}_{acc.name}" for acc in added}
     return (
         *(Init(names[a.name], a.kind, a.value.dtype, a.origins) for a in added),
         with_body(loop, renamed(loop.body, names)),
