@@ -109,7 +109,9 @@ def needed(body: Tree) -> Tree:
     read: set[str] = set()
     kept: list[Stmt] = []
     for stmt in reversed(body):
-        if isinstance(stmt, Let) and stmt.temp.name not in read:
+        made = defined_by(stmt)
+        plain = not isinstance(stmt, When) or all(isinstance(s, Let) for s in stmt.body)
+        if made is not None and made.name not in read and plain:
             continue
         read |= read_by((stmt,))
         kept.append(stmt)

@@ -24,6 +24,8 @@ SHARED: dict[str, Function] = {
     "every second place": pool(3, 2),
     "with a border": pool(3, 2, 1),
     "up to the last": pool(3, 2, 1, ceil_mode=True),
+    "at each place, with a border": pool(3, 1, 1),
+    "two, with a border": lambda x: F.max_pool2d(x, 5, 1, 2) - F.max_pool2d(-x, (3, 5), 1, (1, 2)),
     "two by two": pool(2),
     "two rows": pool((2, 3)),
     "of what is computed": lambda x: F.max_pool2d(torch.relu(x) * 2 + 1, 3, 2, 1),
@@ -43,6 +45,7 @@ ALONE: dict[str, Function] = {
     "of what is masked": lambda x: F.max_pool2d(
         x + torch.cat([*[x[..., :6]] * 7, x[..., :1]], -1), 3, 1
     ),
+    "under a condition in another": lambda x: F.max_pool2d(F.pad(x.exp(), (0, 0, 2, 0)), 3, 1, 1),
     "a mean": lambda x: F.avg_pool2d(x, 3, 1),
 }
 

@@ -86,7 +86,8 @@ value is reached, when it is passed, or both."""
 def split(tree: Tree, facts: Facts) -> Tree:
     """The tree with its innermost loops cut and unrolled; where tiles are made, as it is.
 
-    Where points have rows, those over a row are: `cat` of the halves of a head, or of what is summed.
+    Where points have rows, those over a row are: `cat` of the halves of a head, or of what is
+    summed.
     """
     if facts.plan.simd is Simd.COLUMNS or facts.tiled:
         return tree

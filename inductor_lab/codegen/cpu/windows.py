@@ -8,7 +8,8 @@
 
 The first loop reads memory side by side whatever the stride of the windows is, and a window of 3 by
 3 takes four maxima in place of eight.  Only the largest and the least are made so: they are the
-same in any order.
+same in any order.  Rows of a window may be under conditions that hold for a whole loop, as at the
+upper and lower border of an image.
 
 Inductor has no counterpart.
 """
@@ -28,7 +29,7 @@ from inductor_lab.codegen.cpu.split import SHORTEST_LOOP
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree, When
 from inductor_lab.codegen.visit import needed, temps_read, walk
-from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
+from inductor_lab.ir.expr import Expr, Load, Masked, Op, Temp, map_expr
 from inductor_lab.ir.index import Axis, Index
 
 CHOICES = ("maximum", "minimum")
@@ -36,17 +37,17 @@ CHOICES = ("maximum", "minimum")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The maximum or minimum of `element` at offsets `start + 0 .. width`, and of the `others`.
+    """The maximum or minimum of the elements at offsets `start + 0 .. width`, and of the `others`.
 
-    `element` has one load, whose index is what all of them have in common; it advances by `step` in
-    each iteration.  `root` computes the result, `inner` are intermediate results.
+    `rows` are the elements with their starts.  An element has one load, whose index is what all
+    of its places have in common; it advances by `step` in each iteration.  `root` computes the
+    result, `inner` are intermediate results.
     """
 
     root: Let
     op: Op
-    element: Expr
     step: int
-    starts: tuple[int, ...]
+    rows: tuple[tuple[Expr, int], ...]
     width: int
     others: tuple[Expr, ...]
     inner: frozenset[str]
@@ -106,13 +107,18 @@ def _filling(window: Window, row: Local) -> Loop:
     loads: list[Stmt] = []
 
     def loaded(value: Expr, start: int) -> Expr:
-        if not isinstance(value, Load):
+        if not isinstance(value, Load | Masked):
             return map_expr(value, lambda inner: loaded(inner, start), lambda index: index)
         temp = Temp(f"{name}, load {len(loads)}", value.dtype)
-        loads.append(Let(temp, _moved(value, Index.of(axis) + start), origins))
+        moved = _moved(value, Index.of(axis) + start)
+        if isinstance(moved, Masked):
+            inside = Let(replace(temp, name=f"{temp.name}, inside"), moved.body, origins)
+            loads.append(When(moved.mask, (inside,), temp, inside.temp, moved.other, origins))
+        else:
+            loads.append(Let(temp, moved, origins))
         return temp
 
-    value = _chosen(window.op, [loaded(window.element, start) for start in window.starts])
+    value = _chosen(window.op, [loaded(element, start) for element, start in window.rows])
     made = Let(Temp(name, row.dtype), value, origins)
     store = Store(row.name, Index.of(axis), made.temp, origins)
     return Loop(axis, LoopKind.VECTOR, (*loads, made, store))
@@ -149,16 +155,27 @@ def _windows(loop: Loop) -> Iterator[Window]:
     if not isinstance(size, int) or size < SHORTEST_LOOP:
         return
     uses = Counter(temp.name for stmt in walk(loop.body) for temp in temps_read(stmt))
-    lets = {s.temp.name: s for s in loop.body if isinstance(s, Let)}
-    own = {*lets, *(s.result.name for s in loop.body if isinstance(s, When))}
-    once = {name: let for name, let in lets.items() if uses[name] == 1}
+    values = {let.temp.name: let for let in _lets(loop.body)}
+    own = {*values, *(s.result.name for s in walk(loop.body) if isinstance(s, When))}
+    once = {name: let for name, let in values.items() if uses[name] == 1}
     taken: set[str] = set()
-    for let in reversed(list(lets.values())):
+    for let in reversed([stmt for stmt in loop.body if isinstance(stmt, Let)]):
         if isinstance(let.value, Op) and let.value.name in CHOICES and let.temp.name not in taken:
             window = _window(let, let.value, loop.axis, once, own)
             if window and window.row(0, loop).shape[0] <= LONGEST_ROW:
                 taken |= window.inner
                 yield window
+
+
+def _lets(body: Tree) -> Iterator[Let]:
+    """The values of a loop; one under a condition as an expression."""
+    for stmt in body:
+        if isinstance(stmt, Let):
+            yield stmt
+        elif isinstance(stmt, When) and all(isinstance(inside, Let) for inside in stmt.body):
+            yield from _lets(stmt.body)
+            masked = Masked(stmt.mask, stmt.value, stmt.other, stmt.origins)
+            yield Let(stmt.result, masked, stmt.origins)
 
 
 def _window(root: Let, op: Op, axis: Axis, once: Mapping[str, Let], own: Set[str]) -> Window | None:
@@ -173,13 +190,13 @@ def _window(root: Let, op: Op, axis: Axis, once: Mapping[str, Let], own: Set[str
         else:
             element, step, constant = place
             found.setdefault((element, step), set()).add(constant)
-    if len(found) != 1:
+    grids = [(element, _runs(places)) for (element, _), places in found.items()]
+    rows = tuple((element, start) for element, grid in grids if grid for start in grid[0])
+    shapes = {(step, grid and grid[1]) for (_, step), (_, grid) in zip(found, grids, strict=True)}
+    step, width = shapes.pop() if len(shapes) == 1 else (0, None)
+    if width is None or len(rows) < 2 or width <= step:
         return None
-    (((element, step), places),) = found.items()
-    grid = _runs(places)
-    if grid is None or len(grid[0]) < 2 or grid[1] <= step:
-        return None
-    return Window(root, op, element, step, *grid, tuple(others), frozenset(inner))
+    return Window(root, op, step, rows, width, tuple(others), frozenset(inner))
 
 
 def _leaves(value: Expr, name: str, once: Mapping[str, Let], inner: set[str]) -> Iterator[Expr]:
