@@ -313,6 +313,27 @@ def power(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
 
 register(KEEP, {aten.pow.Tensor_Tensor: "pow", aten.pow.Scalar: "pow"})
 
+WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+"""Integers with as many bits: those of positive floats are in the same order."""
+
+
+@lowers(aten.nextafter.default)
+def next_after(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
+    """The float next to x on the way to y: one more or one less in its bits."""
+    at, dtype = identity(build.result.shape), build.result.dtype
+    if dtype not in WHOLE:
+        raise LeftToATen
+    start, end = operand(build, x, at, dtype), operand(build, y, at, dtype)
+    op, whole, zero = build.op, WHOLE[dtype], build.const(0, dtype)
+    one, back = build.const(1, whole), build.const(-1, whole)
+    outwards = op("eq", op("lt", start, end), op("gt", start, zero))
+    moved = op("add", Op("bitcast", (start,), whole, build.origins), op("where", outwards, one, back))
+    least, moved = (Op("bitcast", (bits,), dtype, build.origins) for bits in (one, moved))
+    value = op("where", op("eq", start, zero), op("copysign", least, end), moved)
+    value = op("where", op("eq", start, end), end, value)
+    unknown = op("logical_or", op("isnan", start), op("isnan", end))
+    return build.pointwise(op("where", unknown, op("add", start, end), value))
+
 
 # ---- three operands ----
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import inductor_lab as lab
 from tests.lower.lowering import Lowered, assert_same
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -329,3 +330,18 @@ def test_gradients(name: str) -> None:
     expected = torch.autograd.grad(function(x).sum(), x)
     actual = torch.autograd.grad(Lowered().aot(function)(x).sum(), x)
     assert_same(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_next_float_has_the_bits_of_eagers(dtype: torch.dtype) -> None:
+    """Also from zero, from the largest and the least numbers, and where there is none."""
+    ends = torch.finfo(dtype)
+    numbers = [0, 1, 2.5, ends.max, ends.tiny, ends.tiny / 1024, ends.smallest_normal * ends.eps]
+    ones = torch.tensor([*numbers, torch.inf, torch.nan], dtype=dtype)
+    x, y = torch.cartesian_prod(*[torch.cat([ones, -ones])] * 2).unbind(-1)
+    c = lab.inspect(torch.nextafter, x, y, options={"strict": True})
+    bits = torch.int32 if dtype is torch.float32 else torch.int64
+    expected = torch.nextafter(x, y)
+    known = ~expected.isnan()
+    assert torch.equal(c.result.isnan(), expected.isnan())
+    assert torch.equal(c.result.view(bits)[known], expected.view(bits)[known])
