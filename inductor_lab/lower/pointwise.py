@@ -327,8 +327,10 @@ def next_after(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
     op, whole, zero = build.op, WHOLE[dtype], build.const(0, dtype)
     one, back = build.const(1, whole), build.const(-1, whole)
     outwards = op("eq", op("lt", start, end), op("gt", start, zero))
-    moved = op("add", Op("bitcast", (start,), whole, build.origins), op("where", outwards, one, back))
-    least, moved = (Op("bitcast", (bits,), dtype, build.origins) for bits in (one, moved))
+    bits, step = Op("bitcast", (start,), whole, build.origins), op("where", outwards, one, back)
+    least, moved = (
+        Op("bitcast", (number,), dtype, build.origins) for number in (one, op("add", bits, step))
+    )
     value = op("where", op("eq", start, zero), op("copysign", least, end), moved)
     value = op("where", op("eq", start, end), end, value)
     unknown = op("logical_or", op("isnan", start), op("isnan", end))

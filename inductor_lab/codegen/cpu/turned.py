@@ -22,13 +22,13 @@ from itertools import chain
 import torch
 
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop
 from inductor_lab.codegen.cpu.plan import Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import (
     Accumulate,
     Address,
+    Bound,
     Call,
     Let,
     Local,
@@ -38,12 +38,16 @@ from inductor_lab.codegen.tree import (
     Store,
     Tree,
 )
-from inductor_lab.codegen.visit import loads_in, walk, with_body, with_values
+from inductor_lab.codegen.visit import kept, loads_in, walk, with_body, with_values
 from inductor_lab.ir.expr import Expr, Load, Masked, map_expr
 from inductor_lab.ir.index import Index, hint, is_int
 
 BLOCK = 64
 """Elements of a long row that are transposed at a time."""
+
+ROWS, MANY_ROWS = 8, 64
+"""Points for which an array is kept that is the same for all of them; of fewer than these, threads
+need each."""
 
 
 def turned(tree: Tree, facts: Facts) -> Tree:
@@ -55,11 +59,54 @@ def turned(tree: Tree, facts: Facts) -> Tree:
     written = {name for name in stores if stores[name] == 1}
     plain = (loaded - stores.keys()) | (written - loaded)
 
-    def change(loop: Loop) -> Tree | None:
-        strips = loop.kind is LoopKind.PARALLEL and loop.step > 1
-        return (_Strip(loop, plain, facts.plan.longest_row).turned(),) if strips else None
+    def inside(body: Tree, level: int) -> Tree:
+        new: list[Stmt] = []
+        for stmt in body:
+            if not isinstance(stmt, Loop) or stmt.kind is not LoopKind.PARALLEL:
+                new.append(stmt)
+            elif stmt.step > 1:
+                new.append(_Strip(stmt, plain, facts.plan.longest_row).turned())
+            else:
+                loop = with_body(stmt, inside(stmt.body, level + 1))
+                # one that threads share together with that over strips stays around it
+                new.append(_kept(loop) if level + 1 >= facts.plan.threads else loop)
+        return kept(tuple(new), body)
 
-    return each_loop(tree, change)
+    return inside(tree, 0)
+
+
+def _kept(loop: Loop) -> Loop:
+    """A loop over rows with its loop over strips outside of `ROWS` rows at a time, for arrays that
+    are the same in all of them.
+
+    before:  for i0: for strip: fill turned0; use turned0 and i0
+    after:   for i0_block: for strip: fill turned0; for i0 in the block: use turned0 and i0
+    """
+    strip, *others = loop.body
+    if others or not isinstance(strip, Loop) or strip.step == 1 or not loop.is_whole:
+        return loop
+    if hint(loop.axis.size, 1024) < MANY_ROWS or not isinstance(strip.body[0], Bound):
+        return loop
+    filled = [s for s in strip.body if isinstance(s, Call) and _is_same(s, loop)]
+    names = {s.args[0].buffer for s in filled if isinstance(s.args[0], Address)}
+    same = [s for s in strip.body if s in filled or (isinstance(s, Local) and s.name in names)]
+    if not same:
+        return loop
+    end, *rest = strip.body
+    rest = [stmt for stmt in rest if stmt not in same]
+
+    def inside(rows: Loop) -> Tree:
+        each = replace(rows, kind=LoopKind.SERIAL, body=tuple(rest))
+        return (with_body(strip, (end, *same, each)),)
+
+    return strip_mined(loop, ROWS, inside)
+
+
+def _is_same(call: Call, loop: Loop) -> bool:
+    """Does it fill a local array with the same in all iterations?"""
+    indices = (arg.index if isinstance(arg, Address) else arg for arg in call.args)
+    into = isinstance(first := call.args[0], Address) and first.buffer.startswith("turned")
+    return into and not any(isinstance(i, Index) and loop.axis in i.axes() for i in indices)
 
 
 class _Strip:
