@@ -57,6 +57,9 @@ RAGGED_ROW, REDUCED_ROW = 63, 127
 """The same of rows with exponentials: that do not fill lines, or of which only sums and the like
 are kept (softmax and its logarithm, 31 to 200 elements; measured there)."""
 
+MANY_POINTS = 64
+"""Points from which on rows that are the same for all of them are kept transposed for several."""
+
 SHORTEST_ROW = 3
 """Elements from which on they are where nothing is reduced."""
 
@@ -214,17 +217,30 @@ def _side_by_side(points: list[Loop]) -> int:
     fed = [(loop.kind, acc.kind) for loop in loops for acc in fed_by(loop)]
     if not loops or kinds - {LoopKind.REDUCE, LoopKind.SCAN} or (LoopKind.SCAN, "sum") in fed:
         return 0
-    if all(is_innermost(s) and _is_short(s, loops) for s in loops):
+    again = _are_read_again(points)
+    if all(is_innermost(s) and _is_short(s, loops, again) for s in loops):
         return SHORT_STRIP if rows > SHORT_STRIP else LINE
     return LINE if kinds == {LoopKind.SCAN} else 0
 
 
-def _is_short(row: Loop, loops: list[Loop]) -> bool:
-    """Has it too few elements for lanes of its own?  `loops` are all over the row."""
-    size, longest = hint(row.axis.size, 1024), SHORT_ROW
+def _are_read_again(points: list[Loop]) -> bool:
+    """Are the rows that go side by side the same at each of many points, as of pairs?"""
+    outer, last = (None, *points)[-2:]
+    if outer is None or len(outer.body) > 1 or hint(outer.axis.size, 1024) < MANY_POINTS:
+        return False
+    rows = {loop.axis for loop in innermost_loops(last.body)}
+    axes = (set(load.index[0].axes()) for load in loads_in(last.body))
+    several = [found for found in axes if last.axis in found and rows & found]
+    return bool(several) and not any(outer.axis in found for found in several)
+
+
+def _is_short(row: Loop, loops: list[Loop], again: bool) -> bool:
+    """Has it too few elements for lanes of its own?  `loops` are all over the row, which is read
+    `again` at other points."""
+    size, longest = hint(row.axis.size, 1024), REDUCED_ROW if again else SHORT_ROW
     if has_expensive(tuple(loops)):
         reduced = not any(isinstance(stmt, Store) for stmt in walk(tuple(loops)))
-        longest = REDUCED_ROW if reduced else RAGGED_ROW if size % LINE else SHORT_ROW
+        longest = REDUCED_ROW if reduced or again else RAGGED_ROW if size % LINE else SHORT_ROW
     return size <= longest
 
 

@@ -22,7 +22,7 @@ from itertools import chain
 import torch
 
 from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.plan import Simd
+from inductor_lab.codegen.cpu.plan import MANY_POINTS, Simd
 from inductor_lab.codegen.cpu.stack import fit
 from inductor_lab.codegen.cpu.strip import strip_mined
 from inductor_lab.codegen.tree import (
@@ -45,9 +45,8 @@ from inductor_lab.ir.index import Index, hint, is_int
 BLOCK = 64
 """Elements of a long row that are transposed at a time."""
 
-ROWS, MANY_ROWS = 8, 64
-"""Points for which an array is kept that is the same for all of them; of fewer than these, threads
-need each."""
+ROWS = 8
+"""Points for which an array is kept that is the same for all of them."""
 
 
 def turned(tree: Tree, facts: Facts) -> Tree:
@@ -85,7 +84,7 @@ def _kept(loop: Loop) -> Loop:
     strip, *others = loop.body
     if others or not isinstance(strip, Loop) or strip.step == 1 or not loop.is_whole:
         return loop
-    if hint(loop.axis.size, 1024) < MANY_ROWS or not isinstance(strip.body[0], Bound):
+    if hint(loop.axis.size, 1024) < MANY_POINTS or not isinstance(strip.body[0], Bound):
         return loop
     filled = [s for s in strip.body if isinstance(s, Call) and _is_same(s, loop)]
     names = {s.args[0].buffer for s in filled if isinstance(s.args[0], Address)}
