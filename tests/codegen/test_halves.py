@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+import inductor_lab as lab
 from tests.codegen.cpp_backend import Compiled
 
 EVERY = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
@@ -87,3 +88,24 @@ def test_a_choice_between_rounded_numbers_stays_a_float() -> None:
     text = str(compiler.kernels[0].code)
     assert text.count("lab_rounded<lab_half>(") == 2
     assert "lab_convert<lab_half>" not in text and "lab_half t" not in text
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_what_has_the_digits_of_a_half_is_not_rounded_again(dtype: torch.dtype) -> None:
+    """A rotation of halves: of four roundings, that of a number whose sign changes is left out.
+    Where the other 16 bits are meant, it stays."""
+
+    def turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        first, second = x.chunk(2, -1)
+        return x * y + torch.cat([-second, first.abs()], -1) * y
+
+    values, weights = torch.randn(40, 64).to(dtype), torch.randn(40, 64).to(dtype)
+    values[3, 5:9] = torch.tensor([torch.nan, torch.inf, -torch.inf, -0.0], dtype=dtype)
+    c = lab.inspect(turned, values, weights)
+    torch.testing.assert_close(c.result, turned(values, weights), rtol=0, atol=0, equal_nan=True)
+    (kernel,) = c.graphs[0].forward.kernels
+    assert str(kernel).count("lab_rounded<") == 4, str(kernel)
+    other = torch.float16 if dtype is torch.bfloat16 else torch.bfloat16
+    mixed = lab.inspect(lambda x: (-(x * x)).to(other) * 3, values)
+    expected = (-(values * values)).to(other) * 3
+    torch.testing.assert_close(mixed.result, expected, rtol=0, atol=0, equal_nan=True)

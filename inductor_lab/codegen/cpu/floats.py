@@ -4,14 +4,14 @@
     out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
 
 So does a choice between two of them.  Rounding to 16 bits and back stays in a vector register; a
-variable of 16 bits would not.
+variable of 16 bits would not.  What is one of such numbers but for its sign is not rounded again.
 
 Inductor: its vector types of halves are floats as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -23,6 +23,8 @@ from inductor_lab.ir.expr import Expr, Op, Temp, map_expr
 from inductor_lab.ir.rules import HALF
 
 FLOAT = torch.float32
+SAME_DIGITS = ("neg", "abs", "relu", "maximum", "minimum")
+"""Operations whose result is one of their operands, but for its sign."""
 
 
 def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
@@ -35,7 +37,7 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
         if let.temp in widened and isinstance(let.value, Op) and _chooses(let.value):
             widened.update(let.value.args[1:])
     floats = {s.temp: Temp(s.temp.name, FLOAT) for s in made if s.temp in widened}
-    held = set(floats.values())
+    held = {wide: half.dtype for half, wide in floats.items()}
 
     def value(node: Expr) -> Expr:
         if (temp := _widened(node)) in floats:
@@ -51,7 +53,7 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
                 both = (_as_float(choice, held) for choice in choices)
                 return replace(stmt, temp=floats[temp], value=Op("where", (mask, *both), FLOAT))
             case Let(temp) if temp in floats:
-                return replace(stmt, temp=floats[temp], value=Op("convert", (stmt.value,), FLOAT))
+                return replace(stmt, temp=floats[temp], value=_rounded(stmt.value, held))
             case Loop(body=body) | When(body=body):
                 return replace(stmt, body=tuple(map(wide, body)))
             case _:
@@ -72,6 +74,26 @@ def rounds(value: Expr) -> bool:
 def _chooses(value: Expr) -> bool:
     """Is it one of two numbers of 16 bits?"""
     return isinstance(value, Op) and value.name == "where" and value.dtype in HALF
+
+
+def _rounded(value: Expr, held: Mapping[Temp, torch.dtype]) -> Expr:
+    """A number of 16 bits as a float, which is rounded if it has to be."""
+    match value:
+        case Op("convert", (number,)) if _fits(number, value.dtype, held):
+            return number
+    return Op("convert", (value,), FLOAT)
+
+
+def _fits(number: Expr, dtype: torch.dtype, held: Mapping[Temp, torch.dtype]) -> bool:
+    """Has a float the digits of a number of this dtype of 16 bits?"""
+    match number:
+        case Temp():
+            return held.get(number) is dtype
+        case Op("convert", (narrow,)):
+            return narrow.dtype is dtype
+        case Op(name, args):
+            return name in SAME_DIGITS and all(_fits(arg, dtype, held) for arg in args)
+    return False
 
 
 def _as_float(value: Expr, held: Collection[Temp]) -> Expr:

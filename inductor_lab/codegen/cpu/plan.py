@@ -225,8 +225,10 @@ def _side_by_side(points: list[Loop]) -> int:
 
 def _are_read_again(points: list[Loop]) -> bool:
     """Are the rows that go side by side the same at each of many points, as of pairs?"""
-    outer, last = (None, *points)[-2:]
-    if outer is None or len(outer.body) > 1 or hint(outer.axis.size, 1024) < MANY_POINTS:
+    if len(points) < 2:
+        return False
+    outer, last = points[-2:]
+    if len(outer.body) > 1 or hint(outer.axis.size, 1024) < MANY_POINTS:
         return False
     rows = {loop.axis for loop in innermost_loops(last.body)}
     axes = (set(load.index[0].axes()) for load in loads_in(last.body))
