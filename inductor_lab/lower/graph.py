@@ -42,6 +42,7 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.lower import (
+    bits,
     create,
     division,
     fits,
@@ -80,8 +81,8 @@ from inductor_lab.rewrite.aliases import asks_storage, storage_of
 
 aten = torch.ops.aten
 FAMILIES = (
-    pointwise, division, formula, reduce, moments, scan, search, pool, pool_backward, view, index,
-    scatter, create, random, matmul,
+    pointwise, bits, division, formula, reduce, moments, scan, search, pool, pool_backward, view,
+    index, scatter, create, random, matmul,
 )  # fmt: skip
 """The modules whose import fills the registry."""
 
