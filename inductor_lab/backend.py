@@ -18,12 +18,13 @@ from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.debug.what_if import refuse_unknown
 from inductor_lab.errors import BadOption, LabError
-from inductor_lab.garbage import no_collection_in_captures
+from inductor_lab.garbage import make_old, no_collection_in_captures
 from inductor_lab.notebook.variables import compiled_functions_go_first
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
 from inductor_lab.pipeline import GraphCompiler
 from inductor_lab.records import Call
+from inductor_lab.runtime.ready import before_capture
 
 
 def inductor_lab(
@@ -82,10 +83,21 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
         compiler = kind(options, TellsTorch(observer or Observer()), keep=kind is DumpingCompiler)
-        return compiler.compile(module, inputs, "graph")
+        compiled = compiler.compile(module, inputs, "graph")
+        make_old()  # TorchDynamo begins a search when it has its code
+        return compiled
 
-    no_collection_in_captures()
+    _before_captures()
     return backend
+
+
+def _before_captures() -> None:
+    """From the next capture of TorchDynamo's on, until torch is reset."""
+    no_collection_in_captures()
+    torch_api.around_compilations(before_capture)
+
+
+_before_captures()  # torch.compile(f, backend="inductor_lab") calls the backend after a capture
 
 
 def inspect(

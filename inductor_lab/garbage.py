@@ -24,10 +24,15 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if searching:
-            if not gc.get_freeze_count():  # nothing that a user has set aside
-                gc.freeze()
-                gc.unfreeze()
+            make_old()
             gc.enable()
+
+
+def make_old() -> None:
+    """No search but that of everything goes through what there is now."""
+    if not gc.get_freeze_count():  # nothing that a user has set aside
+        gc.freeze()
+        gc.unfreeze()
 
 
 def no_collection_in_captures() -> None:

@@ -170,7 +170,9 @@ def compile_id() -> str:
     return "" if current is None else str(current)
 
 
-def around_compilations(begin: Callable[[Any], None], end: Callable[[Any], None]) -> None:
+def around_compilations(
+    begin: Callable[[Any], None], end: Callable[[Any], None] = lambda _: None
+) -> None:
     """Call these before and after TorchDynamo compiles, from now to the next `reset()`."""
     if _compilations is not None and begin not in _compilations.start_callbacks:
         _compilations.register_start_callback(begin)

@@ -1,4 +1,4 @@
-"""What can start before a graph is lowered."""
+"""What can start before a graph is lowered, or captured."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from inductor_lab.errors import NothingToChange
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.peers import introduce
 from inductor_lab.torch_api import run_cubin
+
+
+def before_capture(_: object) -> None:
+    """A capture begins: where the process has a GPU, the graph is likely for it."""
+    if torch.cuda.is_initialized():
+        warm_triton()
 
 
 def make_ready(mode: str, inputs: Iterable[Any]) -> None:

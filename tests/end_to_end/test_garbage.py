@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -59,6 +61,21 @@ def test_nothing_is_searched_while_dynamo_captures_a_function() -> None:
         torch.compiler.reset()
         assert searches_in(lambda: lab.compile(layers)(x)) == 0
         assert gc.isenabled()
+
+
+def test_nothing_is_searched_in_the_first_capture_of_a_process() -> None:
+    """It is over when `torch.compile` calls a backend that it has found by name."""
+    program = """
+        import gc, torch
+        from tests.end_to_end.test_garbage import layers, searches_in
+        x = torch.ones(4, 4)
+        gc.set_threshold(50, 5, 5)
+        compiled = torch.compile(layers, backend="inductor_lab")
+        print(searches_in(lambda: compiled(x)), gc.isenabled())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "True"]
 
 
 def test_the_search_goes_on_after_a_function_that_cannot_be_captured() -> None:

@@ -1,4 +1,4 @@
-"""Triton kernels that another process has compiled."""
+"""Triton kernels that another process has compiled, and processes that compile them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,30 @@ def gradients(run):
 torch.testing.assert_close(gradients(lab.compile(f)), gradients(f), rtol=1e-3, atol=1e-3)
 print(json.dumps(counters["aot_autograd"]))
 """
+
+
+EARLY = """
+import torch
+import inductor_lab as lab
+from inductor_lab.runtime.ready import warm_triton
+
+started = []
+
+def probe(module, inputs):
+    started.append(warm_triton.cache_info().currsize)
+    return module
+
+x = torch.ones(4, device="cuda")
+lab.compile(torch.sin)
+torch.compile(lambda x: x.sin(), backend=probe)(x)
+print(started)
+"""
+
+
+def test_triton_begins_while_the_first_graph_is_captured() -> None:
+    command = [sys.executable, "-c", EARLY]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[1]"]
 
 
 def test_a_second_process_finds_what_the_first_compiled(tmp_path: Path) -> None:
