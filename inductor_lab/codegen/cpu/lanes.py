@@ -44,7 +44,7 @@ from inductor_lab.codegen.tree import (
     Tree,
     Whole,
 )
-from inductor_lab.codegen.visit import is_innermost, walk
+from inductor_lab.codegen.visit import is_innermost, temps_read, walk
 from inductor_lab.ir.expr import Load, Temp
 from inductor_lab.ir.index import Axis, Index
 
@@ -107,8 +107,12 @@ def _of_short_rows(loop: Loop) -> Tree | None:
     """A loop that sums up short rows, each in an accumulator of its own (`sums.py`)."""
     inits = [stmt for stmt in loop.body if isinstance(stmt, Init)]
     totals = [stmt for stmt in loop.body if isinstance(stmt, Accumulate)]
-    (row, *others) = (stmt for stmt in loop.body if isinstance(stmt, Loop))
-    if others or row.kind is not LoopKind.REDUCE or not is_innermost(row) or not row.is_whole:
+    lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let))
+    rows = [stmt for stmt in loop.body if isinstance(stmt, Loop)]
+    if len(rows) != 1 or len(inits) + len(totals) + len(lets) + 1 < len(loop.body):
+        return None
+    (row,) = rows
+    if row.kind is not LoopKind.REDUCE or not is_innermost(row) or not row.is_whole:
         return None
     width, fed = row.axis.size, fed_by(row)
     if not isinstance(width, int) or not SHORTEST_LANES <= width <= WIDE:
@@ -118,16 +122,15 @@ def _of_short_rows(loop: Loop) -> Tree | None:
     names = {acc.name for acc in fed}
     added = {stmt.value.name for stmt in totals if isinstance(stmt.value, Temp)}
     apart = names == added == {init.name for init in inits} and len(totals) == len(fed)
+    apart = apart and not any(temp.name in names for let in lets for temp in temps_read(let))
     few = isinstance(loop.axis.size, int) and loop.axis.size <= MOST_ROWS
     if not (apart and few and all(map(sums_floats, (*fed, *totals)))):
         return None
     held = (Held(a.name, f"lanes_{t.name}", (Index.of(row.axis),))
             for t in totals for a in fed if t.value == Temp(a.name, a.value.dtype))  # fmt: skip
-    lanes = replace(row, kind=LoopKind.SERIAL)
-    lets = (stmt for stmt in loop.body if isinstance(stmt, Let))
-    rows = replace(loop, body=(*lets, *held, lanes))
+    lanes = replace(loop, body=(*lets, *held, replace(row, kind=LoopKind.SERIAL)))
     arrays = (_array(total, width) for total in totals)
-    return (*arrays, rows, *(_total(total, width) for total in totals))
+    return (*arrays, lanes, *(_total(total, width) for total in totals))
 
 
 def _array(acc: Accumulate, width: int) -> Local:
