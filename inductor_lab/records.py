@@ -18,7 +18,7 @@ from inductor_lab.accelerate.libraries import Choice
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.capture.eager import EagerCost
-from inductor_lab.capture.graph import FxGraph
+from inductor_lab.capture.graph import FxGraph, Span
 from inductor_lab.capture.result import Capture
 from inductor_lab.capture.source import SourceFile
 from inductor_lab.codegen.kernel import HostProgram, Kernel
@@ -176,14 +176,14 @@ class Coverage:
         return "\n".join(lines)
 
 
-def _linked_lines(part: CompiledPart) -> Iterator[bool]:
+def _linked_lines(part: CompiledPart, called_from: Span | None) -> Iterator[bool]:
     """For every generated line that computes something: does it lead to the user's source?"""
     graphs = [part.graph, *(step.after for step in part.rewrites.steps if step.after is not None)]
     spanned = {node.name for graph in graphs for node in graph.nodes if node.span is not None}
     for kernel in part.all_kernels:
         for line in kernel.code.lines:
             if line.statement or line.origins:
-                yield not spanned.isdisjoint(line.origins)
+                yield called_from is not None or not spanned.isdisjoint(line.origins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +247,8 @@ class Record(Shown):
         calls = [s for s in steps if isinstance(s, ExternCall) and s.reason != KERNELS_OF_OURS]
         uses = Counter((call.op, call.reason) for call in calls)
         extern = tuple(ExternUse(op, why, n) for (op, why), n in uses.most_common())
-        linked = [is_linked for part in self.parts for is_linked in _linked_lines(part)]
+        line = self.source.called_from
+        linked = [is_linked for part in self.parts for is_linked in _linked_lines(part, line)]
         return Coverage(len(steps) - sum(uses.values()), extern, len(linked), sum(linked))
 
     @property

@@ -24,7 +24,6 @@ from inductor_lab.notebook.language import say
 from inductor_lab.schedule.cost import extern_cost
 from inductor_lab.schedule.result import Group
 from inductor_lab.widgets.links import Links, Thing
-from inductor_lab.widgets.model import called_from
 from inductor_lab.widgets.parts import link_part
 from inductor_lab.widgets.plain import STYLE
 from inductor_lab.widgets.shapes import ShownLine
@@ -79,7 +78,7 @@ class Annotated:
         self.took = duration(seconds)
         self.total = f"{self.name}: {self.moved} moved" + f" in {self.took}" * self.measured
         links = Links()
-        links.called_from = called_from(compilation.source)
+        links.called_from = compilation.source.called_from
         became = _became(compilation, links)
         amounts = amounts_by_line(compilation, links)
         shown = source_view(compilation.source, links)

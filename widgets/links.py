@@ -81,10 +81,10 @@ class Links:
 
     def source_of(self, span: Span | None) -> list[Thing]:
         """The first source line of a span, as a list of none or one."""
+        if self.called_from is not None and (span is None or not outside_torch(span.file)):
+            span = self.called_from
         if span is None:
             return []
-        if self.called_from is not None and not outside_torch(span.file):
-            span = self.called_from
         thing = self.line(span.file, span.line)
         self.spans.setdefault(thing, span)
         return [thing]

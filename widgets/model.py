@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from inductor_lab.bench.roofline import Spent, duration
-from inductor_lab.capture.graph import Span
-from inductor_lab.capture.source import SourceFile
 from inductor_lab.display import bytes_text
 from inductor_lab.notebook.language import say, spoken
 from inductor_lab.stock.result import StockCompilation
@@ -55,7 +53,7 @@ def linked_document(
 ) -> tuple[Document, Links]:
     """The document, and its links for whoever adds panes to it."""
     links = Links()
-    links.called_from = called_from(compilation.source)
+    links.called_from = compilation.source.called_from
     panes: dict[str, Pane] = {}
     groups: list[PaneGroup] = []
     if isinstance(compilation, StockCompilation):
@@ -86,14 +84,6 @@ def linked_document(
 
 def _of_graph(number: int, title: str) -> str:
     return say("graph {n} {title}", n=number, title=say(title))
-
-
-def called_from(source: SourceFile) -> Span | None:
-    """The line of a call, where that is all there is of the user's code."""
-    lines = source.text.splitlines()
-    if len(lines) != 1:
-        return None
-    return Span(source.file, source.first_line, code=lines[0].strip())
 
 
 def _document(

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from inductor_lab.capture.graph import Span
 from inductor_lab.capture.span import outside_torch, shown_file
 
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -33,6 +34,15 @@ class SourceFile:
     def __str__(self) -> str:
         lines = enumerate(self.text.splitlines(), self.first_line)
         return "\n".join(f"{number:4d}  {line}" for number, line in lines)
+
+    @property
+    def called_from(self) -> Span | None:
+        """The line of a call, where that is all there is of the user's code: it answers for what
+        torch's own files do, of which TorchDynamo keeps no lines."""
+        lines = self.text.splitlines()
+        if len(lines) != 1:
+            return None
+        return Span(self.file, self.first_line, code=lines[0].strip())
 
     def line(self, number: int) -> str:
         """One line by its number in the file; "" outside of this stretch."""

@@ -201,7 +201,7 @@ class StockCompilation(Shown):
                 lines = [line for line in kernel.code.lines if line.statement]
                 total += len(lines)
                 linked += sum(not spanned.isdisjoint(line.origins) for line in lines)
-        return total, linked
+        return total, linked if self.source.called_from is None else total
 
     @property
     def linked_share(self) -> float:

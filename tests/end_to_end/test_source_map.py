@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
+import torch
 
 import inductor_lab as lab
 from inductor_lab.demo.programs import PROGRAMS
@@ -34,3 +35,10 @@ def test_nearly_every_line_leads_to_the_source(program, target):
     assert coverage.lines >= 4
     assert coverage.linked_share >= ENOUGH, str(coverage)
     assert f"{coverage.linked_share:.1%} of {coverage.lines}" in str(coverage)
+
+
+def test_all_of_a_module_of_torch_leads_to_its_call():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.LayerNorm(8))
+    c = lab.inspect(model, torch.randn(4, 8))  # the line
+    assert c.coverage.linked_share == 1
+    assert c.source.called_from.code.endswith("# the line")

@@ -26,6 +26,18 @@ def test_a_node_leads_to_its_ancestor_or_else_to_its_line():
     assert names(links, parents[extra]) == ["source f.py f.py:4"]
 
 
+def test_a_module_of_torch_leads_to_the_line_that_calls_it():
+    """TorchDynamo tells no lines of torch's own files."""
+    links = Links()
+    links.called_from = Span("main.py", 7)
+    captured = FxGraph("captured", (node("linear"), node("sin", line=3)), "")
+    links.graph(captured, "g0.captured", None)
+    linear, sin = links.find("node", "g0.captured", ("linear", "sin"))
+    parents = links.data()["parents"]
+    assert names(links, parents[linear]) == ["source main.py main.py:7"]
+    assert names(links, parents[sin]) == ["source f.py f.py:3"]
+
+
 def test_a_rewritten_graph_adds_nodes_to_its_scope():
     links = Links()
     links.graph(FxGraph("forward", (node("pow_1", line=2),), ""), "g0.forward", None)
