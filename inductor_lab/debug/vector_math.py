@@ -23,6 +23,6 @@ FUNCTIONS = (
 def settle_vector_math() -> None:
     """Have MKL choose its code for each function, once in a process."""
     for dtype in (torch.float32, torch.float64):
-        one = torch.full((1,), 0.5, dtype=dtype)
+        one = torch.full((1,), 0.5, dtype=dtype, device="cpu")
         for function in FUNCTIONS:
             function(one)
