@@ -87,8 +87,10 @@ class Repeats:
 def _kind(value: Any, tensors: list[torch.Tensor]) -> Any:
     """All that a definition may ask of an argument; its tensors are added to `tensors`, once."""
     if isinstance(value, FakeTensor):
+        if value.layout is not torch.strided or value.dtype.is_complex or value.is_neg():
+            raise Unlike
         sizes = (*value.shape, *value.stride(), value.storage_offset())
-        if not all(type(size) is int for size in sizes) or value.dtype.is_complex:
+        if not all(type(size) is int for size in sizes):
             raise Unlike
         place = next((n for n, one in enumerate(tensors) if one is value), len(tensors))
         tensors += [value] if place == len(tensors) else []
@@ -122,6 +124,8 @@ def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: T
         if not (_is_plain(node.target) and known.issuperset(node.all_input_nodes)):
             raise Unlike
     alone = isinstance(made, torch.Tensor)
+    if not (alone or isinstance(made, list | tuple)):
+        raise Unlike  # NotImplemented: the operator is left whole
     results = tuple(_result(one, nodes, into) for one in ([made] if alone else made))
     own = [found[0] for found in results if found is not None]
     if len({*own}) < len(own):
