@@ -18,7 +18,7 @@ from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.debug.what_if import refuse_unknown
 from inductor_lab.errors import BadOption, LabError
-from inductor_lab.garbage import make_old, no_collection_in_captures
+from inductor_lab.garbage import no_collection_in_captures
 from inductor_lab.notebook.variables import compiled_functions_go_first
 from inductor_lab.observer import Observer, Stopwatch, in_order
 from inductor_lab.options import Options
@@ -83,9 +83,7 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
         compiler = kind(options, TellsTorch(observer or Observer()), keep=kind is DumpingCompiler)
-        compiled = compiler.compile(module, inputs, "graph")
-        make_old()  # TorchDynamo begins a search when it has its code
-        return compiled
+        return compiler.compile(module, inputs, "graph")
 
     _before_captures()
     return backend

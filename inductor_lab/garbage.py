@@ -24,15 +24,10 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if searching:
-            make_old()
+            if not gc.get_freeze_count():  # nothing that a user has set aside
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-def make_old() -> None:
-    """No search but that of everything goes through what there is now."""
-    if not gc.get_freeze_count():  # nothing that a user has set aside
-        gc.freeze()
-        gc.unfreeze()
 
 
 def no_collection_in_captures() -> None:

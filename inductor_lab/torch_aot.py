@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,12 +115,11 @@ def aot_autograd(
     return around.call(wrapped)
 
 
-_proxy_mode = optional("torch.fx.experimental.proxy_tensor.get_proxy_mode", lambda: None)
+_proxy_mode = optional("torch.fx.experimental.proxy_tensor.get_proxy_mode")
 _proxy_slot = optional("torch.fx.experimental.proxy_tensor.get_proxy_slot")
 _track = optional("torch.fx.experimental.proxy_tensor.track_tensor_tree")
-_untraced = optional(
-    "torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing", nullcontext
-)  # fmt: skip
+_untraced = optional("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
+_IS_KNOWN = not missing("copied nodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ class Tracing:
     @classmethod
     def now(cls) -> Tracing:
         """The innermost trace."""
-        return cls(getattr(None if missing("copied nodes") else _proxy_mode(), "tracer", None))
+        return cls(getattr(_proxy_mode() if _IS_KNOWN else None, "tracer", None))
 
     def node_of(self, tensor: torch.Tensor) -> Node | None:
         """The node of a tensor; None for one that is known to be a constant, too."""

@@ -12,7 +12,7 @@ Inductor has no counterpart.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from operator import getitem
@@ -32,6 +32,10 @@ PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.lay
 
 COPIED = ("val", "tensor_meta")
 """What a trace makes of a node's result; all else in the metadata is that of the call."""
+
+
+Places = dict[int, tuple[int, torch.Tensor]]
+"""The tensors of a call by identity: a foreach operator has hundreds."""
 
 
 class Unlike(Exception):
@@ -63,11 +67,11 @@ class Repeats:
 
     def call(self, operator: Any, made: Callable[..., Any], *given: Any, **more: Any) -> Any:
         """What the definition returns for these arguments; traced, or copied."""
-        tensors: list[torch.Tensor] = []
+        tensors: Places = {}
         into = Tracing.now()
         try:
             kind = operator, _kind((*given, *more.items()), tensors)
-            inputs = _nodes(tensors, into)
+            inputs = _nodes([tensor for _, tensor in tensors.values()], into)
         except Unlike:
             return made(*given, **more)
         known = self._known.setdefault(into.tracer, {})
@@ -84,7 +88,7 @@ class Repeats:
         return made_now
 
 
-def _kind(value: Any, tensors: list[torch.Tensor]) -> Any:
+def _kind(value: Any, tensors: Places) -> Any:
     """All that a definition may ask of an argument; its tensors are added to `tensors`, once."""
     if isinstance(value, FakeTensor):
         if value.layout is not torch.strided or value.dtype.is_complex or value.is_neg():
@@ -92,8 +96,7 @@ def _kind(value: Any, tensors: list[torch.Tensor]) -> Any:
         sizes = (*value.shape, *value.stride(), value.storage_offset())
         if not all(type(size) is int for size in sizes):
             raise Unlike
-        place = next((n for n, one in enumerate(tensors) if one is value), len(tensors))
-        tensors += [value] if place == len(tensors) else []
+        place, _ = tensors.setdefault(id(value), (len(tensors), value))
         return place, value.dim(), sizes, value.dtype, value.device
     if isinstance(value, list | tuple):
         return tuple(_kind(item, tensors) for item in value)
@@ -119,14 +122,15 @@ def _after(last: Node) -> tuple[Node, ...]:
 
 def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: Tracing) -> Trace:
     """The call whose nodes these are, if each can be made again from the call's tensors alone."""
-    known = {*inputs, *nodes}
+    called = frozenset(nodes)
+    known = called.union(inputs)
     for node in nodes:
         if not (_is_plain(node.target) and known.issuperset(node.all_input_nodes)):
             raise Unlike
     alone = isinstance(made, torch.Tensor)
     if not (alone or isinstance(made, list | tuple)):
         raise Unlike  # NotImplemented: the operator is left whole
-    results = tuple(_result(one, nodes, into) for one in ([made] if alone else made))
+    results = tuple(_result(one, called, into) for one in ([made] if alone else made))
     own = [found[0] for found in results if found is not None]
     if len({*own}) < len(own):
         raise Unlike
@@ -134,14 +138,14 @@ def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: T
     return Trace(inputs, nodes, results, made_of)
 
 
-def _result(made: Any, nodes: tuple[Node, ...], into: Tracing) -> tuple[Node, torch.Tensor] | None:
+def _result(made: Any, called: Set[Node], into: Tracing) -> tuple[Node, torch.Tensor] | None:
     """A result and its node, which must not be a view of an argument or of another result."""
     if made is None:
         return None
-    _kind(made, [])
+    _kind(made, {})
     (node,) = _nodes([made], into)
     source: Any = node.args[0] if node.target is getitem else node
-    if source not in nodes or any(found.alias_info for found in source.target._schema.returns):
+    if source not in called or any(found.alias_info for found in source.target._schema.returns):
         raise Unlike
     return node, made
 
