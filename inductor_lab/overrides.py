@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from inductor_lab import torch_api
-from inductor_lab.accelerate import convolutions, flex_attention
+from inductor_lab.accelerate import convolutions, flex_attention, masked_attention
 from inductor_lab.autograd import partition
 from inductor_lab.codegen import generate, host
 from inductor_lab.codegen.cpp_ops import CPP_OPS
@@ -36,7 +36,8 @@ from inductor_lab.schedule.rules import LEGALITY, PROFIT
 from inductor_lab.torch_api import OperatorBase, OpOverloadPacket
 
 FILLED = (
-    convolutions, flex_attention, legality, profit, fuse, precision, partition, generate, host,
+    convolutions, flex_attention, masked_attention, legality, profit, fuse, precision, partition,
+    generate, host,
 )  # fmt: skip
 """Modules whose import fills tables, and those that import all others of the phases."""
 

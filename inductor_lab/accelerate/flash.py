@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_aggregate
 
+from inductor_lab import torch_api
 from inductor_lab.accelerate import flash_inner
 from inductor_lab.accelerate.flash_inner import Known
 from inductor_lab.accelerate.flex_definitions import Functions
@@ -36,7 +37,7 @@ from inductor_lab.codegen.triton_attention import Tile
 from inductor_lab.codegen.triton_blocks import INT32_REACH
 from inductor_lab.codegen.triton_shared import shared_memory
 from inductor_lab.errors import DividedByZero, IndexOutOfRange
-from inductor_lab.ir.higher_order import Written
+from inductor_lab.ir.higher_order import KERNELS_OF_OURS, PREFIX, Written
 from inductor_lab.ir.index import Size, is_int, mul_sizes
 from inductor_lab.ir.interpret import concrete
 from inductor_lab.ir.program import Layout
@@ -68,7 +69,7 @@ LISTS = ("shown_keys_counts", "shown_keys_indices", "whole_keys_counts", "whole_
 OF_FORWARD = ("out", "logs_rows", "tops_rows")
 OF_BACKWARD = ("of_query_out", "of_key_out", "of_value_out")
 TILES = {
-    "forward": ((256, Tile(64, 64, 4, 3)), (1024, Tile(64, 32, 4, 2))),
+    "forward": ((128, Tile(64, 64, 4, 3)), (256, Tile(128, 64, 4, 3)), (1024, Tile(64, 32, 4, 2))),
     "of_queries": (
         (128, Tile(64, 32, 4, 4)), (256, Tile(64, 64, 4, 2)), (1024, Tile(32, 32, 4, 1)),
     ),
@@ -80,16 +81,17 @@ others were not measured."""
 
 
 def flash(
-    node: Node, table: Mapping[Any, Decomposition], known: Known
-) -> tuple[Flash, list[Node]] | None:
-    """What may run in the place of a call, and what it is given; None if the call stays.
+    node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition], known: Known
+) -> bool:
+    """Let kernels of ours run in the place of a call; False if the call stays.
 
-    The user's functions are decomposed by `table`; what is `known` of them stays so for equal
-    calls."""
-    call = Call(node, table, known)
+    `items` are the operator's arguments by name, and perhaps under "made" the names of the results
+    that are wanted.  The user's functions are decomposed by `table`; what is `known` of them stays
+    so for equal calls."""
+    call = Call(node, items, table, known)
     kernels = call.kernels() if call.fits() else None
     if kernels is None:
-        return None
+        return False
     needed = dict.fromkeys(p.name for k in kernels for p in k.parameters if p.role == "in")
     inputs = {name: call.items[name] for name in needed if name in call.items}
     results = tuple(name for name in call.made if name != "inner_rows")
@@ -98,10 +100,20 @@ def flash(
     place = code_line(node.stack_trace or "")
     run = Flash(kernels, shapes, call.made, results, absent, call.reached, place)
     if not run.knows_all():
-        return None
+        return False
     if kernels[0].language == "cpp" or torch.cuda.is_available():
         run.begin()
-    return run, list(inputs.values())
+    leaves = torch_api.pytree.tree_leaves((node.args, node.kwargs))
+    places = [leaves.index(given) for given in inputs.values()]
+    op = f"{PREFIX}flex_attention{'_backward' if call.backward else ''}"
+    node.meta["lab_kernels"] = (run, places, op, KERNELS_OF_OURS)
+    return True
+
+
+def arguments_of(call: Node) -> dict[str, Any]:
+    """What a call of one of the two operators is given, by name."""
+    names = FORWARD if len(call.args) == len(FORWARD) else BACKWARD
+    return dict(zip(names, call.args, strict=True))
 
 
 def language_of(tensor: Tensor) -> str | None:
@@ -192,16 +204,17 @@ class Flash(Written):
 
 
 class Call:
-    """A call of one of the two operators.
+    """A call of one of the two operators, or of what is one in other words.
 
     items    what it is given, by name: nodes, numbers and None
     values   the same, with fake tensors and functions in the place of nodes
     """
 
-    def __init__(self, node: Node, table: Mapping[Any, Decomposition], known: Known) -> None:
+    def __init__(
+        self, node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition], known: Known
+    ) -> None:
         self.node, self.table, self.known = node, table, known
-        names = FORWARD if len(node.args) == len(FORWARD) else BACKWARD
-        self.items: dict[str, Any] = dict(zip(names, node.args, strict=True))
+        self.items: dict[str, Any] = dict(items)
         self.items.update(zip(LISTS, self.items["block_mask"][2:10], strict=True))
         read = (*self.items["score_given"], *self.items["mask_given"])
         self.given = [item for item in read if isinstance(item, Node)]
@@ -232,7 +245,7 @@ class Call:
     @cached_property
     def made(self) -> dict[str, Operand]:
         """What kernels make."""
-        names = OF_BACKWARD if self.backward else OF_FORWARD
+        names = OF_BACKWARD if self.backward else self.items.get("made", OF_FORWARD)
         results = map(_operand, flat(self.node.meta["val"]))
         made = dict(zip(names, results, strict=False))
         return made | ({"inner_rows": self.operand("logs_rows")} if self.backward else {})
@@ -279,12 +292,10 @@ class Call:
         made = self.made
         device = str(self.values["query"].device)
         if not self.backward:
-            results = (made["out"], made["logs_rows"], made["tops_rows"])
             if self.language == "cpp":
-                return (cpp_flash.forward(name, self.attention, keys, results, device),)
+                return (cpp_flash.forward(name, self.attention, keys, made, device),)
             tile = self.tile("forward")
-            kernel = triton_flash.forward(name, self.attention, tile, keys, results, device)
-            return (kernel,)
+            return (triton_flash.forward(name, self.attention, tile, keys, made, device),)
         known = [(n, self.operand(n)) for n in ("grad", "logs_rows")]
         more = [n for n in ("result", "grad_logs") if self.values[n] is not None]
         of_query = triton_flash.of_queries(
@@ -322,21 +333,24 @@ class Call:
         return replace(tile, stages=max(min(tile.stages, fitting), 1))
 
     def visits(self, kind: str, along: str) -> tuple[Visit, ...]:
-        """The lists of blocks of keys or queries; none if they do not reach all of the others."""
+        """The lists of blocks of keys or queries, or a visit of all where there are no lists; none
+        if they do not reach all of the others."""
+        if all(self.items[name] is None for name in LISTS):
+            inner = self.inner(False)
+            return (Visit("all", inner),) if inner else ()
         found = []
+        length, listed = self.attention.length(along), self.attention.listed(along)
         for part, masked in (("shown", True), ("whole", False)):
             name = f"{part}_{kind}"
             counts, indices = (self.values[f"{name}_{what}"] for what in ("counts", "indices"))
-            inner = None if counts is None else self.inner(masked)
-            if inner is not None:
-                found.append(Visit(name, _operand(counts), _operand(indices), inner))
-            elif counts is not None:
+            if counts is None:
+                continue
+            inner, how_many = self.inner(masked), _operand(counts)
+            rows = mul_sizes(how_many.shape[2], listed)
+            short = isinstance(rows, int) and isinstance(length, int) and rows < length
+            if inner is None or short:
                 return ()
-        length, listed = self.attention.length(along), self.attention.listed(along)
-        for visit in found:
-            rows = mul_sizes(visit.counts.shape[2], listed)
-            if isinstance(rows, int) and isinstance(length, int) and rows < length:
-                return ()
+            found.append(Visit(name, inner, (how_many, _operand(indices))))
             self.reached += ((length, rows),)
         even = self.language == "cpp" or all(n % 16 == 0 for n in self.attention.sparse)
         return tuple(found) if even else ()

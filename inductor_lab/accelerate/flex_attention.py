@@ -13,12 +13,11 @@ from collections.abc import Iterable
 
 from torch.fx import GraphModule, Node
 
-from inductor_lab.accelerate.flash import flash, language_of
+from inductor_lab.accelerate.flash import arguments_of, flash, language_of
 from inductor_lab.accelerate.flash_inner import Known
 from inductor_lab.accelerate.flex_definitions import BACKWARD, DEFINITIONS
 from inductor_lab.capture.operands import operand
 from inductor_lab.errors import working_on
-from inductor_lab.ir.higher_order import KERNELS_OF_OURS, PREFIX
 from inductor_lab.lower.graph import lowered
 from inductor_lab.rewrite.adding import written_out
 from inductor_lab.rewrite.decompositions import decomposition_table
@@ -53,9 +52,7 @@ def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) ->
     known: Known = {}
     for call in calls:
         with working_on((call.name,)):
-            kernels = None if "flash_attention" in off else flash(call, table, known)
-            if kernels is not None:
-                call.meta["lab_kernels"] = (*kernels, f"{PREFIX}{call.target}", KERNELS_OF_OURS)
+            if "flash_attention" not in off and flash(call, arguments_of(call), table, known):
                 yield Fired("flash_attention", call.name, call.name, span_of(call))
             else:
                 fired = Fired("flex_attention", call.name, "", span_of(call))

@@ -46,12 +46,19 @@ class Operand:
 @dataclass(frozen=True)
 class Visit:
     """The blocks of keys that each block of queries visits, or the other way round: how many
-    (`counts[B, H, blocks]`), which (`indices[B, H, blocks, most]`), and what is done there."""
+    (`counts[B, H, blocks]`), which (`indices[B, H, blocks, most]`), and what is done there.
+
+    Without lists it visits all."""
 
     name: str
-    counts: Operand
-    indices: Operand
     inner: Inner
+    lists: tuple[Operand, Operand] | None = None
+
+    @property
+    def listed(self) -> dict[str, Operand]:
+        """The lists, by the names of parameters of a kernel."""
+        return dict(zip((f"{self.name}_counts", f"{self.name}_indices"), self.lists or (),
+                        strict=False))  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ Inductor: `codegen/cpp_flex_attention_template.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from inductor_lab.codegen.attention import Attention, Operand, Visit
@@ -52,26 +52,24 @@ def block_of(attention: Attention) -> tuple[int, int]:
 
 def forward(
     name: str, attention: Attention, visits: tuple[Visit, ...],
-    made: tuple[Operand, Operand, Operand], device: str,
+    made: Mapping[str, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """The result [B, Hq, M, Dv]; of each row the logarithm to base 2 of the sum of its powers, and
-    its largest score."""
+    """`out`, the result [B, Hq, M, Dv]; `logs_rows`, of each row the logarithm to base 2 of the sum
+    of its powers; `tops_rows`, its largest score."""
     call = attention
-    lists = {f"{visit.name}_{part}": getattr(visit, part)
-             for visit in visits for part in ("counts", "indices")}  # fmt: skip
+    lists = {name: tensor for visit in visits for name, tensor in visit.listed.items()}
     given = {f"in{n}": tensor for n, tensor in enumerate(call.given)}
     read = {"query": call.query, "key": call.key, "value": call.value, **lists, **given}
-    written = dict(zip(MADE, made, strict=True))
     inner = {visit.name: cpp_kernel(visit.inner.group, visit.inner.schedule.program.buffers,
                                     f"{name}_{visit.name}", off=OF_THE_KERNEL)
              for visit in visits}  # fmt: skip
     parameters = with_symbols(
         (*(Parameter(n, "in", n, tensor.dtype) for n, tensor in read.items()),
-         *(Parameter(n, "out", n, tensor.dtype) for n, tensor in written.items())),
-        [n for t in (*read.values(), *made) for n in (*t.shape, *t.stride)],
+         *(Parameter(n, "out", n, tensor.dtype) for n, tensor in made.items())),
+        [n for t in (*read.values(), *made.values()) for n in (*t.shape, *t.stride)],
         [p.symbol for kernel in inner.values() for p in kernel.parameters if p.symbol is not None],
     )  # fmt: skip
-    write = _Lines(call, read | written, Writer(parameters))
+    write = _Lines(call, {**read, **made}, Writer(parameters))
     head = f'extern "C" LAB_EXPORT int {name}({", ".join(map(declared, parameters))})'
     body = (Line(f"    {line}", call.origins) for line in write.body(visits, inner))
     lines = [line for kernel in inner.values() for line in kernel.code.lines]
@@ -134,11 +132,11 @@ class _Lines:
 
     def visited(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
         """The loops over keys that are listed for a block of rows."""
-        counts, indices = f"{visit.name}_counts", f"{visit.name}_indices"
+        (counts, _), (indices, which) = visit.listed.items()
         counts += f"[{self.index(counts, 'b', 'h', 'block')}]"
         indices += f"[{self.index(indices, 'b', 'h', 'block', 'k')}]"
         listed, length = self.call.sparse[1], self.size(self.call.key.shape[2])
-        most = self.size(visit.indices.shape[3])
+        most = self.size(which.shape[3])
         yield from (
             f"for (int64_t k = 0; k < lab_minimum<int64_t>({counts}, {most}); k++) {{",
             f"    const int64_t begin = {listed} * lab_maximum<int64_t>({indices}, 0);",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import torch
 
 from inductor_lab.codegen.flat import recomputable
+from inductor_lab.codegen.ranges import by_range, place_of
 from inductor_lab.codegen.tree import Let, Stmt, When
 from inductor_lab.codegen.visit import expressions, read_by, walk
 from inductor_lab.ir.expr import (
@@ -32,7 +33,7 @@ from inductor_lab.ir.expr import (
     integer_divisors,
     values_in,
 )
-from inductor_lab.ir.index import Axis, Index, Size, add_sizes, gathered_in, is_nonnegative, within
+from inductor_lab.ir.index import Axis, Index, add_sizes, gathered_in, is_nonnegative, within
 from inductor_lab.ir.interpret import evaluate
 from inductor_lab.ir.program import Buffer
 from inductor_lab.schedule.result import Group
@@ -111,6 +112,9 @@ class Elaborator:
         divides = any(integer_divisors(operation))
         if not divides and all(isinstance(atom, Const) for atom in atoms):
             return Const(evaluate(operation, (), {}).item(), expr.dtype)
+        known = by_range(operation)
+        if known is not None:
+            return known
         depth = max((self._trap_depth() if divides else 0, *map(self._atom_depth, atoms)))
         atom = self._bind(operation, depth, origins)
         self.scopes[depth].memo["op", expr] = atom
@@ -223,10 +227,13 @@ class Elaborator:
             return index
         sizes = {atom.value: atom.size for atom in gathered_in(index)}
 
-        def position(inner: Expr) -> Expr:
+        def position(inner: Expr) -> Expr | Index:
             atom = self.value(inner, origins)
-            if isinstance(atom, Temp) or _is_inside(atom, sizes[inner]):
+            if isinstance(atom, Temp):
                 return atom
+            place = place_of(atom)
+            if place is not None and within(place, sizes[inner]):
+                return place
             depth = max(self._atom_depth(atom), self._guard_depth())
             return self._bind(atom, depth, origins)  # a value with a name is checked
 
@@ -281,14 +288,3 @@ class Elaborator:
             if axis in scope.axes:
                 return depth
         raise AssertionError(f"axis {axis.name} is used outside of its loop")
-
-
-def _is_inside(position: Expr, size: Size) -> bool:
-    """Is it sure that a constant, or a place, is one in a dimension of this size?"""
-    match position:
-        case Const(value):
-            return within(Index.constant_of(int(value)), size)
-        case IndexValue(index):
-            return within(index, size)
-        case _:
-            return False

@@ -7,6 +7,7 @@
     t4 = 1 / t3       # sigmoid    t1 = 1 / add(exp(neg(t0)), 1)     # sigmoid
 
 So a line of code computes one FX node.  Loads keep their line: they must stay before the stores.
+An operation that nobody uses goes, unless it may raise.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, Tree, When
 from inductor_lab.codegen.visit import temps_read, walk, with_values
-from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, map_expr
+from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, integer_divisors, map_expr
 from inductor_lab.ir.index import Index
 
 LONGEST = 6
@@ -69,6 +70,8 @@ def _join(body: Tree, uses: Counter[str]) -> Tree:
     kept: list[Stmt] = []
     for stmt in body:
         match stmt:
+            case Let(temp, Op() as value) if not (uses[temp.name] or any(integer_divisors(value))):
+                continue
             case Let(temp, value, origins):
                 new = replace(stmt, value=expand(value, origins))
                 kept.append(new)

@@ -75,8 +75,7 @@ class Writer:
     ) -> Kernel:  # fmt: skip
         """The lines as a kernel with a program for each block of rows or columns of each head, that
         is given some tensors, then lists of blocks and what functions read, then the results."""
-        lists = [(f"{v.name}_{part}", getattr(v, part))
-                 for v in self.visits for part in ("counts", "indices")]  # fmt: skip
+        lists = [item for visit in self.visits for item in visit.listed.items()]
         given = [(f"in{n}", tensor) for n, tensor in enumerate(self.attention.given)]
         read = [Parameter(n, "in", n, t.dtype) for n, t in (*tensors, *lists, *given)]
         written = [Parameter(n, "out", n, t.dtype) for n, t in made]
@@ -134,12 +133,14 @@ class Writer:
 
     # ---- blocks in memory --------------------------------------------------------------------
 
-    def place(self, pointer: str, tensor: Operand, *at: str) -> str:
-        """The address of elements, given their positions in all dimensions."""
-        steps = zip(at, tensor.shape, tensor.stride, strict=True)
-        return " + ".join(
-            [pointer, *(self.times(p, stride) for p, size, stride in steps if not is_int(size, 1))]
-        )
+    def place(self, pointer: str, tensor: Operand, *at: str, blocks: int = 0) -> str:
+        """The address of elements, given their positions in all dimensions; in the last ones, so
+        many of them, these are blocks."""
+        numbers = len(at) - blocks
+        steps = enumerate(zip(at, tensor.shape, tensor.stride, strict=True))
+        texts = (self.times(position, stride) for n, (position, size, stride) in steps
+                 if n >= numbers or not is_int(size, 1))  # fmt: skip
+        return " + ".join([pointer, *texts])
 
     def times(self, text: str, factor: Size | str) -> str:
         number = factor if isinstance(factor, str) else self.size(factor)
@@ -154,7 +155,7 @@ class Writer:
         """The address of a block of rows of a tensor [B, H, length, width], and its mask."""
         down, across = ("[None, :]", "[:, None]") if turned else ("[:, None]", "[None, :]")
         width = "d" if tensor.shape[3] == self.attention.query.shape[3] else "e"
-        place = self.place(pointer, tensor, "b", head, along + down, width + across)
+        place = self.place(pointer, tensor, "b", head, along + down, width + across, blocks=2)
         masks = [self.inside(along + down, along)] if self.open(along, visited) else []
         if padded(tensor) != tensor.shape[3]:
             masks.append(f"({width}{across} < {tensor.shape[3]})")
@@ -177,7 +178,7 @@ class Writer:
         self.line(f"tl.store({', '.join([place, value, *mask])})")
 
     def _vector(self, pointer: str, tensor: Operand, visited: bool = False) -> str:
-        place = self.place(pointer, tensor, "b", "h", "i")
+        place = self.place(pointer, tensor, "b", "h", "i", blocks=1)
         return f"{place}, {self.inside('i', 'rows')}" if self.open("rows", visited) else place
 
     # ---- what is done in a block -------------------------------------------------------------
@@ -198,14 +199,23 @@ class Writer:
 
     @contextmanager
     def visiting(self, visit: Visit, along: str) -> Iterator[None]:
-        """A loop over the blocks of keys or queries that are listed for the program's own."""
+        """A loop over the blocks of keys or queries that are listed for the program's own, or over
+        all."""
+        if not visit.lists:
+            size = self.block(along)
+            blocks = self.quotient(self.attention.length(along), size)
+            with self.loop(f"for step in range(0, {blocks}):"):
+                self.line(f"{along} = step * {size} + tl.arange(0, {size})")
+                yield
+            return
         own = "columns" if along == "rows" else "rows"
         listed, parts = self.attention.listed(along), self.parts(along)
         row = f"part * {self.block(own)} // {self.attention.listed(own)}"
-        counts = self.place(f"{visit.name}_counts", visit.counts, "b", "h", row)
+        (counts, how_many), (indices, which) = visit.listed.items()
+        counts = self.place(counts, how_many, "b", "h", row)
         step = "step" if parts == "1" else f"step // {parts}"
-        indices = self.place(f"{visit.name}_indices", visit.indices, "b", "h", row, step)
-        self.line(f"count = tl.minimum(tl.load({counts}), {self.size(visit.indices.shape[3])})")
+        indices = self.place(indices, which, "b", "h", row, step)
+        self.line(f"count = tl.minimum(tl.load({counts}), {self.size(which.shape[3])})")
         last = self.quotient(self.attention.length(along), listed)
         last = f"{last} - 1" if self.attention.exact else last
         with self.loop(f"for step in range(0, {self.times('count', parts)}):"):

@@ -21,7 +21,7 @@ Inductor: `kernel/flex/templates/`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from inductor_lab.codegen.attention import Attention, Operand, Visit
 from inductor_lab.codegen.kernel import Kernel
@@ -33,10 +33,10 @@ NEVER = 'float("-inf")'
 
 def forward(
     name: str, attention: Attention, tile: Tile, visits: tuple[Visit, ...],
-    made: tuple[Operand, Operand, Operand], device: str,
+    made: Mapping[str, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """The result [B, Hq, M, Dv]; of each row the logarithm to base 2 of the sum of its powers, and
-    its largest score."""
+    """`out`, the result [B, Hq, M, Dv]; where they are to be made, of each row the logarithm to
+    base 2 of the sum of its powers, `logs_rows`, and its largest score, `tops_rows`."""
     write, call = Writer(attention, tile, visits), attention
     width = padded(call.value)
     write.points("rows")
@@ -66,17 +66,14 @@ def forward(
             write.load("values", "value", call.value, write.shared, "columns", visited=True)
             onto = write.dot(write.rounded("powers"), "values", "sums * shrink")
             write.line(f"sums = {onto}", "largest = top")
-    result, logs, tops = made
     write.line("result = sums / tl.where(total == 0.0, 1.0, total)")
-    write.store("result", "out", result, "h", "rows")
-    write.line(f"logs = tl.where(largest == {NEVER}, 0.0, largest) + tl.log2(total)")
-    write.store_vector("logs_rows", logs, "logs")
-    write.store_vector("tops_rows", tops, "largest")
-    return write.kernel(
-        name, device, "rows",
-        [("query", call.query), ("key", call.key), ("value", call.value)],
-        [("out", result), ("logs_rows", logs), ("tops_rows", tops)],
-    )  # fmt: skip
+    write.store("result", "out", made["out"], "h", "rows")
+    if "logs_rows" in made:
+        write.line(f"logs = tl.where(largest == {NEVER}, 0.0, largest) + tl.log2(total)")
+        write.store_vector("logs_rows", made["logs_rows"], "logs")
+        write.store_vector("tops_rows", made["tops_rows"], "largest")
+    operands = [("query", call.query), ("key", call.key), ("value", call.value)]
+    return write.kernel(name, device, "rows", operands, list(made.items()))
 
 
 def of_queries(

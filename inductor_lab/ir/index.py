@@ -162,9 +162,10 @@ class Index(Value):
                 yield from atom.dividend.axes()
 
     def substitute(
-        self, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr] | None = None
+        self, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr | Index] | None = None
     ) -> Index:
-        """Replace axes by indices; `value` rewrites the expressions inside `Gathered` atoms.
+        """Replace axes by indices; `value` rewrites the expressions inside `Gathered` atoms, or
+        gives the indices that they are.
 
         Without `value` they get the same replacement of axes.
         """
@@ -229,7 +230,7 @@ def _order(term: tuple[Atom, Size]) -> tuple[int, str]:
 
 
 def _substitute_atom(
-    atom: Atom, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr] | None
+    atom: Atom, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr | Index] | None
 ) -> Index:
     match atom:
         case Axis():
@@ -240,7 +241,7 @@ def _substitute_atom(
             return dividend.substitute(axes, value) % divisor
         case Gathered(inner, size):
             new = value(inner) if value else inner.substitute(axes)
-            return Index.of(Gathered(new, size))
+            return new if isinstance(new, Index) else Index.of(Gathered(new, size))
 
 
 def _split_multiples(index: Index, divisor: Size) -> tuple[Index, Index]:

@@ -268,9 +268,13 @@ class _Walk:
 
     def _opaque(self, node: torch.fx.Node) -> Any:
         """A call of kernels of ours, or of a function of Python: a hook in compiled autograd."""
-        hook = (node.target, node.args, f"{PREFIX}wrap", "hook")
-        function, args, op, reason = node.meta.get("lab_kernels", hook)
-        args, kwargs = map_arg((args, node.kwargs), self._as_in_eager)
+        function, args, kwargs, reason = node.target, node.args, node.kwargs, "hook"
+        op = f"{PREFIX}wrap"
+        if "lab_kernels" in node.meta:
+            function, places, op, reason = node.meta["lab_kernels"]
+            leaves = torch_api.pytree.tree_leaves((args, kwargs))
+            args, kwargs = [leaves[place] for place in places], {}
+        args, kwargs = map_arg((args, kwargs), self._as_in_eager)
         return call(self.build, op, (self._callee(node.name, function), *args), kwargs, reason)
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:

@@ -226,8 +226,8 @@ PASSES: dict[str, Pass] = {
         products, dead_code,
     )
 }
-"""Every pass by name, in the order they run; `convolutions.py` and `flex_attention.py` of
-`accelerate/` add one each."""
+"""Every pass by name, in the order they run; `convolutions.py`, `flex_attention.py` and
+`masked_attention.py` of `accelerate/` add one each."""
 
 
 def add_pass(run: Pass, before: str) -> None:

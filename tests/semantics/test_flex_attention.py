@@ -78,6 +78,7 @@ CASES = {
     "shared keys": Case(alibi, causal, heads=(6, 2)),
     "one batch of keys": Case(alibi, causal, batch=(3, 1)),
     "few queries": Case(alibi, None, lengths=(5, LENGTH)),
+    "one query": Case(alibi, None, lengths=(1, LENGTH)),
     "other width": Case(None, causal, width=(16, 24)),
 }
 

@@ -1,0 +1,97 @@
+"""Attention with a mask on a GPU: a kernel of ours in the place of the library's.
+
+    _scaled_dot_product_cudnn_attention(q, k, v, mask)    →    scores = tl.dot(queries, keys) + mask
+
+cuDNN's kernel takes nearly twice its time once there is a mask, and torch's own three times.  One
+that goes through keys as `flex_attention`'s does, and adds the mask to the scores at hand, takes
+0.7 of cuDNN's (`benchmarks/RESULTS.md`).  A forward alone: a gradient needs what the library keeps.
+
+Inductor: keeps the library's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from inductor_lab.accelerate.flash import LISTS, flash, language_of
+from inductor_lab.accelerate.flash_inner import Known
+from inductor_lab.capture.operands import operand
+from inductor_lab.codegen.attention import WHOLE_LENGTH
+from inductor_lab.errors import working_on
+from inductor_lab.lower.graph import lowered
+from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.rewrite.passes import SpanOf, add_pass
+from inductor_lab.rewrite.result import Fired
+
+aten = torch.ops.aten
+
+OPERATORS = (
+    aten._scaled_dot_product_cudnn_attention.default,
+    aten._scaled_dot_product_efficient_attention.default,
+)
+"""Those that torch chooses for a mask."""
+HALF = (torch.float16, torch.bfloat16)
+"""With 32 bits, where products are not rounded, the library takes half of our kernel's time."""
+WIDTHS = (16, 32, 64, 128, 256)
+"""Numbers of a query.  Others are padded to the next of these: at 80 the library is as fast."""
+ALL_BLOCKS = (1, 1, *[None] * len(LISTS), WHOLE_LENGTH, WHOLE_LENGTH, None)
+"""A block mask that shows all."""
+
+
+def masked_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+    """Compile attention that is given a mask as a kernel that adds it to the scores at hand."""
+    find = module.graph.find_nodes
+    calls = [call for op in OPERATORS for call in find(op="call_function", target=op)]
+    calls = [call for call in calls if "flash_attention" not in off and is_plain(call)]
+    table = decomposition_table(lowered()) if calls else {}
+    known: Known = {}
+    for call in calls:
+        with working_on((call.name,)):
+            if flash(call, _items(call), table, known):
+                yield Fired("masked_attention", call.name, call.name, span_of(call))
+
+
+def is_plain(call: Node) -> bool:
+    """Is a mask given, nothing drawn at random, nothing wanted but the result, and our kernel the
+    faster one?"""
+    given, query = _arguments(call), operand(call).meta["val"]
+    others = any(user.args[1] != 0 and user.users for user in call.users)
+    plain = given["mask"] is not None and not (given["dropout_p"] or given["is_causal"] or others)
+    fast = query.dtype in HALF and query.shape[-1] in WIDTHS and language_of(query) == "triton"
+    return plain and fast
+
+
+def _arguments(call: Node) -> dict[str, Any]:
+    """What the call is given, by name; its mask is `mask`, whatever the operator calls it."""
+    operator: Any = call.target
+    known = operator._schema.arguments
+    given = {argument.name: argument.default_value for argument in known}
+    given.update(zip(given, call.args, strict=False), **call.kwargs)
+    return given | {"mask": given.get("attn_bias", given.get("attn_mask"))}
+
+
+def _items(call: Node) -> dict[str, Any]:
+    """The call as one of `flex_attention`."""
+    given = _arguments(call)
+    width = given["query"].meta["val"].shape[-1]
+    scale = width**-0.5 if given["scale"] is None else given["scale"]
+    tensors = {name: given[name] for name in ("query", "key", "value")}
+    return tensors | {
+        "score_mod": added, "block_mask": ALL_BLOCKS, "scale": scale,
+        "score_given": (given["mask"],), "mask_given": (), "made": ("out",),
+    }  # fmt: skip
+
+
+def added(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor, mask: Tensor) -> Tensor:
+    """A score and what the mask has for its place; where its size is 1 it is the same for all."""
+    places = zip(mask.shape, (b, h, i, j)[4 - mask.dim() :], strict=True)
+    at = tuple(0 if isinstance(size, int) and size == 1 else place for size, place in places)
+    return score + mask[at]
+
+
+add_pass(masked_attention, before="constant_folding")
