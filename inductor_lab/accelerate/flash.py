@@ -69,7 +69,8 @@ LISTS = ("shown_keys_counts", "shown_keys_indices", "whole_keys_counts", "whole_
 OF_FORWARD = ("out", "logs_rows", "tops_rows")
 OF_BACKWARD = ("of_query_out", "of_key_out", "of_value_out")
 TILES = {
-    "forward": ((128, Tile(64, 64, 4, 3)), (256, Tile(128, 64, 4, 3)), (1024, Tile(64, 32, 4, 2))),
+    "forward": ((256, Tile(64, 64, 4, 3)), (1024, Tile(64, 32, 4, 2))),
+    "of all": ((128, Tile(64, 64, 4, 3)), (256, Tile(128, 64, 4, 3)), (1024, Tile(64, 32, 4, 2))),
     "of_queries": (
         (128, Tile(64, 32, 4, 4)), (256, Tile(64, 64, 4, 2)), (1024, Tile(32, 32, 4, 1)),
     ),
@@ -77,7 +78,7 @@ TILES = {
 }  # fmt: skip
 """For each kernel, (up to so many bytes of a row, the tile): the best of eight for rows of 128 and
 256 bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
-others were not measured."""
+others were not measured.  "of all" is a forward that visits all keys (2026-11-26)."""
 
 
 def flash(
@@ -294,7 +295,7 @@ class Call:
         if not self.backward:
             if self.language == "cpp":
                 return (cpp_flash.forward(name, self.attention, keys, made, device),)
-            tile = self.tile("forward")
+            tile = self.tile("forward" if keys[0].lists else "of all")
             return (triton_flash.forward(name, self.attention, tile, keys, made, device),)
         known = [(n, self.operand(n)) for n in ("grad", "logs_rows")]
         more = [n for n in ("result", "grad_logs") if self.values[n] is not None]

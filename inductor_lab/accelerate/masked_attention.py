@@ -27,6 +27,7 @@ from inductor_lab.lower.graph import lowered
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import SpanOf, add_pass
 from inductor_lab.rewrite.result import Fired
+from inductor_lab.torch_api import size_hint
 
 aten = torch.ops.aten
 
@@ -39,6 +40,8 @@ HALF = (torch.float16, torch.bfloat16)
 """With 32 bits, where products are not rounded, the library takes half of our kernel's time."""
 WIDTHS = (16, 32, 64, 128, 256)
 """Numbers of a query.  Others are padded to the next of these: at 80 the library is as fast."""
+FEWEST = 32
+"""Queries; for fewer a block of 64 is mostly empty: for one the library takes a quarter."""
 ALL_BLOCKS = (1, 1, *[None] * len(LISTS), WHOLE_LENGTH, WHOLE_LENGTH, None)
 """A block mask that shows all."""
 
@@ -62,8 +65,8 @@ def is_plain(call: Node) -> bool:
     given, query = _arguments(call), operand(call).meta["val"]
     others = any(user.args[1] != 0 and user.users for user in call.users)
     plain = given["mask"] is not None and not (given["dropout_p"] or given["is_causal"] or others)
-    fast = query.dtype in HALF and query.shape[-1] in WIDTHS and language_of(query) == "triton"
-    return plain and fast
+    many = size_hint(query.shape[2]) >= FEWEST and query.shape[3] in WIDTHS
+    return plain and many and query.dtype in HALF and language_of(query) == "triton"
 
 
 def _arguments(call: Node) -> dict[str, Any]:

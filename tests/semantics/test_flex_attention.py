@@ -114,6 +114,11 @@ def _with_gradients(function: Callable[..., Tensor], given: list[Tensor]) -> lis
     return [result, *torch.autograd.grad(result, given, direction)]
 
 
+def steps(result: Tensor) -> list[int]:
+    """The strides that say something: a dimension of one element may have any."""
+    return [step for step, size in zip(result.stride(), result.shape, strict=True) if size > 1]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_values_gradients_and_strides_are_those_of_eager(name: str) -> None:
     case = CASES[name]
@@ -122,7 +127,7 @@ def test_values_gradients_and_strides_are_those_of_eager(name: str) -> None:
     # the sums of powers are kept in float32 for the backward
     for result, wanted in zip(_with_gradients(compiled, _given(case)), expected, strict=True):
         torch.testing.assert_close(result, wanted, rtol=1e-5, atol=1e-5)
-        assert result.stride() == wanted.stride()
+        assert steps(result) == steps(wanted)
     with torch.no_grad():
         torch.testing.assert_close(compiled(*_given(case)), expected[0], rtol=1e-9, atol=1e-9)
 
