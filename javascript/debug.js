@@ -2,6 +2,7 @@
 
 import { html, targetOf } from "./dom.js";
 import { whenLive } from "./live.js";
+import { say, speak } from "./say.js";
 import { build } from "./tree.js";
 
 /** @import { Model } from "./types.d.ts" */
@@ -12,9 +13,11 @@ import { build } from "./tree.js";
  *
  * @param {HTMLElement} root
  * @param {string} channel
+ * @param {Record<string, string>} [texts] in the notebook's language
  */
-export function stepsInPage(root, channel) {
+export function stepsInPage(root, channel, texts) {
   const held = new WeakRef(root);
+  speak(texts);
   whenLive(channel, (line) => {
     const here = held.deref();
     if (!here) return;
@@ -22,7 +25,7 @@ export function stepsInPage(root, channel) {
       const { error } = await line.ask({ do: word });
       if (!error) return;
       for (const button of here.querySelectorAll("[data-do]")) button.remove();
-      here.append(html("p", { class: "lab-machine", role: "alert" }, here.dataset.gone ?? error));
+      here.append(html("p", { class: "lab-machine", role: "alert" }, say(error)));
     });
   }, () => !held.deref());
 }
@@ -35,7 +38,12 @@ export function stepsInPage(root, channel) {
  * @param {(word: string) => void} send
  */
 export function steps(model, root, send = (word) => model.send({ do: word })) {
-  const draw = () => root.replaceChildren(build(model.get("tree")));
+  const draw = () => {
+    const held = /** @type {HTMLElement | null} */ (root.querySelector("[data-do]:focus"));
+    root.replaceChildren(build(model.get("tree")));
+    const buttons = /** @type {HTMLElement[]} */ ([...root.querySelectorAll("[data-do]")]);
+    if (held) (buttons.find((each) => each.dataset.do === held.dataset.do) || buttons[0])?.focus();
+  };
   const ask = (/** @type {Event} */ event) => {
     const button = /** @type {HTMLElement | null} */ (targetOf(event).closest("[data-do]"));
     if (button?.dataset.do) send(button.dataset.do);

@@ -64,6 +64,22 @@ export function refill(element, ...children) {
 const isThere = (child) => child !== null && child !== undefined && child !== false && child !== "";
 
 /**
+ * Say what is being done, and since when; a screen reader reads the first alone.  Returns what ends it.
+ *
+ * @param {HTMLElement} place
+ * @param {string} doing
+ */
+export function countSeconds(place, doing) {
+  const start = performance.now();
+  const since = html("span", { "aria-hidden": "true" });
+  const tell = () => { since.textContent = `${((performance.now() - start) / 1000).toFixed(1)} s`; };
+  tell();
+  refill(place, `${doing} … `, since);
+  const clock = setInterval(tell, 100);
+  return () => clearInterval(clock);
+}
+
+/**
  * The element that an event happened on.
  *
  * @param {Event} event

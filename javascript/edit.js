@@ -1,6 +1,6 @@
 // A generated kernel that is edited: compiled and run by Python on copies, checked and timed.
 
-import { html, refill } from "./dom.js";
+import { countSeconds, html, refill } from "./dom.js";
 import { say } from "./say.js";
 
 /** @import { Answer, Block, Context, Draft, Drawn, TextView } from "./types.d.ts" */
@@ -29,8 +29,10 @@ export function kernelEditor(view, context) {
   const show = () => {
     const { editing } = view;
     button.setAttribute("aria-expanded", String(Boolean(editing)));
+    const held = place.querySelector(":focus");
     refill(place, editing && isKernel(editing)
       ? new Editor(editing, chooser(), context).element : null);
+    if (held) place.querySelector("select")?.focus();
   };
   const chooser = () => {
     const choose = html("select", {
@@ -71,9 +73,10 @@ class Editor {
     this.area.value = block.draft.text;
     this.said = html("p", { class: "lab-editor-said", role: "status" });
     this.errors = html("ul", { class: "lab-editor-errors" });
-    this.run = html("button", { type: "button", onclick: () => this.ask() }, say("run"));
+    this.isRunning = false;
     this.element = html("div", { class: "lab-editor" },
-      html("div", { class: "lab-editor-head" }, choose, this.run, html("button", {
+      html("div", { class: "lab-editor-head" }, choose,
+        html("button", { type: "button", onclick: () => this.ask() }, say("run")), html("button", {
         type: "button", onclick: () => {
           this.area.value = original;
           this.changed();
@@ -120,17 +123,13 @@ class Editor {
 
   async ask() {
     const { draft, block: { kernel: [part, kernel] } } = this;
-    if (!this.context.whatIf) return;
-    const start = performance.now();
-    const clock = setInterval(() => {
-      const seconds = (performance.now() - start) / 1000;
-      this.said.textContent = `${say("compiling and running")} … ${seconds.toFixed(1)} s`;
-    }, 100);
-    this.run.disabled = true;
+    if (!this.context.whatIf || this.isRunning) return;
+    const done = countSeconds(this.said, say("compiling and running"));
+    this.isRunning = true;
     const request = { show: "kernel", part, kernel, text: draft.text };
     const answer = await this.context.whatIf.line.ask(request);
-    clearInterval(clock);
-    this.run.disabled = false;
+    done();
+    this.isRunning = false;
     Object.assign(draft, outcome(answer));
     this.tell(draft);
   }

@@ -10,6 +10,7 @@ import { Links } from "./links.js";
 import { whenLive } from "./live.js";
 import { unpack } from "./pack.js";
 import { deepLinks, toggleFullScreen, togglePresenter } from "./present.js";
+import { oneStop } from "./roving.js";
 import { say, speak } from "./say.js";
 import { Selection } from "./selection.js";
 import { stepsView } from "./steps.js";
@@ -84,6 +85,8 @@ export class Explorer {
     /** @type {Slot[]} */
     this.slots = [];
     this.search = new Search(this);
+    /** @type {(() => void) | null} */
+    this.closeHelp = null;
     /** @type {Map<string, HTMLElement>} */
     this.railButtons = new Map();
     this.area = html("main", { class: "lab-panes" });
@@ -93,6 +96,7 @@ export class Explorer {
     followTheme(root);
     this.head = this.header();
     this.nav = html("nav", { class: "lab-rail", "aria-label": say("phases") });
+    oneStop(this.nav, (place) => this.railButtons.get(this.order[place]));
     this.fillRail();
     refill(root, this.head, html("div", { class: "lab-middle" }, this.nav, this.area),
       this.trail.element);
@@ -156,7 +160,7 @@ export class Explorer {
   header() {
     const facts = this.doc.facts.map((fact) => this.words.explain(html("button", {
       type: "button", class: `lab-fact ${fact.mark}`, title: say("show {pane}", { pane: fact.pane }),
-      onclick: () => this.show(fact.pane, true),
+      onclick: () => this.enter(this.show(fact.pane, true)),
     }, html("b", {}, fact.value), ` ${say(fact.label)}`), fact.label, "fact"));
     return html("header", { class: "lab-header" },
       html("h1", {}, this.doc.title, html("span", { class: "lab-subtitle" }, this.doc.subtitle)),
@@ -193,7 +197,7 @@ export class Explorer {
     const pane = this.doc.panes[id];
     const button = html("button", {
       type: "button", "data-pane": id, title: say("Shift-click opens it beside"),
-      onclick: (event) => (event.shiftKey ? this.addSlot(id) : this.show(id)),
+      onclick: (event) => this.enter(event.shiftKey ? this.addSlot(id) : this.show(id)),
     },
     html("span", { class: "lab-rail-title" }, say(pane.title)),
     pane.problem ? html("span", { class: "lab-problem" }, `● ${say(pane.problem)}`) : null,
@@ -229,7 +233,17 @@ export class Explorer {
     this.slots.splice(this.slots.indexOf(slot), 1);
     slot.element.remove();
     this.area.dataset.count = String(this.slots.length);
-    this.focus(this.slots[0]);
+    this.enter(this.slots[0]);
+  }
+
+  /**
+   * What the user opened gets the page's focus: keys act on it.
+   *
+   * @param {Slot} slot
+   */
+  enter(slot) {
+    this.focus(slot);
+    slot.view.element.focus({ preventScroll: true });
   }
 
   /** @param {Slot} slot */
@@ -243,7 +257,9 @@ export class Explorer {
     for (const [id, button] of this.railButtons) {
       const shown = this.slots.some((slot) => slot.id === id);
       button.classList.toggle("shown", shown);
-      if (this.focused?.id === id) button.setAttribute("aria-current", "true");
+      const current = this.focused?.id === id;
+      button.tabIndex = current ? 0 : -1;
+      if (current) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
   }
@@ -283,8 +299,10 @@ export class Explorer {
    */
   fill(slot, id, view = this.viewOf(id)) {
     const pane = this.doc.panes[id];
+    const held = slot.element.querySelector(":focus");
     slot.id = id;
     slot.view = view;
+    if (!view.element.hasAttribute("tabindex")) view.element.tabIndex = -1;
     slot.element.setAttribute("aria-label", this.title(id));
     slot.element.dataset.pane = id;
     const body = html("div", { class: "lab-body" },
@@ -293,7 +311,10 @@ export class Explorer {
     for (const head of body.querySelectorAll("th")) {
       this.words.explain(head, head.dataset.term || head.textContent || "", pane.title);
     }
-    refill(slot.element, this.paneHead(slot, pane, this.chosenOf(id)), body);
+    const head = this.paneHead(slot, pane, this.chosenOf(id));
+    refill(slot.element, head, body);
+    if (held?.parentElement?.className === head.className) head.querySelector("select")?.focus();
+    else if (held) view.element.focus({ preventScroll: true });
     if (slot.view.fit) slot.view.fit();
     this.markRail();
     if (this.selection.things.length) this.selection.tell(true);
@@ -311,13 +332,14 @@ export class Explorer {
     }, this.order.map((id) => html("option", { value: id, selected: id === slot.id },
       this.title(id))));
     const tabs = pane.views.map((view, i) => this.words.explain(html("button", {
-      type: "button", role: "tab", "aria-selected": String(i === chosen),
-      onclick: () => {
-        this.chosen.set(slot.id, i);
-        this.fill(slot, slot.id);
-        slot.view.element.focus({ preventScroll: true });
-      },
+      type: "button", role: "tab", "aria-selected": String(i === chosen), tabindex: i === chosen ? 0 : -1,
+      onclick: () => this.enter(this.show(slot.id, false, i)),
     }, say(view.name)), view.name, pane.title));
+    const row = html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []);
+    oneStop(row, (i) => {
+      this.show(slot.id, false, i);
+      return /** @type {HTMLElement} */ (slot.element.querySelectorAll("[role=tab]")[i]);
+    });
     const copy = html("button", {
       type: "button", title: say("copy the text of this pane"), "aria-label": say("copy"),
       onclick: async () => {
@@ -330,9 +352,7 @@ export class Explorer {
       type: "button", title: say("close this pane"), "aria-label": say("close"),
       onclick: () => this.closeSlot(slot),
     }, "×");
-    return html("div", { class: "lab-pane-head" }, choose,
-      html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
-      html("span", { class: "lab-space" }), slot.view.actions || [], copy, close);
+    return html("div", { class: "lab-pane-head" }, choose, row, html("span", { class: "lab-space" }), slot.view.actions || [], copy, close);
   }
 
   /**
@@ -353,9 +373,19 @@ export class Explorer {
   }
 
   help() {
-    const open = this.root.querySelector(".lab-help");
-    if (open) open.remove();
-    else this.root.append(helpPanel());
+    if (this.closeHelp) {
+      this.closeHelp();
+      return;
+    }
+    const before = /** @type {HTMLElement | null} */ (this.root.querySelector(":focus"));
+    const panel = helpPanel(() => this.closeHelp?.());
+    this.closeHelp = () => {
+      this.closeHelp = null;
+      panel.remove();
+      before?.focus({ preventScroll: true });
+    };
+    this.root.append(panel);
+    panel.focus({ preventScroll: true });
   }
 }
 

@@ -40,7 +40,7 @@ class GraphView {
     this.paper = svg("svg", {
       class: "lab-paper", role: "group", "aria-label": view.told,
     }, this.drawing);
-    this.element = html("div", { class: "lab-graph", tabindex: 0 }, this.paper, this.tools());
+    this.element = html("div", { class: "lab-graph", tabindex: 0 }, this.tools(), this.paper);
     this.shows = new Shows(this.element);
     this.scale = 1;
     this.x = this.y = 0;
@@ -227,8 +227,8 @@ class GraphView {
    */
   step(by) {
     const names = [...this.nodes.keys()];
-    const index = names.indexOf(this.current ?? "") + by;
-    const name = names[(index + names.length) % names.length];
+    const at = this.current === null ? Math.min(-by, 0) : names.indexOf(this.current);
+    const name = names[(at + by + names.length) % names.length];
     this.nodes.get(this.current ?? "")?.group.classList.remove("current");
     this.current = name;
     const node = known(this.nodes, name);

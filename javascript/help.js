@@ -13,17 +13,17 @@ const KEYS = [
   ["d", "the diff, where there is one"],
   ["f + -", "fit and zoom a graph"],
   ["n p", "next and previous box of a graph"],
-  ["arrows", "line by line, or move a graph"],
+  ["arrows", "line by line, among phases and tabs, or move a graph"],
   ["P", "large type, for an audience"],
   ["F", "the whole screen; again or Esc to come back"],
   ["?", "this list"],
 ];
 
-export function helpPanel() {
+/** @param {() => void} close */
+export function helpPanel(close) {
   const rows = KEYS.map(([key, what]) => html("tr", {},
     html("td", {}, html("kbd", {}, say(key))), html("td", {}, say(what))));
-  const panel = html("div", { class: "lab-help", role: "dialog", "aria-label": say("keys") },
-    html("table", {}, rows));
-  panel.addEventListener("click", () => panel.remove());
-  return panel;
+  return html("div", {
+    class: "lab-help", role: "dialog", "aria-label": say("keys"), tabindex: -1, onclick: close,
+  }, html("table", {}, rows));
 }

@@ -115,7 +115,7 @@ const ACTIONS = {
 
 /** @param {Explorer} explorer */
 function clearAll(explorer) {
-  explorer.root.querySelector(".lab-help")?.remove();
+  if (explorer.closeHelp) explorer.closeHelp();
   explorer.search.clear();
   explorer.selection.clear();
 }
@@ -128,7 +128,7 @@ function step(explorer, by) {
   const { order, focused } = explorer;
   const next = (order.indexOf(focused.id) + by + order.length) % order.length;
   explorer.fill(focused, order[next]);
-  focused.view.element.focus({ preventScroll: true });
+  explorer.enter(focused);
 }
 
 /** @param {Explorer} explorer */

@@ -1,4 +1,5 @@
-// Arrow keys among the rows or bars of a view: the focus itself moves, so that screen readers follow.
+// Arrow keys among the rows or bars of a view, or buttons: the focus itself moves, so that screen readers
+// follow.
 
 import { targetOf } from "./dom.js";
 
@@ -6,6 +7,22 @@ import { targetOf } from "./dom.js";
 
 /** @type {Record<string, number>} */
 export const ARROWS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
+
+/**
+ * Arrow keys among the buttons of a container, of which Tab reaches one; from the last to the first.
+ *
+ * @param {HTMLElement} container
+ * @param {(place: number) => HTMLElement | undefined} reach gives the button that gets the focus
+ */
+export function oneStop(container, reach) {
+  container.addEventListener("keydown", (event) => {
+    const buttons = [...container.querySelectorAll("button")];
+    const at = buttons.findIndex((button) => button === event.target);
+    if (at < 0 || !(event.key in ARROWS)) return;
+    reach((at + ARROWS[event.key] + buttons.length) % buttons.length)?.focus();
+    event.preventDefault();
+  });
+}
 
 /**
  * `parts` are `{element, things}` in order, in a container that Tab reaches.  The part that has the

@@ -2,6 +2,7 @@
 
 import { html, refill } from "./dom.js";
 import { render } from "./explorer.js";
+import { oneStop } from "./roving.js";
 import { followTheme } from "./theme.js";
 
 /** @import { Packed } from "./types.d.ts" */
@@ -15,7 +16,7 @@ import { followTheme } from "./theme.js";
 export function renderTabs(root, documents) {
   const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
   const tabs = documents.map(([, , title], i) => html("button", {
-    type: "button", role: "tab", onclick: () => open(i), onkeydown: (event) => move(event, i),
+    type: "button", role: "tab", onclick: () => open(i),
   }, title));
   /** @type {Set<number>} */
   const drawn = new Set();
@@ -31,17 +32,13 @@ export function renderTabs(root, documents) {
     });
   }
 
-  function move(/** @type {KeyboardEvent} */ event, /** @type {number} */ i) {
-    const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
-    if (!by) return;
-    const next = (i + by + tabs.length) % tabs.length;
-    open(next);
-    tabs[next].focus();
-    event.preventDefault();
-  }
-
+  const row = html("div", { role: "tablist", class: "lab-explorer-tabs" }, tabs);
+  oneStop(row, (i) => {
+    open(i);
+    return tabs[i];
+  });
   root.classList.add("lab-explorers");
   followTheme(root);
-  refill(root, html("div", { role: "tablist", class: "lab-explorer-tabs" }, tabs), ...panels);
+  refill(root, row, ...panels);
   open(documents.length - 1);
 }

@@ -84,6 +84,11 @@ export function inChunks(elements) {
   return chunks;
 }
 
+/** @type {Record<string, number>} How many lines a key goes down. */
+const STEPS = {
+  ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity,
+};
+
 /** @type {Record<string, string>} */
 const MARKS = { "+": "added", "-": "removed", "@": "gap" };
 
@@ -142,7 +147,7 @@ function listenToLines(element, lines, selection) {
     if (line?.things.length && !String(getSelection())) selection.pin(line.things);
   });
   element.addEventListener("keydown", (event) => {
-    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    const step = STEPS[event.key];
     if (step) {
       markCurrent(lines[current], false);
       current = Math.max(0, Math.min(lines.length - 1, current + step));

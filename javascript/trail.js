@@ -42,7 +42,8 @@ export class Trail {
   /** @param {Station} station */
   link({ text, pane }) {
     return html("button", {
-      type: "button", onclick: () => this.explorer.show(pane, true), title: say("show {pane}", { pane }),
+      type: "button", onclick: () => this.explorer.enter(this.explorer.show(pane, true)),
+      title: say("show {pane}", { pane }),
     }, text);
   }
 

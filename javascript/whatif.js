@@ -1,6 +1,6 @@
 // What if: changes to the options, the answer of the compiler, and how it differs.
 
-import { html, refill } from "./dom.js";
+import { countSeconds, html, refill } from "./dom.js";
 import { say } from "./say.js";
 
 /** @import { Change, Connection, Explorer, Request } from "./types.d.ts" */
@@ -100,10 +100,12 @@ export class WhatIf {
   }
 
   async run() {
+    const held = this.chips.querySelector(":focus");
     refill(this.chips, [...this.changes.keys()].map((label) => html("button", {
       type: "button", class: "lab-chip", title: say("take this back"),
       "aria-label": say("take back: {label}", { label }), onclick: () => this.drop(label),
     }, `${label} ×`)));
+    if (held) this.choice.focus();
     const number = ++this.asked;
     if (!this.changes.size) {
       this.verdict.textContent = "";
@@ -111,9 +113,9 @@ export class WhatIf {
       this.lowerAgain();
       return;
     }
-    const clock = this.countSeconds();
+    const done = countSeconds(this.verdict, say("compiling"));
     const answer = await this.line.ask({ changes: this.merged() });
-    clearInterval(clock);
+    done();
     if (number !== this.asked) return;
     this.verdict.classList.toggle("no", Boolean(answer.error));
     this.verdict.textContent = say(answer.error || answer.verdict || "");
@@ -148,9 +150,9 @@ export class WhatIf {
    */
   async showMore(request, doing = "compiling") {
     const number = ++this.asked;
-    const clock = this.countSeconds(doing);
+    const done = countSeconds(this.verdict, say(doing));
     const answer = await this.line.ask({ ...request, changes: this.merged() });
-    clearInterval(clock);
+    done();
     if (number !== this.asked) return null;
     this.verdict.textContent = say(answer.error || "");
     if (!answer.title || !answer.panes) return null;
@@ -162,15 +164,6 @@ export class WhatIf {
     return merged([...this.changes.values()]);
   }
 
-  countSeconds(doing = "compiling") {
-    const start = performance.now();
-    const tell = () => {
-      const seconds = (performance.now() - start) / 1000;
-      this.verdict.textContent = `${say(doing)} … ${seconds.toFixed(1)} s`;
-    };
-    tell();
-    return setInterval(tell, 100);
-  }
 }
 
 /** @type {[label: string, request: Request][]} */

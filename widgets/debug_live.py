@@ -14,17 +14,16 @@ import anywidget
 import traitlets
 
 from inductor_lab.debug.steps import Steps
-from inductor_lab.notebook.language import say
+from inductor_lab.notebook.language import spoken
 from inductor_lab.widgets.debug import html, tree
 from inductor_lab.widgets.markup import element, written
 from inductor_lab.widgets.page import (
     bench_style,
     debug_style,
+    json_for_html,
     steps_script,
     steps_widget_script,
 )
-
-GONE = "The kernel that compiled this is gone: run the cell again."
 
 
 class LiveSteps(anywidget.AnyWidget):
@@ -63,10 +62,11 @@ def bundle(steps: Steps, view: bool) -> dict[str, Any]:
         shown = widget._repr_mimebundle_() or ({}, {})
         return {**shown[0], "text/plain": str(steps), "text/html": html(steps)}
     name = f"lab-{widget.channel}"
-    body = written(element("div", {"id": name, "data-gone": say(GONE)}, tree(steps)))
+    body = written(element("div", {"id": name}, tree(steps)))
+    connected = f"{json.dumps(widget.channel)}, {json_for_html(spoken().get('texts', {}))}"
     page = (
         f"<style>{bench_style()}{debug_style()}</style>{body}"
         f'<script type="module">\n{steps_script()}\n'
-        f'stepsInPage(document.getElementById("{name}"), {json.dumps(widget.channel)});\n</script>'
+        f'stepsInPage(document.getElementById("{name}"), {connected});\n</script>'
     )
     return {"text/plain": str(steps), "text/html": page}

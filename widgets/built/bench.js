@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources d4f3bc1f4d481aba.
+// Made by `npm run build` in javascript, from sources 6b8f100a337ebe30.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -195,9 +195,21 @@ var inductorLab = (() => {
     return page[CHANNELS];
   }
 
+  // say.js
+  var spokenTexts = {};
+  function speak(texts) {
+    spokenTexts = texts || {};
+  }
+  function say(text, values = null) {
+    const said = Object.hasOwn(spokenTexts, text) ? spokenTexts[text] : text;
+    if (values === null) return said;
+    return said.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+  }
+
   // debug.js
-  function stepsInPage(root, channel) {
+  function stepsInPage(root, channel, texts) {
     const held = new WeakRef(root);
+    speak(texts);
     whenLive(channel, (line) => {
       const here = held.deref();
       if (!here) return;
@@ -205,12 +217,17 @@ var inductorLab = (() => {
         const { error } = await line.ask({ do: word });
         if (!error) return;
         for (const button of here.querySelectorAll("[data-do]")) button.remove();
-        here.append(html("p", { class: "lab-machine", role: "alert" }, here.dataset.gone ?? error));
+        here.append(html("p", { class: "lab-machine", role: "alert" }, say(error)));
       });
     }, () => !held.deref());
   }
   function steps(model, root, send = (word) => model.send({ do: word })) {
-    const draw = () => root.replaceChildren(build(model.get("tree")));
+    const draw = () => {
+      const held = root.querySelector("[data-do]:focus");
+      root.replaceChildren(build(model.get("tree")));
+      const buttons = [...root.querySelectorAll("[data-do]")];
+      if (held) (buttons.find((each) => each.dataset.do === held.dataset.do) || buttons[0])?.focus();
+    };
     const ask = (event) => {
       const button = targetOf(event).closest("[data-do]");
       if (button?.dataset.do) send(button.dataset.do);

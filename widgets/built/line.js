@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources d4f3bc1f4d481aba.
+// Made by `npm run build` in javascript, from sources 6b8f100a337ebe30.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources d4f3bc1f4d481aba.
+// Made by `npm run build` in javascript, from sources 6b8f100a337ebe30.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -52,6 +52,17 @@ var inductorLab = (() => {
     element.replaceChildren(...children.flat().filter(isThere));
   }
   var isThere = (child) => child !== null && child !== void 0 && child !== false && child !== "";
+  function countSeconds(place, doing) {
+    const start = performance.now();
+    const since = html("span", { "aria-hidden": "true" });
+    const tell = () => {
+      since.textContent = `${((performance.now() - start) / 1e3).toFixed(1)} s`;
+    };
+    tell();
+    refill(place, `${doing} … `, since);
+    const clock = setInterval(tell, 100);
+    return () => clearInterval(clock);
+  }
   function targetOf(event) {
     return event.target;
   }
@@ -198,6 +209,15 @@ var inductorLab = (() => {
 
   // roving.js
   var ARROWS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
+  function oneStop(container, reach) {
+    container.addEventListener("keydown", (event) => {
+      const buttons = [...container.querySelectorAll("button")];
+      const at = buttons.findIndex((button) => button === event.target);
+      if (at < 0 || !(event.key in ARROWS)) return;
+      reach((at + ARROWS[event.key] + buttons.length) % buttons.length)?.focus();
+      event.preventDefault();
+    });
+  }
   function roving(container, parts, selection) {
     const whole = new Map(parts.map((part) => [part.element, part]));
     for (const { element } of parts) element.setAttribute("tabindex", "-1");
@@ -702,7 +722,7 @@ ${to}`;
         role: "group",
         "aria-label": view.told
       }, this.drawing);
-      this.element = html("div", { class: "lab-graph", tabindex: 0 }, this.paper, this.tools());
+      this.element = html("div", { class: "lab-graph", tabindex: 0 }, this.tools(), this.paper);
       this.shows = new Shows(this.element);
       this.scale = 1;
       this.x = this.y = 0;
@@ -875,8 +895,8 @@ ${to}`;
      */
     step(by) {
       const names = [...this.nodes.keys()];
-      const index = names.indexOf(this.current ?? "") + by;
-      const name = names[(index + names.length) % names.length];
+      const at = this.current === null ? Math.min(-by, 0) : names.indexOf(this.current);
+      const name = names[(at + by + names.length) % names.length];
       this.nodes.get(this.current ?? "")?.group.classList.remove("current");
       this.current = name;
       const node = known(this.nodes, name);
@@ -1390,25 +1410,25 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     ["d", "the diff, where there is one"],
     ["f + -", "fit and zoom a graph"],
     ["n p", "next and previous box of a graph"],
-    ["arrows", "line by line, or move a graph"],
+    ["arrows", "line by line, among phases and tabs, or move a graph"],
     ["P", "large type, for an audience"],
     ["F", "the whole screen; again or Esc to come back"],
     ["?", "this list"]
   ];
-  function helpPanel() {
+  function helpPanel(close) {
     const rows = KEYS.map(([key, what]) => html(
       "tr",
       {},
       html("td", {}, html("kbd", {}, say(key))),
       html("td", {}, say(what))
     ));
-    const panel = html(
-      "div",
-      { class: "lab-help", role: "dialog", "aria-label": say("keys") },
-      html("table", {}, rows)
-    );
-    panel.addEventListener("click", () => panel.remove());
-    return panel;
+    return html("div", {
+      class: "lab-help",
+      role: "dialog",
+      "aria-label": say("keys"),
+      tabindex: -1,
+      onclick: close
+    }, html("table", {}, rows));
   }
 
   // present.js
@@ -1534,7 +1554,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     "-": (explorer) => explorer.focused.view.zoom?.(0.8)
   };
   function clearAll(explorer) {
-    explorer.root.querySelector(".lab-help")?.remove();
+    if (explorer.closeHelp) explorer.closeHelp();
     explorer.search.clear();
     explorer.selection.clear();
   }
@@ -1542,7 +1562,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     const { order, focused } = explorer;
     const next = (order.indexOf(focused.id) + by + order.length) % order.length;
     explorer.fill(focused, order[next]);
-    focused.view.element.focus({ preventScroll: true });
+    explorer.enter(focused);
   }
   function showDiff(explorer) {
     const { id } = explorer.focused;
@@ -1894,7 +1914,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     const show = () => {
       const { editing } = view;
       button.setAttribute("aria-expanded", String(Boolean(editing)));
+      const held = place.querySelector(":focus");
       refill(place, editing && isKernel(editing) ? new Editor(editing, chooser(), context).element : null);
+      if (held) place.querySelector("select")?.focus();
     };
     const chooser = () => {
       const choose = html("select", {
@@ -1932,17 +1954,24 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.area.value = block.draft.text;
       this.said = html("p", { class: "lab-editor-said", role: "status" });
       this.errors = html("ul", { class: "lab-editor-errors" });
-      this.run = html("button", { type: "button", onclick: () => this.ask() }, say("run"));
+      this.isRunning = false;
       this.element = html(
         "div",
         { class: "lab-editor" },
-        html("div", { class: "lab-editor-head" }, choose, this.run, html("button", {
-          type: "button",
-          onclick: () => {
-            this.area.value = original;
-            this.changed();
-          }
-        }, say("as generated")), this.said),
+        html(
+          "div",
+          { class: "lab-editor-head" },
+          choose,
+          html("button", { type: "button", onclick: () => this.ask() }, say("run")),
+          html("button", {
+            type: "button",
+            onclick: () => {
+              this.area.value = original;
+              this.changed();
+            }
+          }, say("as generated")),
+          this.said
+        ),
         this.errors,
         html("div", { class: "lab-editor-text" }, this.numbers, this.area)
       );
@@ -1982,17 +2011,13 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
     async ask() {
       const { draft, block: { kernel: [part, kernel] } } = this;
-      if (!this.context.whatIf) return;
-      const start = performance.now();
-      const clock = setInterval(() => {
-        const seconds2 = (performance.now() - start) / 1e3;
-        this.said.textContent = `${say("compiling and running")} … ${seconds2.toFixed(1)} s`;
-      }, 100);
-      this.run.disabled = true;
+      if (!this.context.whatIf || this.isRunning) return;
+      const done = countSeconds(this.said, say("compiling and running"));
+      this.isRunning = true;
       const request = { show: "kernel", part, kernel, text: draft.text };
       const answer = await this.context.whatIf.line.ask(request);
-      clearInterval(clock);
-      this.run.disabled = false;
+      done();
+      this.isRunning = false;
       Object.assign(draft, outcome(answer));
       this.tell(draft);
     }
@@ -2067,6 +2092,14 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
     return chunks;
   }
+  var STEPS = {
+    ArrowDown: 1,
+    ArrowUp: -1,
+    PageDown: 20,
+    PageUp: -20,
+    Home: -Infinity,
+    End: Infinity
+  };
   var MARKS = { "+": "added", "-": "removed", "@": "gap" };
   function lineElement([text, things = [], mark = ""], number, id, shows, lines, { links }) {
     const cue = links.cue(things);
@@ -2110,7 +2143,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       if (line?.things.length && !String(getSelection())) selection.pin(line.things);
     });
     element.addEventListener("keydown", (event) => {
-      const step2 = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+      const step2 = STEPS[event.key];
       if (step2) {
         markCurrent(lines[current], false);
         current = Math.max(0, Math.min(lines.length - 1, current + step2));
@@ -2585,7 +2618,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     link({ text, pane }) {
       return html("button", {
         type: "button",
-        onclick: () => this.explorer.show(pane, true),
+        onclick: () => this.explorer.enter(this.explorer.show(pane, true)),
         title: say("show {pane}", { pane })
       }, text);
     }
@@ -2786,6 +2819,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       else this.add(`${say("memory budget")} ${Math.ceil(budget * 1e3) / 1e3}`, { memory_budget: budget });
     }
     async run() {
+      const held = this.chips.querySelector(":focus");
       refill(this.chips, [...this.changes.keys()].map((label) => html("button", {
         type: "button",
         class: "lab-chip",
@@ -2793,6 +2827,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         "aria-label": say("take back: {label}", { label }),
         onclick: () => this.drop(label)
       }, `${label} ×`)));
+      if (held) this.choice.focus();
       const number = ++this.asked;
       if (!this.changes.size) {
         this.verdict.textContent = "";
@@ -2800,9 +2835,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         this.lowerAgain();
         return;
       }
-      const clock = this.countSeconds();
+      const done = countSeconds(this.verdict, say("compiling"));
       const answer = await this.line.ask({ changes: this.merged() });
-      clearInterval(clock);
+      done();
       if (number !== this.asked) return;
       this.verdict.classList.toggle("no", Boolean(answer.error));
       this.verdict.textContent = say(answer.error || answer.verdict || "");
@@ -2834,9 +2869,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     async showMore(request, doing = "compiling") {
       const number = ++this.asked;
-      const clock = this.countSeconds(doing);
+      const done = countSeconds(this.verdict, say(doing));
       const answer = await this.line.ask({ ...request, changes: this.merged() });
-      clearInterval(clock);
+      done();
       if (number !== this.asked) return null;
       this.verdict.textContent = say(answer.error || "");
       if (!answer.title || !answer.panes) return null;
@@ -2845,15 +2880,6 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
     merged() {
       return merged([...this.changes.values()]);
-    }
-    countSeconds(doing = "compiling") {
-      const start = performance.now();
-      const tell = () => {
-        const seconds2 = (performance.now() - start) / 1e3;
-        this.verdict.textContent = `${say(doing)} … ${seconds2.toFixed(1)} s`;
-      };
-      tell();
-      return setInterval(tell, 100);
     }
   };
   var LOWER = [
@@ -2991,6 +3017,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.chosen = /* @__PURE__ */ new Map();
       this.slots = [];
       this.search = new Search(this);
+      this.closeHelp = null;
       this.railButtons = /* @__PURE__ */ new Map();
       this.area = html("main", { class: "lab-panes" });
       this.trail = new Trail(this);
@@ -2999,6 +3026,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       followTheme(root);
       this.head = this.header();
       this.nav = html("nav", { class: "lab-rail", "aria-label": say("phases") });
+      oneStop(this.nav, (place) => this.railButtons.get(this.order[place]));
       this.fillRail();
       refill(
         root,
@@ -3062,7 +3090,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         type: "button",
         class: `lab-fact ${fact.mark}`,
         title: say("show {pane}", { pane: fact.pane }),
-        onclick: () => this.show(fact.pane, true)
+        onclick: () => this.enter(this.show(fact.pane, true))
       }, html("b", {}, fact.value), ` ${say(fact.label)}`), fact.label, "fact"));
       return html(
         "header",
@@ -3120,7 +3148,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           type: "button",
           "data-pane": id,
           title: say("Shift-click opens it beside"),
-          onclick: (event) => event.shiftKey ? this.addSlot(id) : this.show(id)
+          onclick: (event) => this.enter(event.shiftKey ? this.addSlot(id) : this.show(id))
         },
         html("span", { class: "lab-rail-title" }, say(pane.title)),
         pane.problem ? html("span", { class: "lab-problem" }, `● ${say(pane.problem)}`) : null,
@@ -3155,7 +3183,16 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.slots.splice(this.slots.indexOf(slot), 1);
       slot.element.remove();
       this.area.dataset.count = String(this.slots.length);
-      this.focus(this.slots[0]);
+      this.enter(this.slots[0]);
+    }
+    /**
+     * What the user opened gets the page's focus: keys act on it.
+     *
+     * @param {Slot} slot
+     */
+    enter(slot) {
+      this.focus(slot);
+      slot.view.element.focus({ preventScroll: true });
     }
     /** @param {Slot} slot */
     focus(slot) {
@@ -3167,7 +3204,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       for (const [id, button] of this.railButtons) {
         const shown = this.slots.some((slot) => slot.id === id);
         button.classList.toggle("shown", shown);
-        if (this.focused?.id === id) button.setAttribute("aria-current", "true");
+        const current = this.focused?.id === id;
+        button.tabIndex = current ? 0 : -1;
+        if (current) button.setAttribute("aria-current", "true");
         else button.removeAttribute("aria-current");
       }
     }
@@ -3203,8 +3242,10 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     fill(slot, id, view = this.viewOf(id)) {
       const pane = this.doc.panes[id];
+      const held = slot.element.querySelector(":focus");
       slot.id = id;
       slot.view = view;
+      if (!view.element.hasAttribute("tabindex")) view.element.tabIndex = -1;
       slot.element.setAttribute("aria-label", this.title(id));
       slot.element.dataset.pane = id;
       const body = html(
@@ -3214,10 +3255,13 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         slot.view.above,
         slot.view.element
       );
-      for (const head of body.querySelectorAll("th")) {
-        this.words.explain(head, head.dataset.term || head.textContent || "", pane.title);
+      for (const head2 of body.querySelectorAll("th")) {
+        this.words.explain(head2, head2.dataset.term || head2.textContent || "", pane.title);
       }
-      refill(slot.element, this.paneHead(slot, pane, this.chosenOf(id)), body);
+      const head = this.paneHead(slot, pane, this.chosenOf(id));
+      refill(slot.element, head, body);
+      if (held?.parentElement?.className === head.className) head.querySelector("select")?.focus();
+      else if (held) view.element.focus({ preventScroll: true });
       if (slot.view.fit) slot.view.fit();
       this.markRail();
       if (this.selection.things.length) this.selection.tell(true);
@@ -3242,12 +3286,14 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         type: "button",
         role: "tab",
         "aria-selected": String(i === chosen),
-        onclick: () => {
-          this.chosen.set(slot.id, i);
-          this.fill(slot, slot.id);
-          slot.view.element.focus({ preventScroll: true });
-        }
+        tabindex: i === chosen ? 0 : -1,
+        onclick: () => this.enter(this.show(slot.id, false, i))
       }, say(view.name)), view.name, pane.title));
+      const row = html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []);
+      oneStop(row, (i) => {
+        this.show(slot.id, false, i);
+        return slot.element.querySelectorAll("[role=tab]")[i];
+      });
       const copy2 = html("button", {
         type: "button",
         title: say("copy the text of this pane"),
@@ -3266,16 +3312,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         "aria-label": say("close"),
         onclick: () => this.closeSlot(slot)
       }, "×");
-      return html(
-        "div",
-        { class: "lab-pane-head" },
-        choose,
-        html("div", { role: "tablist", class: "lab-tabs" }, pane.views.length > 1 ? tabs : []),
-        html("span", { class: "lab-space" }),
-        slot.view.actions || [],
-        copy2,
-        close
-      );
+      return html("div", { class: "lab-pane-head" }, choose, row, html("span", { class: "lab-space" }), slot.view.actions || [], copy2, close);
     }
     /**
      * A pane's title with the group it stands in: `forward · code`.
@@ -3292,9 +3329,19 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.root.classList.toggle("has-pin", this.selection.pinned.length > 0);
     }
     help() {
-      const open = this.root.querySelector(".lab-help");
-      if (open) open.remove();
-      else this.root.append(helpPanel());
+      if (this.closeHelp) {
+        this.closeHelp();
+        return;
+      }
+      const before = this.root.querySelector(":focus");
+      const panel = helpPanel(() => this.closeHelp?.());
+      this.closeHelp = () => {
+        this.closeHelp = null;
+        panel.remove();
+        before?.focus({ preventScroll: true });
+      };
+      this.root.append(panel);
+      panel.focus({ preventScroll: true });
     }
   };
   function corners() {
@@ -3320,8 +3367,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     const tabs = documents.map(([, , title], i) => html("button", {
       type: "button",
       role: "tab",
-      onclick: () => open(i),
-      onkeydown: (event) => move(event, i)
+      onclick: () => open(i)
     }, title));
     const drawn2 = /* @__PURE__ */ new Set();
     function open(i) {
@@ -3336,17 +3382,14 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         tab.tabIndex = n === i ? 0 : -1;
       });
     }
-    function move(event, i) {
-      const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
-      if (!by) return;
-      const next = (i + by + tabs.length) % tabs.length;
-      open(next);
-      tabs[next].focus();
-      event.preventDefault();
-    }
+    const row = html("div", { role: "tablist", class: "lab-explorer-tabs" }, tabs);
+    oneStop(row, (i) => {
+      open(i);
+      return tabs[i];
+    });
     root.classList.add("lab-explorers");
     followTheme(root);
-    refill(root, html("div", { role: "tablist", class: "lab-explorer-tabs" }, tabs), ...panels);
+    refill(root, row, ...panels);
     open(documents.length - 1);
   }
 
