@@ -58,7 +58,7 @@ class Inspected:
         try:
             with hushed():
                 made = inspect(fn, *args, options=self.options, observer=so_far, **kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             ours = any(isinstance(cause, LabError) for cause in _causes(error))
             if so_far.failed or ours or torch_failed(error):
                 self.failed = so_far.give_up(error)

@@ -18,11 +18,19 @@ from inductor_lab.errors import LabError
 SIGNS = {"matmul": "@", "mm": "@", "bmm": "@", "add": "+", "sub": "-", "mul": "*", "truediv": "/"}
 _OPERATION = re.compile(r"call_\w+ <?(?:built-in (?:function|method) )?([\w.]+)")
 _SIZES = re.compile(r"size=\(([^)]*)\)")
+_READER = "torch._dynamo.convert_frame"
 _OURS = re.compile(r"[/\\]inductor_lab[/\\]")
 
 
 def torch_failed(error: BaseException) -> bool:
-    """Did TorchDynamo raise it, about the function that it was reading?"""
+    """Was it raised while TorchDynamo read a function: by it, by an operation that it tried, or by
+    the user, who interrupted it?"""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    modules = (frame.f_globals.get("__name__") for frame in frames)
+    return _is_of_dynamo(error) or _READER in modules
+
+
+def _is_of_dynamo(error: BaseException) -> bool:
     return type(error).__module__.startswith("torch._dynamo")
 
 
@@ -38,6 +46,8 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, LabError):
         return f"{type(error).__name__}: {error.what}"
     root = _root(error)
+    if isinstance(root, KeyboardInterrupt):
+        return "KeyboardInterrupt: it was still being compiled; a Python loop is read turn by turn"
     said = " ".join(str(root).split("\n\n")[0].split())
     return ": ".join(part for part in (type(root).__name__, _operands(str(error)), said) if part)
 
@@ -60,7 +70,7 @@ def _todo(error: Any) -> str:
 
 def _root(error: BaseException) -> BaseException:
     """The error that torch has wrapped into its own."""
-    while torch_failed(error):
+    while _is_of_dynamo(error):
         inner = error.__cause__ or error.__context__
         if inner is None:
             break

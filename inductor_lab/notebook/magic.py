@@ -42,7 +42,7 @@ ALL = "_lab_all"
 
 NOTHING = (
     "%%compile: nothing to compile: the cell calls no module and no function of yours. "
-    "Name what to compile: %%compile f"
+    "Call one, as in f(torch.randn(8)), or name what to compile: %%compile torch.relu"
 )
 
 LAST_BENCH = "_lab_bench"
@@ -133,7 +133,7 @@ class LabMagics(Magics):
         inspected = Inspected(options)
         try:
             ran = run_calling(self.shell, cell, inspected, " ".join(given.arguments))
-        except Exception:
+        except (Exception, KeyboardInterrupt):
             if inspected.failed is not None:
                 _display_below(self.shell, inspected.failed)
             raise

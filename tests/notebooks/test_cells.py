@@ -114,10 +114,31 @@ def test_lines_are_those_of_the_editor(cells) -> None:
     assert source.first_line == 3 and source.text.startswith("def k")
 
 
+@torch.library.custom_op("lab_test::interrupted", mutates_args=())
+def interrupted(x: torch.Tensor) -> torch.Tensor:
+    """An operator that the user interrupts while its shapes are computed."""
+    return x.clone()
+
+
+@interrupted.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_capture_is_a_sentence(cells) -> None:
+    cells.user_ns["interrupted"] = interrupted
+    _, captured = run(cells, "%%compile\ndef f(x):\n    return interrupted(x * 2)\nf(x)")
+    assert "KeyboardInterrupt: it was still being compiled" in captured.stdout
+    assert len(captured.stdout.splitlines()) <= 5
+    (page,) = [o.data["text/html"] for o in captured.outputs if "text/html" in o.data]
+    assert "<summary>the whole traceback</summary>" in page
+
+
 @pytest.mark.parametrize("said, code", [
     ("[2, 8] @ [9, 3] do not fit", "x @ torch.randn(9, 3)"),
     ("[2, 8] + [5] do not fit", "x + torch.randn(5)"),
     ("linear of [2, 4]", "net(x[:, :4])"),
+    ("IndexError: index 5 is out of bounds", "x[5]"),
 ])  # fmt: skip
 def test_an_error_is_a_sentence_and_a_line(cells, capfd, said: str, code: str) -> None:
     result, captured = run(cells, f"%%compile\ndef bad(x):\n    y = x * 2\n    return {code}\nbad(x)")
