@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 import time
 import urllib.request
@@ -79,3 +81,29 @@ def test_the_container_installs_what_the_class_needs() -> None:
     start = (DEPLOY / "start.sh").read_text()
     assert ".[classroom,notebook]" in text and "deploy/jupyterhub/start.sh" in text
     assert "deploy/jupyterhub/jupyterhub_config.py" in start and "--into /srv/class" in start
+
+
+def test_a_home_keeps_its_owner_and_is_closed_to_others(tmp_path: Path) -> None:
+    homes, programs, log = tmp_path / "home", tmp_path / "bin", tmp_path / "log"
+    for folder in (homes / "ada", programs):
+        folder.mkdir(parents=True)
+    (tmp_path / "students.txt").write_bytes(b"bob:b\\n\r\nada:a\r\neve:e:teacher")
+    text = (DEPLOY / "start.sh").read_text()
+    text = text.replace("/srv/", f"{tmp_path}/").replace("/home/", f"{homes}/")
+    (tmp_path / "start.sh").write_text(text.replace("cd /srv\n", ""))
+    makes = f'[ "$1" != --create-home ] || mkdir -m 755 "{homes}/$4"'
+    known = f'grep -q "useradd .* $1$" {log}'
+    bodies = {"useradd": makes, "id": known, "chpasswd": f"cat >> {log}"}
+    for name in ("groupadd", "useradd", "usermod", "id", "chpasswd", "inductor-lab", "jupyterhub"):
+        body = bodies.get(name, "")
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n{body}\n')
+        (programs / name).chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["sh", tmp_path / "start.sh"], env=os.environ | {"PATH": path}, check=True)
+    done = log.read_text().splitlines()
+    (back, *_), owner = (line for line in done if "useradd" in line), homes.stat().st_uid
+    assert back == f"useradd --uid {owner} --shell /bin/bash ada", "before bob, who stands above"
+    assert "usermod -aG teachers eve" in done and "usermod -aG students ada" in done
+    assert "ada:a" in done and "bob:b\\n" in done, "passwords are as they are written"
+    assert all((homes / name).stat().st_mode & 0o777 == 0o700 for name in ("ada", "bob", "eve"))
+    assert done[-1].startswith("jupyterhub ")
