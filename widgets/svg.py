@@ -28,6 +28,7 @@ SUB = 0.9
 MOST_TOLD = 60
 
 SHAPES = """
+.lab-svg rect{width:revert-layer;height:revert-layer}
 .lab-svg{border-radius:4px;max-width:100%;height:auto}
 .lab-svg text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .lab-svg .sub{font-size:10.8px}
@@ -40,6 +41,7 @@ SHAPES = """
 .lab-svg .arrow{fill:none;stroke-width:1.2}
 .lab-svg .struck{paint-order:stroke;stroke-width:4;stroke-linejoin:round}
 """
+"""Sizes are those of the drawing: marimo has a class `output` of its own, as wide as the page."""
 LIGHT = {
     "": "background:#fff;color:#1b1f24",
     "text": "fill:#1b1f24",

@@ -154,6 +154,15 @@ def test_without_a_script_there_are_pictures_and_reasons(folder, open_page) -> N
     assert box["width"] > 50 and box["height"] > 50
 
 
+def test_a_class_of_the_page_around_changes_no_size(folder, open_page) -> None:
+    graph = lab.inspect(scale, torch.randn(8)).graphs[0].forward.graph
+    page = folder / "host.html"
+    page.write_text(f"<style>.output {{ width: 100% }}</style>{html(graph)}")
+    box = open_page(page).page.locator("rect.output").first
+    drawn = box.evaluate("e => [e.getBBox().width, Number(e.getAttribute('width'))]")
+    assert abs(drawn[0] - drawn[1]) < 0.1, "marimo has such a class"
+
+
 DEAD_KERNEL = """
 async () => {
   const heard = {};
