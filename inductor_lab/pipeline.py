@@ -34,6 +34,7 @@ from inductor_lab.codegen.host import host_program
 from inductor_lab.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.garbage import no_collection
 from inductor_lab.lower.builder import source_line
+from inductor_lab.lower.extern import may_overlap
 from inductor_lab.lower.graph import lower_graph, lowered
 from inductor_lab.lower.retarget import retarget
 from inductor_lab.lower.writes import may_write_inputs, written_apart
@@ -100,13 +101,14 @@ class GraphCompiler:
         self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
         off = possible(self.options).accelerators_off
         key = "" if self.keep or "warm_graphs" in off else self._key()
+        results = torch_api.captured(module.graph.output_node().all_input_nodes)
         return torch_aot.aot_autograd(
             module, inputs,
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
             decompositions=Repeats(decomposition_table(lowered())).definitions,
-            keep_input_writes=may_write_inputs(inputs),
+            keep_input_writes=may_write_inputs(inputs), overlapping=any(map(may_overlap, results)),
             around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
         )  # fmt: skip
 

@@ -78,6 +78,7 @@ def aot_autograd(
     decompositions: Mapping[Any, Callable[..., Any]] | None = None,
     inference_compiler: Compiler | None = None,
     keep_input_writes: bool = False,
+    overlapping: bool = False,
     around: Around | None = None,
 ) -> Callable[..., Any]:
     """Functionalize and differentiate a captured graph, partition it, and call the compilers.
@@ -86,7 +87,8 @@ def aot_autograd(
     function (see `torch_api.boxed`).  Without gradients only the inference compiler runs (default:
     the forward's); with gradients the backward compiler is called right after the forward's, not at
     the first `.backward()`.  With `keep_input_writes`, writes to inputs are the last calls of the
-    graph; without, AOTAutograd makes them after the call.
+    graph; without, AOTAutograd makes them after the call.  Where results are `overlapping`, with
+    elements that share memory, gradients are not laid out as the results are: that loses numbers.
 
     `around` is what a first call does besides.
     """
@@ -97,13 +99,14 @@ def aot_autograd(
             aot_autograd, fw_compiler=fw_compiler, bw_compiler=bw_compiler,
             partition_fn=partition_fn, decompositions=decompositions,
             inference_compiler=inference_compiler, keep_input_writes=keep_input_writes,
+            overlapping=overlapping,
         )  # fmt: skip
         return flatten(module, inputs, again)  # type: ignore[no-any-return]
     _COUNTERS["aot_autograd"]["total"] += 1  # DistributedDataParallel's splitter looks at it
     around = around or Around()
     first = around.watching("forward", _donating_nothing(fw_compiler))
     with ExitStack() as stack:
-        stack.enter_context(functorch_config.patch(_known_settings()))
+        stack.enter_context(functorch_config.patch(_known_settings(overlapping)))
         wrapped = aot_module_simplified(
             module, list(inputs), partition_fn=partition_fn,
             fw_compiler=around.entered(stack, first),
@@ -161,5 +164,6 @@ def _donating_nothing(compiler: Compiler) -> Compiler:
     return compile_forward
 
 
-def _known_settings() -> dict[str, bool]:
-    return {name: value for name, value in SETTINGS.items() if hasattr(functorch_config, name)}
+def _known_settings(overlapping: bool) -> dict[str, bool]:
+    settings = {**SETTINGS, **({"guess_tangent_strides_as_outputs": False} if overlapping else {})}
+    return {name: value for name, value in settings.items() if hasattr(functorch_config, name)}

@@ -429,9 +429,8 @@ def runs_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> bool:
     One that takes memory from a tensor, or gives it some, is, or has a graph inside that is: so
     TorchDynamo captures `x.untyped_storage().resize_(n)`.  And so is any graph while tensors carry
     tangents (`forward_ad.dual_level`), of which kernels know nothing: TorchDynamo guards on that.
-    Fake tensors of the user (not TorchDynamo's own) have no memory for kernels to read.  And where
-    a result is an input's memory as another dtype, from a place that is read from a tensor, only
-    the view itself tells AOTAutograd where it is.
+    Fake tensors of the user (not TorchDynamo's own) have no memory to read.  And where a result is
+    an input as another dtype, from a place read from a tensor, only the view tells AOTAutograd it.
     """
     context = _TracingContext and _TracingContext.try_get()
     own = context and context.fake_mode
@@ -447,12 +446,16 @@ def runs_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> bool:
 def _gives_other_elements(module: Any) -> bool:
     """Is a result an input's memory as another dtype, from a place that is not known?"""
     graph = module.graph
-    nodes = [*graph.find_nodes(op="placeholder"), *graph.output_node().all_input_nodes]
-    values = [node.meta.get("example_value") for node in nodes]
-    fakes = [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]
+    fakes = captured([*graph.find_nodes(op="placeholder"), *graph.output_node().all_input_nodes])
     dtypes = {x.untyped_storage()._cdata: x.dtype for x in reversed(fakes)}
-    moved = [x for x in fakes if isinstance(x.storage_offset(), torch.SymInt)]
-    return any(x.dtype != dtypes[x.untyped_storage()._cdata] for x in moved)
+    changed = (x for x in fakes if x.dtype != dtypes[x.untyped_storage()._cdata])
+    return any(isinstance(x.storage_offset(), torch.SymInt) for x in changed)
+
+
+def captured(nodes: list[torch.fx.Node]) -> list[torch.Tensor]:
+    """The strided tensors among nodes of a graph of TorchDynamo's."""
+    values = (node.meta.get("example_value") for node in nodes)
+    return [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]
 
 
 def is_own(operator: Any) -> bool:

@@ -114,7 +114,7 @@ def needs_extern(node: torch.fx.Node) -> bool:
         any(map(_is_unusual, tensors))
         or (node.target not in VIEWS and any(t.dtype not in ELEMENTS for t in tensors))
         or (
-            node.target in _WRITES_OF_VIEWS and (_may_overlap(tensors[0]) or leads_to_storage(node))
+            node.target in _WRITES_OF_VIEWS and (may_overlap(tensors[0]) or leads_to_storage(node))
         )
     )
 
@@ -139,7 +139,7 @@ _WRITES_OF_VIEWS = frozenset(
 )  # fmt: skip
 
 
-def _may_overlap(fake: torch.Tensor) -> bool:
+def may_overlap(fake: torch.Tensor) -> bool:
     """Could two elements share memory?  Not if a stride steps over all that shorter ones reach."""
     sizes, strides = (tuple(map(torch_api.size_hint, n)) for n in (fake.shape, fake.stride()))
     reach = 1

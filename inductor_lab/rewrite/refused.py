@@ -28,7 +28,7 @@ FLOATS = frozenset(
 )
 """Operators whose first tensor must be of floating point numbers."""
 
-INEXACT = frozenset("lerp logaddexp addcdiv var std im2col".split())
+INEXACT = frozenset("lerp logaddexp logcumsumexp addcdiv var std im2col".split())
 """The same, or of complex numbers."""
 
 NUMBERS = frozenset(

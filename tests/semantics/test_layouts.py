@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.semantics.compare import check_call, wave
+from tests.semantics.compare import check_call, check_gradients, wave
 
 Make = Callable[[], Sequence[Any]]
 CASES: dict[str, tuple[Callable[..., Any], Make]] = {}
@@ -383,3 +383,19 @@ def test_a_view_of_a_written_input_that_does_not_begin_its_storage(name: str) ->
         given, same = (torch.arange(6)[1:] for _ in range(2))
         found, wanted = compiled(given, n), OF_WRITTEN[name](same, n)
         torch.testing.assert_close((found, given), (wanted, same), rtol=0, atol=0)
+
+
+OVERLAPPING: dict[str, Callable[[torch.Tensor], Any]] = {
+    "windows": lambda x: (x * 2).unfold(0, 2, 1),
+    "windows of windows": lambda x: (x * 2).unfold(0, 2, 1).unfold(0, 3, 2),
+    "rows": lambda x: x.sin().as_strided((3, 3), (1, 1)),
+    "among others": lambda x: (x.sin().unfold(0, 3, 2), x.cos().view(3, 4).t()),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_elements_that_share_memory_have_gradients_of_their_own(name: str, dynamic: bool) -> None:
+    """AOTAutograd copies a gradient to the strides of its result, where such elements are one."""
+    torch.compiler.reset()
+    check_gradients(OVERLAPPING[name], wave(12), dynamic=dynamic)

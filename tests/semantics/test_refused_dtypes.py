@@ -60,6 +60,10 @@ def test_operators_of_floats_refuse_no_ints_at_all(name: str) -> None:
     refused_alike(OF_FLOATS[name], INTS[:0])
 
 
+def test_a_scan_refuses_a_single_int_without_a_dimension() -> None:
+    refused_alike(lambda x: x.logcumsumexp(0), INTS[0])
+
+
 @pytest.mark.parametrize("function", [
     lambda x: F.adaptive_avg_pool2d(x, 2),
     lambda x: F.adaptive_max_pool2d(x, 2),
