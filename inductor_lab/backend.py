@@ -13,7 +13,7 @@ from inductor_lab import torch_api
 from inductor_lab.capture.record import recording
 from inductor_lab.capture.source import source_of_call
 from inductor_lab.compilation import Compilation
-from inductor_lab.debug.arguments import expect
+from inductor_lab.debug.arguments import expect, expect_data
 from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
 from inductor_lab.debug.telling import TellsTorch
 from inductor_lab.debug.what_if import refuse_unknown
@@ -118,6 +118,7 @@ def inspect(
     An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
     """
     expect("inspect", "fn", fn, Callable[..., Any])
+    expect_data("inspect", fn, (args, kwargs))
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
     if compiler != "inductor_lab":
         return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)

@@ -27,7 +27,7 @@ from inductor_lab.bench.progress import Progress, usual_progress
 from inductor_lab.bench.result import STOCK, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.compilation import Compilation
-from inductor_lab.debug.arguments import Seconds, checked
+from inductor_lab.debug.arguments import Seconds, checked, expect_data
 from inductor_lab.debug.state import Kept
 from inductor_lab.errors import BadArguments, NothingToChange, NotRunnable
 from inductor_lab.notebook.language import say, translate
@@ -86,6 +86,7 @@ def bench(
     asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
     name = title or getattr(fn, "__name__", type(fn).__name__)
     work = f"{name}({', '.join(map(describe, (*args, *kwargs.values())))})"
+    expect_data("bench", fn, (args, kwargs))
     kept = Kept.of(fn, (*args, *filter(callable, against)), kwargs)
     run = _Run(fn, args, kwargs, backward, kept, name, work, progress or usual_progress())
     with ExitStack() as stack:

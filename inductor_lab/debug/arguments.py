@@ -23,16 +23,21 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
+import torch
+
 from inductor_lab.errors import BadArguments
 from inductor_lab.option_types import IN_WORDS, admits
 from inductor_lab.options import TARGETS
+from inductor_lab.torch_api import pytree
 
 C = TypeVar("C", bound=Callable[..., Any])
 OURS = {
     "Path": "a path",
     "Record": "a compilation of ours, as lab.inspect(f, x) returns it",
-    "Compilation": "a compilation of ours, as lab.inspect(f, x) returns it",
-    "StockCompilation": 'one of stock\'s, as lab.inspect(f, x, compiler="stock") returns it',
+    "Compilation": "a compilation of ours, as lab.inspect(f, x) returns it (ours and stock's: "
+    "lab.compare(ours, stock))",
+    "StockCompilation": 'one of stock\'s, as lab.inspect(f, x, compiler="stock") returns it '
+    "(two of ours: before.compare(after))",
     "OperatorBase": "an operator, such as torch.ops.aten.sin.default",
     "OpOverloadPacket": "one such as torch.ops.aten.sin",
 }
@@ -81,6 +86,16 @@ def expect(call: str, name: str, value: Any, declared: Any) -> None:
         shown = " ".join(reprlib.repr(value).split())
         raise BadArguments(f"{call}({name}={shown}) is not possible",
                            todo=f"expected: {in_words(declared)}")  # fmt: skip
+
+
+def expect_data(call: str, fn: Any, given: Any) -> None:
+    """Raises BadArguments where a tensor given to `fn`, or one of its own, is on device meta."""
+    own = [*fn.parameters(), *fn.buffers()] if isinstance(fn, torch.nn.Module) else []
+    if any(isinstance(x, torch.Tensor) and x.is_meta for x in (*own, *pytree.tree_leaves(given))):
+        raise BadArguments(
+            f"{call} runs what it compiles, and tensors on the meta device have no data",
+            todo='give it tensors of a CPU or a GPU; a module: module.to_empty(device="cpu")',
+        )
 
 
 @cache

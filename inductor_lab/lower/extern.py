@@ -113,9 +113,7 @@ def needs_extern(node: torch.fx.Node) -> bool:
     return (
         any(map(_is_unusual, tensors))
         or (node.target not in VIEWS and any(t.dtype not in ELEMENTS for t in tensors))
-        or (
-            node.target in _WRITES_OF_VIEWS and (may_overlap(tensors[0]) or leads_to_storage(node))
-        )
+        or (node.target in _WRITES_OF_VIEWS and (may_overlap(tensors[0]) or leads_to_storage(node)))
     )
 
 

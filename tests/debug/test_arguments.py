@@ -31,8 +31,10 @@ NO_LIST = (3, None)
 
 OF_A_COMPILATION: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     "report path": (lambda c, v: c.report(v), NO_PATH),
-    "report ladder": (lambda c, v: c.report("r.html", ladder=v),
-                      (90, "cuda", "cuda:", "cuda:x", "gpu:90", "", True, ["cuda:90"])),
+    "report ladder": (
+        lambda c, v: c.report("r.html", ladder=v),
+        (90, "cuda", "cuda:", "cuda:x", "gpu:90", "", True, ["cuda:90"]),
+    ),
     "report assembly": (lambda c, v: c.report("r.html", assembly=v), (3, "yes", None)),
     "save": (lambda c, v: c.save(v), NO_PATH),
     "dump": (lambda c, v: c.dump(v), NO_PATH),
@@ -103,6 +105,22 @@ def test_the_lab_says_what_it_takes(name: str) -> None:
     call, wrong = OF_THE_LAB[name]
     for value in wrong:
         refused(lambda value=value: call(value))
+
+
+def test_tensors_without_data_are_refused() -> None:
+    on_meta, module = X.to("meta"), torch.nn.Linear(8, 2, device="meta")
+    for call in (lab.inspect, lab.bench):
+        for function, given in ((wave, on_meta), (lambda xs: wave(xs[0]), [on_meta]), (module, X)):
+            with pytest.raises(BadArguments, match=r"meta device have no data\n.*module\.to_empty"):
+                call(function, given)
+
+
+def test_two_of_one_compiler_are_told_how_they_are_compared() -> None:
+    ours, stock = lab.inspect(wave, X), lab.inspect(wave, X, compiler="stock")
+    with pytest.raises(BadArguments, match=r"before\.compare\(after\)"):
+        lab.compare(ours, ours)
+    with pytest.raises(BadArguments, match=r"lab\.compare\(ours, stock\)"):
+        ours.compare(stock)
 
 
 def refused(call: Callable[[], Any]) -> None:
