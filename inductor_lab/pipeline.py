@@ -25,6 +25,7 @@ from inductor_lab.accelerate.warm import Part, loaded_call, warm_key
 from inductor_lab.autograd.joint import call_sizes_by_one_name, joint_graph
 from inductor_lab.autograd.partition import partition
 from inductor_lab.autograd.result import JointGraph, Partition
+from inductor_lab.capture.as_captured import captured, runs_as_captured, where_storage_begins
 from inductor_lab.capture.eager import EagerCost, eager_cost
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
@@ -88,7 +89,7 @@ class GraphCompiler:
         have memory, and when, is no question of values, which is what a functional graph is about.
         So does one whose inputs carry tangents, or are fake tensors.
         """
-        if torch_api.runs_as_captured(module, inputs):
+        if runs_as_captured(module, inputs):
             return module.forward
         make_ready(self.options.mode, inputs)
         if self.keep:
@@ -101,8 +102,8 @@ class GraphCompiler:
         self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
         off = possible(self.options).accelerators_off
         key = "" if self.keep or "warm_graphs" in off else self._key()
-        results = torch_api.captured(module.graph.output_node().all_input_nodes)
-        return torch_aot.aot_autograd(
+        results = captured(module.graph.output_node().all_input_nodes)
+        compiled = torch_aot.aot_autograd(
             module, inputs,
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
@@ -111,6 +112,7 @@ class GraphCompiler:
             keep_input_writes=may_write_inputs(inputs), overlapping=any(map(may_overlap, results)),
             around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
         )  # fmt: skip
+        return where_storage_begins(compiled, module)
 
     def _key(self) -> str:
         """What a graph on disk must have been compiled with; "" if it shall not be kept."""

@@ -16,7 +16,7 @@ import copy
 import inspect
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sympy
@@ -92,9 +92,7 @@ empty_strided_cuda: Callable[..., torch.Tensor] = optional(
 )
 """The same on the current CUDA or ROCm device."""
 
-current_device: Callable[[], int] = optional(
-    "torch._C._cuda_getDevice", torch.cuda.current_device
-)
+current_device: Callable[[], int] = optional("torch._C._cuda_getDevice", torch.cuda.current_device)
 """`torch.cuda.current_device()` of a process that has used CUDA."""
 
 current_stream: Callable[[int], int] = optional(
@@ -160,7 +158,6 @@ def mark_boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], An
 
 
 _compile_context = optional("torch._guards.CompileContext")
-_TracingContext = optional("torch._guards.TracingContext")
 _compilations = optional("torch._dynamo.callback.callback_handler")
 
 
@@ -421,41 +418,6 @@ def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
     known = output.meta.get("desc") or ()
     saved = sum(isinstance(result, _Saved) for result in known)
     return tuple(results[: len(results) - saved])
-
-
-def runs_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> bool:
-    """Is a captured graph about other things than values that kernels can compute?
-
-    One that takes memory from a tensor, or gives it some, is, or has a graph inside that is: so
-    TorchDynamo captures `x.untyped_storage().resize_(n)`.  And so is any graph while tensors carry
-    tangents (`forward_ad.dual_level`), of which kernels know nothing: TorchDynamo guards on that.
-    Fake tensors of the user (not TorchDynamo's own) have no memory to read.  And where a result is
-    an input as another dtype, from a place read from a tensor, only the view tells AOTAutograd it.
-    """
-    context = _TracingContext and _TracingContext.try_get()
-    own = context and context.fake_mode
-    if any(isinstance(given, FakeTensor) and given.fake_mode is not own for given in inputs):
-        return True
-    graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
-    name = "inductor.resize_storage_bytes_"
-    forwards = getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0
-    resized = any(str(n.target).startswith(name) for graph in graphs for n in graph.nodes)
-    return forwards or resized or _gives_other_elements(module)
-
-
-def _gives_other_elements(module: Any) -> bool:
-    """Is a result an input's memory as another dtype, from a place that is not known?"""
-    graph = module.graph
-    fakes = captured([*graph.find_nodes(op="placeholder"), *graph.output_node().all_input_nodes])
-    dtypes = {x.untyped_storage()._cdata: x.dtype for x in reversed(fakes)}
-    changed = (x for x in fakes if x.dtype != dtypes[x.untyped_storage()._cdata])
-    return any(isinstance(x.storage_offset(), torch.SymInt) for x in changed)
-
-
-def captured(nodes: list[torch.fx.Node]) -> list[torch.Tensor]:
-    """The strided tensors among nodes of a graph of TorchDynamo's."""
-    values = (node.meta.get("example_value") for node in nodes)
-    return [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]
 
 
 def is_own(operator: Any) -> bool:

@@ -399,3 +399,29 @@ def test_elements_that_share_memory_have_gradients_of_their_own(name: str, dynam
     """AOTAutograd copies a gradient to the strides of its result, where such elements are one."""
     torch.compiler.reset()
     check_gradients(OVERLAPPING[name], wave(12), dynamic=dynamic)
+
+
+OF_STORAGE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "read": lambda x: x.as_strided((2, 3), (3, 1), 5) * 2,
+    "of a part": lambda x: x[1:].as_strided((2, x.shape[0] // 4), (3, 1), 6) * 2,
+    "written": lambda x: x.as_strided((2, 3), (3, 1), 5).mul_(2).sum(),
+    "after a write": lambda x: (x.mul_(2), x.as_strided((2, 3), (3, 1), 5) + 1)[1],
+    "after a write to a part": lambda x: (x[1].mul_(2), x.as_strided((3,), (1,), 5) + 1)[1],
+    "returned": lambda x: torch.as_strided(x, (3,), (1,), storage_offset=5),
+}
+
+
+@pytest.mark.parametrize("starts", [(0, 2, 4, 0), (4, 0, 2, 3)])
+@pytest.mark.parametrize("dynamic", [None, False, True])
+@pytest.mark.parametrize("name", OF_STORAGE)
+def test_places_in_a_storage_that_inputs_begin_elsewhere(
+    name: str, dynamic: bool | None, starts: tuple[int, ...]
+) -> None:
+    """TorchDynamo does not guard on where an input begins, and AOTAutograd forgets it in writes."""
+    torch.compiler.reset()
+    compiled = torch.compile(OF_STORAGE[name], backend="inductor_lab", dynamic=dynamic)
+    for start in starts:
+        given, same = wave(40), wave(40)
+        found = compiled(given[start : start + 20])
+        expected = OF_STORAGE[name](same[start : start + 20])
+        torch.testing.assert_close((found, given), (expected, same))
