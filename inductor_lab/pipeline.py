@@ -44,6 +44,7 @@ from inductor_lab.options import Options
 from inductor_lab.overrides import PHASES_GIVEN, changed_at_run_time
 from inductor_lab.records import CompiledGraph, CompiledPart
 from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.rewrite.idle_dropout import take_out_idle_dropout
 from inductor_lab.rewrite.masks import simplify_masks
 from inductor_lab.rewrite.passes import rewrite
 from inductor_lab.rewrite.record import decompositions_of
@@ -97,6 +98,7 @@ class GraphCompiler:
             self.captured = self._phase("captured", lambda: fx_graph(as_it_was, name))
             self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
             self.inputs = tuple(_kept(given) for given in inputs)
+        take_out_idle_dropout(module)
         if "masks" not in self.options.rewrites_off:
             simplify_masks(module)
         self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from tests.semantics.compare import check_call, check_gradients, wave
 
@@ -59,6 +61,21 @@ def returns_views_of_its_input(x):
 def returns_one_tensor_several_times(x):
     y = x + 1
     return y, y, y.t(), y[0]
+
+
+@case(one)
+def writes_through_dropout_that_drops_nothing(x):
+    y = x * 2
+    idle = F.dropout(F.dropout(y, 0.5, training=False), 0.0)
+    idle += 1
+    torch.dropout(x, 0.5, train=False).mul_(3)
+    return y, F.dropout(x, 0.5, False), idle
+
+
+@case(one)
+def writes_through_dropout_in_a_graph_inside(x):
+    y = checkpoint(lambda y: F.dropout(y * 2, 0.5, False).add_(1), x, use_reentrant=False)
+    return F.dropout(y, 0.5, False).mul_(3), y
 
 
 @case(two)

@@ -1,0 +1,36 @@
+"""Dropout that drops nothing gives its argument itself, in the captured graph.
+
+    h = F.dropout(y, 0.5, training=False); h += 1      →      h = y; h += 1     y is changed, too
+
+AOTAutograd's definition of it is a copy, to which such a write is lost.
+
+Inductor: none; it has that defect (https://github.com/pytorch/pytorch/issues/195422).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+DROPOUTS = (torch.nn.functional.dropout, torch.dropout)
+
+
+def take_out_idle_dropout(module: GraphModule) -> None:
+    """Put the argument in place of the result, in the graphs inside too."""
+    for part in [part for part in module.modules() if isinstance(part, GraphModule)]:
+        for function in DROPOUTS:
+            for node in part.graph.find_nodes(op="call_function", target=function):
+                argument = _given_back(*node.args, **node.kwargs)
+                if argument is not None:
+                    node.replace_all_uses_with(argument)
+                    part.graph.erase_node(node)
+                    part.recompile()
+
+
+def _given_back(
+    input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, train: Any = True
+) -> Node | None:
+    """The argument that a call of these returns itself, None where it drops some."""
+    return input if p == 0 or training is False or train is False else None
