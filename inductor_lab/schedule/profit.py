@@ -88,13 +88,15 @@ def recompute_work(pair: Pair) -> str | None:
 @profit
 def window_work(pair: Pair) -> str | None:
     """What is read at many places for one element (the window of a pool) is computed once and kept,
-    unless it is next to nothing."""
+    unless it is next to nothing, with all that only it needs: half a sum would be read instead."""
     if pair.merged is None or not pair.evaluated_on_demand:
         return None
-    if pair.merged.places(pair.merged.inlined[pair.producer]) < WINDOW:
+    own = pair.merged.inlined[pair.producer]
+    if pair.merged.places(own) < WINDOW:
         return None
     windows = [f for f in pair.merged.inlined.values() if pair.merged.places(f) >= WINDOW]
     repeated = sum(pair.merged.places(facts) * facts.ops for facts in windows)
+    repeated += pair.merged.places(own) * (pair.operations - own.ops)
     if repeated <= WINDOW_OPERATIONS:
         return None
     return f"{repeated} operations would be written out for each element of {pair.consumer}"

@@ -36,6 +36,7 @@ class Pair:
     between    a step outside of the two on a path from one to the other
     home       the buffer whose group stores the producer already, if there is one
     saved      bytes of memory traffic that the fusion saves
+    operations  of the producer, and of those that it alone needs, for one element
     """
 
     producer: str
@@ -48,6 +49,7 @@ class Pair:
     between: str | None
     home: str | None
     saved: int
+    operations: int = 0
 
     @property
     def buffers(self) -> Mapping[str, Buffer]:

@@ -227,9 +227,8 @@ class Walk:
         merged = inline(second, member.facts, self.expand, placement == "copied")
         consumer = self.edges(member.buffer, number)[0]
         saved = second.bytes - merged.bytes + own_bytes
-        return self.judge(
-            Pair(member.buffer, consumer, placement, alone, second, {}, merged, None, None, saved)
-        )
+        pair = Pair(member.buffer, consumer, placement, alone, second, {}, merged, None, None, saved)
+        return self.judge(replace(pair, operations=self.operations_for(member.buffer)))
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Judge computing a producer in the same kernel as a cluster that reads it."""
@@ -271,6 +270,19 @@ class Walk:
         return _Judged(pair, *judged(pair, LEGALITY, PROFIT, self.options, choice), choice)
 
     # ---- bookkeeping ----
+
+    def operations_for(self, name: str) -> int:
+        """Operations of a nest and of those that only it needs; not all of them if they are many.
+        """
+        total, waiting = 0, [name]
+        while waiting and total <= profit.WINDOW_OPERATIONS:
+            facts = self.facts[waiting.pop()]
+            total += facts.ops
+            for buffer, _ in facts.loads:
+                alone = buffer not in self.kept and self.readers[buffer] == [facts.buffer]
+                if alone and buffer in self.facts and not self.alone[buffer].accumulates:
+                    waiting.append(buffer)
+        return total
 
     def expand(self, facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...]:
         key = (facts.buffer, place)

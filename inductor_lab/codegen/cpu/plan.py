@@ -53,9 +53,15 @@ SHORT_ROW = 31
 """Elements up to which a row is a column of a transposed strip: from 32 on a row's own lanes are as
 fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
 
+WIDE_ROW = 15
+"""The same where all numbers have four bytes or more (sums, maxima, layer and RMS norms, 8 to 31
+elements; a core with AVX2, GCC 12, November 2026)."""
+
 RAGGED_ROW, REDUCED_ROW = 63, 127
 """The same of rows with exponentials: that do not fill lines, or of which only sums and the like
-are kept (softmax and its logarithm, 31 to 200 elements; measured there)."""
+are kept (softmax and its logarithm, 31 to 200 elements; measured there).  The first holds for all
+rows of float16 and bfloat16, whose lanes are slow to start (norms, 16 to 100 elements; with AVX2).
+"""
 
 MANY_POINTS = 64
 """Points from which on rows that are the same for all of them are kept transposed for several."""
@@ -239,10 +245,16 @@ def _are_read_again(points: list[Loop]) -> bool:
 def _is_short(row: Loop, loops: list[Loop], again: bool) -> bool:
     """Has it too few elements for lanes of its own?  `loops` are all over the row, which is read
     `again` at other points."""
-    size, longest = hint(row.axis.size, 1024), REDUCED_ROW if again else SHORT_ROW
-    if has_expensive(tuple(loops)):
-        reduced = not any(isinstance(stmt, Store) for stmt in walk(tuple(loops)))
-        longest = REDUCED_ROW if reduced or again else RAGGED_ROW if size % LINE else SHORT_ROW
+    size, inside = hint(row.axis.size, 1024), tuple(loops)
+    stores = [stmt for stmt in walk(inside) if isinstance(stmt, Store)]
+    dtypes = {load.dtype for load in loads_in(inside)} | {s.value.dtype for s in stores}
+    longest = SHORT_ROW
+    if again or (has_expensive(inside) and not stores):
+        longest = REDUCED_ROW
+    elif dtypes.intersection(HALF) or (has_expensive(inside) and size % LINE):
+        longest = RAGGED_ROW
+    elif row.kind is LoopKind.REDUCE and all(dtype.itemsize >= 4 for dtype in dtypes):
+        longest = SHORT_ROW if has_expensive(inside) else WIDE_ROW
     return size <= longest
 
 
