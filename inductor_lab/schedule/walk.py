@@ -227,8 +227,10 @@ class Walk:
         merged = inline(second, member.facts, self.expand, placement == "copied")
         consumer = self.edges(member.buffer, number)[0]
         saved = second.bytes - merged.bytes + own_bytes
-        pair = Pair(member.buffer, consumer, placement, alone, second, {}, merged, None, None, saved)
-        return self.judge(replace(pair, operations=self.operations_for(member.buffer)))
+        name, work = member.buffer, self.operations_for(member.buffer)
+        return self.judge(
+            Pair(name, consumer, placement, alone, second, {}, merged, None, None, saved, work)
+        )
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Judge computing a producer in the same kernel as a cluster that reads it."""
@@ -272,8 +274,7 @@ class Walk:
     # ---- bookkeeping ----
 
     def operations_for(self, name: str) -> int:
-        """Operations of a nest and of those that only it needs; not all of them if they are many.
-        """
+        """Operations of a nest and of those that only it needs; of many, the first ones."""
         total, waiting = 0, [name]
         while waiting and total <= profit.WINDOW_OPERATIONS:
             facts = self.facts[waiting.pop()]

@@ -69,11 +69,43 @@ def test_cheap_sums_have_none() -> None:
     assert "j0 = 0; j0 < 200" in code_of(lambda x: (x * x).sum(-1), rows(200, torch.float32))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("columns", [17, 31, 33, 40, 63, 100, 129, 509])
+def test_maxima_of_ragged_rows_end_in_a_register(columns: int, dtype: torch.dtype) -> None:
+    """The register sees some elements twice: NaN and infinities in it count as ever, and nothing
+    beyond a row is read, wherever it begins."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.amax(-1), x.abs().amin(-1), (x > 0).any(-1)
+
+    x = rows(columns * 20 + 1, dtype)[0, 1:].view(20, columns).clone()
+    if dtype.is_floating_point:
+        x[0, 0], x[1, -1], x[2, columns // 2], x[3] = torch.nan, torch.nan, torch.inf, -torch.inf
+    for given in (x, torch.cat([x[0, :1], x.flatten()])[1:].view(20, columns)):
+        for dynamic in (False, True):
+            torch.compiler.reset()
+            assert_close(
+                lab.compile(program, dynamic=dynamic)(given), program(given), equal_nan=True
+            )
+
+
+def test_a_maximum_has_a_register_for_its_last_element() -> None:
+    code = code_of(lambda x: x.amax(-1), rows(33, torch.float32))
+    assert "j0 = 17; j0 < 33" in code
+    assert "j0 = 0; j0 < 32" in code
+    whole = code_of(lambda x: x.amax(-1), rows(40, torch.float32))
+    assert "j0 = 0; j0 < 40" in whole, "half a register: compilers have vectors for it"
+
+
 SIDE_BY_SIDE = {
     "a logarithm of a softmax's sum, of 100": (lambda x: x.logsumexp(-1), 100, True),
     "a softmax of 50": (lambda x: x.softmax(-1), 50, True),
     "a softmax of 64, which fills lines": (lambda x: x.softmax(-1), 64, False),
     "a sum of 50": (lambda x: x.sum(-1), 50, False),
+    "a sum of 16": (lambda x: x.sum(-1), 16, True),
+    "a sum of 24": (lambda x: x.sum(-1), 24, False),
+    "a maximum of 24": (lambda x: x.amax(-1), 24, True),
+    "a sum of 50 bfloat16": (lambda x: x.bfloat16().clone().sum(-1).float(), 50, False),
 }
 
 

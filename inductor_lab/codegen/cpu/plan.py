@@ -53,9 +53,9 @@ SHORT_ROW = 31
 """Elements up to which a row is a column of a transposed strip: from 32 on a row's own lanes are as
 fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
 
-WIDE_ROW = 15
-"""The same where all numbers have four bytes or more (sums, maxima, layer and RMS norms, 8 to 31
-elements; a core with AVX2, GCC 12, November 2026)."""
+SUMMED_ROW = 16
+"""The same where nothing but sums is made, once, of numbers of four bytes or more (sums and RMS
+norms, 8 to 31 elements; cores with AVX2 and AVX-512, GCC 12 and 13, November 2026)."""
 
 RAGGED_ROW, REDUCED_ROW = 63, 127
 """The same of rows with exponentials: that do not fill lines, or of which only sums and the like
@@ -246,16 +246,24 @@ def _is_short(row: Loop, loops: list[Loop], again: bool) -> bool:
     """Has it too few elements for lanes of its own?  `loops` are all over the row, which is read
     `again` at other points."""
     size, inside = hint(row.axis.size, 1024), tuple(loops)
-    stores = [stmt for stmt in walk(inside) if isinstance(stmt, Store)]
-    dtypes = {load.dtype for load in loads_in(inside)} | {s.value.dtype for s in stores}
+    stored = {stmt.value.dtype for stmt in walk(inside) if isinstance(stmt, Store)}
+    dtypes = stored.union(load.dtype for load in loads_in(inside))
+    heavy, ragged = has_expensive(inside), size % LINE > 0
     longest = SHORT_ROW
-    if again or (has_expensive(inside) and not stores):
+    if again or (heavy and not stored):
         longest = REDUCED_ROW
-    elif dtypes.intersection(HALF) or (has_expensive(inside) and size % LINE):
+    elif (heavy and ragged) or (dtypes.intersection(HALF) and (stored or ragged)):
         longest = RAGGED_ROW
-    elif row.kind is LoopKind.REDUCE and all(dtype.itemsize >= 4 for dtype in dtypes):
-        longest = SHORT_ROW if has_expensive(inside) else WIDE_ROW
+    elif not heavy and _sums_once(loops) and all(dtype.itemsize >= 4 for dtype in dtypes):
+        longest = SUMMED_ROW
     return size <= longest
+
+
+def _sums_once(loops: list[Loop]) -> bool:
+    """Is one of them a reduction, and it has nothing but sums?"""
+    fed = [acc.kind for loop in loops for acc in fed_by(loop)]
+    reduced = [loop for loop in loops if loop.kind is LoopKind.REDUCE]
+    return len(reduced) == 1 and set(fed) == {"sum"}
 
 
 def _far_apart(index: Index, axis: Axis) -> bool:
