@@ -88,7 +88,7 @@ def recompute_work(pair: Pair) -> str | None:
 @profit
 def window_work(pair: Pair) -> str | None:
     """What is read at many places for one element (the window of a pool) is computed once and kept,
-    unless it is next to nothing, with all that only it needs: half a sum would be read instead."""
+    unless it and all that only it needs are next to nothing."""
     if pair.merged is None or not pair.evaluated_on_demand:
         return None
     own = pair.merged.inlined[pair.producer]
@@ -96,6 +96,7 @@ def window_work(pair: Pair) -> str | None:
         return None
     windows = [f for f in pair.merged.inlined.values() if pair.merged.places(f) >= WINDOW]
     repeated = sum(pair.merged.places(facts) * facts.ops for facts in windows)
+    # refused further up, the terms of a sum would be kept, and each read at all places
     repeated += pair.merged.places(own) * (pair.operations - own.ops)
     if repeated <= WINDOW_OPERATIONS:
         return None
