@@ -26,7 +26,7 @@ from inductor_lab.autograd.joint import call_sizes_by_one_name, joint_graph
 from inductor_lab.autograd.partition import partition
 from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.capture.as_captured import captured, runs_as_captured, where_storage_begins
-from inductor_lab.capture.eager import EagerCost, eager_cost
+from inductor_lab.capture.eager import EagerCost, as_it_is, eager_cost
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
 from inductor_lab.codegen.cpu.station import kernel_trees
@@ -97,15 +97,16 @@ class GraphCompiler:
             as_it_was = torch_api.copy_of(module)
             self.captured = self._phase("captured", lambda: fx_graph(as_it_was, name))
             self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
-            self.inputs = tuple(_kept(given) for given in inputs)
+            self.inputs = tuple(map(as_it_is, inputs))
         take_out_idle_dropout(module)
         if "masks" not in self.options.rewrites_off:
             simplify_masks(module)
-        self.parameters = frozenset(n for n, given in enumerate(inputs) if _is_trained(given))
+        trained = (isinstance(x, torch.nn.Parameter) and x.requires_grad for x in inputs)
+        self.parameters = frozenset(n for n, yes in enumerate(trained) if yes)
         off = possible(self.options).accelerators_off
         key = "" if self.keep or "warm_graphs" in off else self._key()
         results = captured(module.graph.output_node().all_input_nodes)
-        compiled = torch_aot.aot_autograd(
+        return where_storage_begins(module, torch_aot.aot_autograd(
             module, inputs,
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
@@ -113,8 +114,7 @@ class GraphCompiler:
             decompositions=Repeats(decomposition_table(lowered())).definitions,
             keep_input_writes=may_write_inputs(inputs), overlapping=any(map(may_overlap, results)),
             around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
-        )  # fmt: skip
-        return where_storage_begins(compiled, module)
+        ))  # fmt: skip
 
     def _key(self) -> str:
         """What a graph on disk must have been compiled with; "" if it shall not be kept."""
@@ -238,14 +238,3 @@ def _defect(phase: str, error: Exception, module: GraphModule | None) -> Compile
     ops = ", ".join(dict.fromkeys(str(node.target) for node in nodes))
     lines = dict.fromkeys(filter(None, map(source_line, nodes)))
     return CompilerDefect(phase, error.__cause__ or error, ops, "\n  ".join(lines))
-
-
-def _is_trained(given: Any) -> bool:
-    return isinstance(given, torch.nn.Parameter) and given.requires_grad
-
-
-def _kept(given: Any) -> Any:
-    """An input as it is now: the call may write to it, and reshape it (`x.t_()`)."""
-    if isinstance(given, torch.Tensor):
-        return given.detach().requires_grad_(given.requires_grad)
-    return torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given

@@ -51,7 +51,7 @@ def asks_storage(module: torch.nn.Module) -> bool:
 
 
 def where_storage_begins(
-    compiled: Callable[..., Any], module: torch.nn.Module
+    module: torch.nn.Module, compiled: Callable[..., Any]
 ) -> Callable[..., Any]:
     """The calls of a captured graph: compiled ones, but where a place in the storage is asked for
     and a tensor does not begin its own."""

@@ -69,6 +69,13 @@ class EagerCost:
         return f"{self.kernels} operator {noun}, {self.bytes:,} bytes moved: {calls}"
 
 
+def as_it_is(given: Any) -> Any:
+    """An input as it is now: the call may write to it, and reshape it (`x.t_()`)."""
+    if isinstance(given, torch.Tensor):
+        return given.detach().requires_grad_(given.requires_grad)
+    return torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given
+
+
 def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost | None:
     """Count what eager does; None where that depends on the data of tensors."""
 

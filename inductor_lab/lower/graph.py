@@ -268,13 +268,11 @@ class _Walk:
 
     def _opaque(self, node: torch.fx.Node) -> Any:
         """A call of kernels of ours, or of a function of Python: a hook in compiled autograd."""
-        function, args, kwargs, reason = node.target, node.args, node.kwargs, "hook"
-        op = f"{PREFIX}wrap"
-        if "lab_kernels" in node.meta:
-            function, places, op, reason = node.meta["lab_kernels"]
-            leaves = torch_api.pytree.tree_leaves((args, kwargs))
-            args, kwargs = [leaves[place] for place in places], {}
-        args, kwargs = map_arg((args, kwargs), self._as_in_eager)
+        hook, given = (node.target, None, f"{PREFIX}wrap", "hook"), (node.args, node.kwargs)
+        function, places, op, reason = node.meta.get("lab_kernels", hook)
+        if places is not None:
+            given = tuple(map(torch_api.pytree.tree_leaves(given).__getitem__, places)), {}
+        args, kwargs = map_arg(given, self._as_in_eager)
         return call(self.build, op, (self._callee(node.name, function), *args), kwargs, reason)
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:

@@ -7,7 +7,13 @@ Inductor: `scheduler.py`, ancestors of a `BaseSchedulerNode` and `will_fusion_cr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from inductor_lab.ir.program import Pointwise
+from inductor_lab.schedule.facts import NestFacts
+
+MANY = 100
+"""Operations."""
 
 
 class Reachability:
@@ -68,3 +74,19 @@ def positions(mask: int) -> Iterator[int]:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
         mask ^= lowest
+
+
+def operations_for(
+    name: str, facts: Mapping[str, NestFacts], readers: Mapping[str, Sequence[str]],
+    kept: Collection[str],
+) -> int:  # fmt: skip
+    """Operations of a nest and of pointwise ones that it alone needs, until there are `MANY`."""
+    total, waiting = 0, [facts[name]]
+    while waiting and total < MANY:
+        nest = waiting.pop()
+        total += nest.ops
+        for buffer in dict.fromkeys(buffer for buffer, _ in nest.loads):
+            alone = buffer not in kept and readers[buffer] == [nest.buffer]
+            if alone and buffer in facts and isinstance(facts[buffer].nest, Pointwise):
+                waiting.append(facts[buffer])
+    return total

@@ -27,7 +27,7 @@ from inductor_lab.schedule.cluster import Cluster, demote, expand_loads, inline,
 from inductor_lab.schedule.crossing import crossed
 from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
 from inductor_lab.schedule.order import binders_of
-from inductor_lab.schedule.reach import Reachability, positions
+from inductor_lab.schedule.reach import Reachability, operations_for, positions
 from inductor_lab.schedule.result import Choice, Decision, Verdict
 from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement, choice_on, judged
 
@@ -225,12 +225,11 @@ class Walk:
         """Judge evaluating a producer inside a cluster; its own kernel moves `own_bytes`."""
         second, member = self.clusters[number], alone.members[0]
         merged = inline(second, member.facts, self.expand, placement == "copied")
-        consumer = self.edges(member.buffer, number)[0]
+        names = member.buffer, self.edges(member.buffer, number)[0]
         saved = second.bytes - merged.bytes + own_bytes
-        name, work = member.buffer, self.operations_for(member.buffer)
-        return self.judge(
-            Pair(name, consumer, placement, alone, second, {}, merged, None, None, saved, work)
-        )
+        work = operations_for(member.buffer, self.facts, self.readers, self.kept)
+        pair = Pair(*names, placement, alone, second, {}, merged, None, None, saved, work)
+        return self.judge(pair)
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Judge computing a producer in the same kernel as a cluster that reads it."""
@@ -272,18 +271,6 @@ class Walk:
         return _Judged(pair, *judged(pair, LEGALITY, PROFIT, self.options, choice), choice)
 
     # ---- bookkeeping ----
-
-    def operations_for(self, name: str) -> int:
-        """Operations of a nest and of those that only it needs; of many, the first ones."""
-        total, waiting = 0, [name]
-        while waiting and total <= profit.WINDOW_OPERATIONS:
-            facts = self.facts[waiting.pop()]
-            total += facts.ops
-            for buffer, _ in facts.loads:
-                alone = buffer not in self.kept and self.readers[buffer] == [facts.buffer]
-                if alone and buffer in self.facts and not self.alone[buffer].accumulates:
-                    waiting.append(buffer)
-        return total
 
     def expand(self, facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...]:
         key = (facts.buffer, place)

@@ -113,7 +113,9 @@ def test_the_kernel_compiles_for_a_gpu_that_is_not_here() -> None:
     assert "wgmma" in str(kernel.ladder("cuda:90")["ptx"])
 
 
-@pytest.mark.parametrize("case", ["gradients", "float32", "width", "one query", "switched off", "no mask"])
+@pytest.mark.parametrize(
+    "case", ["gradients", "float32", "width", "one query", "switched off", "no mask"]
+)
 def test_what_stays_the_librarys(case: str) -> None:
     dtype = torch.float32 if case == "float32" else torch.float16
     rows = 1 if case == "one query" else 64
