@@ -168,6 +168,10 @@ def test_it_is_vectorized(text: str, tmp_path: Path) -> None:
     source = tmp_path / "f.cpp"
     lines = "\n".join([*header_lines([kernel]), kernel]).splitlines()
     source.write_text("\n".join(lines))
+    about = subprocess.run([*tools.command, *tools.flags, "-dM", "-E", "-x", "c++", "/dev/null"],
+                           check=True, capture_output=True, text=True).stdout  # fmt: skip
+    if "lgamma" in text and "__AVX512DQ__" not in about:
+        pytest.skip("its logarithms of doubles convert integers of 64 bits, which AVX2 cannot")
     command = [*tools.command, *tools.flags, "-fopt-info-vec", "-c", source, "-o", tmp_path / "f.o"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert f"f.cpp:{len(lines)}:" in done.stderr, "no report about the loop's line"
