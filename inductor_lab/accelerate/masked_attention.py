@@ -23,6 +23,7 @@ from inductor_lab.accelerate.flash_inner import Known
 from inductor_lab.capture.operands import operand
 from inductor_lab.codegen.attention import WHOLE_LENGTH
 from inductor_lab.errors import working_on
+from inductor_lab.ir.rules import HALF
 from inductor_lab.lower.graph import lowered
 from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.passes import SpanOf, add_pass
@@ -36,8 +37,6 @@ OPERATORS = (
     aten._scaled_dot_product_efficient_attention.default,
 )
 """Those that torch chooses for a mask."""
-HALF = (torch.float16, torch.bfloat16)
-"""With 32 bits, where products are not rounded, the library takes half of our kernel's time."""
 WIDTHS = (16, 32, 64, 128, 256)
 """Numbers of a query.  Others are padded to the next of these: at 80 the library is as fast."""
 FEWEST = 32
@@ -61,7 +60,7 @@ def masked_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) 
 
 def is_plain(call: Node) -> bool:
     """Is a mask given, nothing drawn at random, nothing wanted but the result, and our kernel the
-    faster one?"""
+    faster one?  With 32 bits, where products are not rounded, it takes twice the library's time."""
     given, query = _arguments(call), operand(call).meta["val"]
     others = any(user.args[1] != 0 and user.users for user in call.users)
     plain = given["mask"] is not None and not (given["dropout_p"] or given["is_causal"] or others)
