@@ -54,6 +54,8 @@ class Ahead(Generic[T]):
             with AT_ONCE:
                 if not _ENDED.is_set():
                     self._made.append(self._make())
+        except SystemError:  # threads that parse at once confuse Python up to 3.12: `wait` makes it
+            return
         except BaseException as problem:  # raised where it is waited for
             self._problem = problem
 

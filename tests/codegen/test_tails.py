@@ -117,3 +117,27 @@ def test_rows_with_exponentials_go_side_by_side(name: str) -> None:
     x = rows(columns, torch.float32).repeat(11, 1)
     assert ("lab_turn" in code_of(program, x)) == turned
     assert_close(lab.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (20, 0)])
+def test_empty_rows(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        floats = x.float()
+        return (
+            x.any(),
+            x.all(),
+            x.any(-1),
+            x.sum(-1),
+            floats.exp().sum(-1),
+            floats.softmax(-1),
+            floats.logsumexp(-1),
+            floats.mean(-1),
+            floats.var(-1),
+            floats.prod(-1),
+        )
+
+    x = torch.ones(shape, dtype=dtype)
+    for dynamic in (False, True):
+        torch.compiler.reset()
+        assert_close(lab.compile(program, dynamic=dynamic)(x), program(x), equal_nan=True)

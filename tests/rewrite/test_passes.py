@@ -6,7 +6,7 @@ from torch._functorch.partitioners import default_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from inductor_lab import torch_aot, torch_api
-from inductor_lab.accelerate import convolutions, flex_attention
+from inductor_lab.accelerate import convolutions, flex_attention, masked_attention
 from inductor_lab.errors import BadOption
 from inductor_lab.lower.graph import lowered
 from inductor_lab.options import Options
@@ -191,7 +191,11 @@ def test_without_a_record():
     assert [str(f) for f in result.fired] == [str(f) for f in run(example, x).fired]
 
 
-ADDED = (convolutions.convolutions, flex_attention.flex_attention)
+ADDED = (
+    convolutions.convolutions,
+    flex_attention.flex_attention,
+    masked_attention.masked_attention,
+)
 """Passes that other packages add when they are imported."""
 
 
@@ -202,6 +206,7 @@ def test_text():
         == """\
 collectives
 flex_attention
+masked_attention
 constant_folding
   constant_folding: mul_1 -> full_1
 common_subexpressions
@@ -217,7 +222,7 @@ dead_code
   dead_code: full -> nothing
   dead_code: view -> nothing"""
     )
-    assert repr(run(example, x)) == "Rewrites(9 passes, 7 rules fired)"
+    assert repr(run(example, x)) == "Rewrites(10 passes, 7 rules fired)"
 
 
 def test_every_node_says_what_it_stands_for():

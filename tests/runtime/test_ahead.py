@@ -49,6 +49,20 @@ def test_a_problem_is_told_and_the_next_wait_tries_again() -> None:
     assert ahead.wait() == "the second time"
 
 
+def test_what_python_cannot_parse_in_a_thread_is_made_by_who_waits() -> None:
+    """Python up to 3.12 counts the depth of trees for all threads together (its issue 106905)."""
+    threads = []
+
+    def make() -> str:
+        threads.append(threading.current_thread().name)
+        if threads == [NAME]:
+            raise SystemError("AST constructor recursion depth mismatch (before=30, after=138)")
+        return "made"
+
+    assert Ahead(make).wait() == "made"
+    assert threads == [NAME, threading.current_thread().name]
+
+
 def test_waiting_for_all() -> None:
     may_end = threading.Event()
     several = [Ahead(may_end.wait) for _ in range(3)]

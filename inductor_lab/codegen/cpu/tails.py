@@ -61,7 +61,7 @@ def tails(tree: Tree, facts: Facts) -> Tree:
 def _with_tail(loop: Loop, arrays: set[str]) -> Tree | None:
     begin, stop = loop.begin.constant, loop.stop.constant
     fixed = not loop.begin.terms and not loop.stop.terms and loop.step == 1
-    if not (fixed and isinstance(begin, int) and isinstance(stop, int)):
+    if not (fixed and isinstance(begin, int) and isinstance(stop, int) and stop > begin):
         return None
     compared = all(acc.kind not in ONCE for acc in fed_by(loop))
     if not (has_expensive(loop.body) or compared) or not _may_repeat(loop, arrays):
