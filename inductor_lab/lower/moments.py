@@ -8,8 +8,10 @@ data is read once, unless it keeps the rows at hand (`rows.py`):
 
     x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
-Where neighbours in memory belong to different results (the channels last), a part has one of its
-elements for a first guess of its mean, so that one loop is enough:
+A sum of equal numbers is rounded, and what is wrong with their mean would count as a difference,
+which a norm makes as large as one.  So the mean is the first element and the mean of what others
+differ by, unless a sum is wider than the data, and exact.  Where neighbours in memory belong to
+different results (the channels last), such a guess makes one loop enough for a part:
 
     guess[p, i] = x[p, 0, i]
     off[p, i] = sum over r of x[p, r, i] - guess[p, i]
@@ -31,7 +33,15 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.gpu import LONGEST_HELD
-from inductor_lab.ir.index import ZERO, Index, add_sizes, exact_quotient, is_int, product
+from inductor_lab.ir.index import (
+    ZERO,
+    Index,
+    add_sizes,
+    exact_quotient,
+    is_int,
+    is_nonnegative,
+    product,
+)
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
@@ -84,27 +94,37 @@ def _in_two_passes(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squares of what is left of each value."""
-    center = mean_over(build, x, space, meta)
+    has_first = all(is_nonnegative(add_sizes(axis.size, -1)) for axis in space.reduce_axes)
+    if has_first and meta.dtype == x.dtype:
+        center = _from_first(build, x, space, meta)[-1]
+    else:
+        center = mean_over(build, x, space, meta)
     away = _away_from(build, x, space, build.load(center, identity(space.shape)))
     return center, reduce_to(build, "sum", build.op("square", away), space, meta)
 
 
-def _from_guess(
+def _in_one_pass(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
-    """The same by one loop, from the first element for a guess of the mean."""
+    """The same by one loop, with the first element for a guess of the mean."""
+    away, off, mean_off, center = _from_first(build, x, space, meta)
+    about = reduce_to(build, "sum", build.op("square", away), space, meta)
+    too_much = build.op("mul", off, mean_off)
+    squares = build.op("sub", build.load(about, identity(space.shape)), too_much)
+    return center, build.pointwise(build.op("maximum", build.const(0, meta.dtype), squares), meta)
+
+
+def _from_first(
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta
+) -> tuple[Expr, Expr, Expr, TensorValue]:
+    """How far each value is from the first one, the sum and the mean of that, and the mean."""
     first = dict.fromkeys(space.reduce_axes, ZERO)
     at = tuple(index.substitute(first) for index in space.at)
     guess = build.convert(build.load(x, at), meta.dtype)
     away = _away_from(build, x, space, guess)
-    off = reduce_to(build, "sum", away, space, meta)
-    about = reduce_to(build, "sum", build.op("square", away), space, meta)
-    off_here = build.load(off, identity(space.shape))
-    mean_off = build.op("truediv", off_here, build.const(space.count, meta.dtype))
-    center = build.pointwise(build.op("add", guess, mean_off), meta)
-    too_much = build.op("mul", off_here, mean_off)
-    squares = build.op("sub", build.load(about, identity(space.shape)), too_much)
-    return center, build.pointwise(build.op("maximum", build.const(0, meta.dtype), squares), meta)
+    off = build.load(reduce_to(build, "sum", away, space, meta), identity(space.shape))
+    mean_off = build.op("truediv", off, build.const(space.count, meta.dtype))
+    return away, off, mean_off, build.pointwise(build.op("add", guess, mean_off), meta)
 
 
 def _away_from(build: Builder, x: TensorValue, space: Space, center: Expr) -> Expr:
@@ -199,7 +219,7 @@ def _moments_of_parts(
     at = tuple(index.substitute(moved) for index in space.at)
     part = Space(at, inner, shape, product(axis.size for axis in inner))
     of_parts = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
-    of_part = _from_guess if _across(build, x, space) else _in_two_passes
+    of_part = _in_one_pass if _across(build, x, space) else _in_two_passes
     means, squares = of_part(build, x, part, of_parts)
     over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[: cut + 1]))
     center = mean_over(build, means, over, meta)

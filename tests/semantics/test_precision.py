@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import inductor_lab as lab
 from inductor_lab.schedule.verify import verify_schedule
@@ -162,3 +163,43 @@ def test_a_quotient_is_rounded_before_it_is_truncated(dtype: torch.dtype, langua
 
     compiled = lab.compile(function, options={"language": language})
     assert all(map(torch.equal, compiled(x, y), function(x, y)))
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, x.shape[-1:])
+
+
+NORMS = {
+    "rows": rows,
+    "rows of what is computed": lambda x: rows(x.sqrt() + x),
+    "rows of what is returned": lambda x: (y := x.sqrt() + x, rows(y))[1],
+    "rows of norms": lambda x: rows(rows(x) + x),
+    "groups": lambda x: F.group_norm(x[None], 2),
+    "a batch": lambda x: F.batch_norm(x.T[..., None], None, None, training=True),
+    "channels": lambda x: F.instance_norm(x[None]),
+    "variances": lambda x: torch.var_mean(x, -1)[0],
+}
+
+
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_equal_numbers_are_zero(name: str, dynamic: bool, language: str) -> None:
+    """A mean that is wrong by one bit of 54321.1 made them 0.98."""
+    values = torch.tensor([0.7, 5.3, 54321.1, 1e6])
+    compiled = lab.compile(NORMS[name], options={"language": language})
+    for columns in (24, 1000):
+        for value in values:
+            x = value.expand(4, columns).contiguous()
+            if dynamic:
+                torch._dynamo.mark_dynamic(x, 1)
+            assert not compiled(x).count_nonzero(), (columns, float(value))
+
+
+def test_moments_of_nothing() -> None:
+    """There is no first element to begin with."""
+    x = torch.zeros(3, 0)
+    for found, expected in zip(
+        lab.compile(lambda x: torch.var_mean(x, -1))(x), torch.var_mean(x, -1), strict=True
+    ):
+        torch.testing.assert_close(found, expected, equal_nan=True)
