@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from inductor_lab import __version__
 from inductor_lab.bench.progress import StatusLine
 from inductor_lab.display import bytes_text
 from inductor_lab.errors import BadArguments, LabError
+from inductor_lab.notebook.failure import sentence, torch_failed, where
+from inductor_lab.notebook.quiet import hushed
 from inductor_lab.observer import Observer
 from inductor_lab.options import Options
 from inductor_lab.user_file import load_function, place_in
@@ -25,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 fine, 1 a check failed, 2 bad input)."""
     given = _parser().parse_args(arguments)
     try:
-        return int(given.run(given))
+        with nullcontext() if given.traceback else hushed():
+            return int(given.run(given))
     except KeyboardInterrupt:
         return _refused("interrupted", 130)
     except BrokenPipeError:  # whoever read the output has read enough
@@ -40,8 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if given.traceback:
             raise
-        where = place_in(error, Path(getattr(given, "function", "").rpartition(":")[0]))
-        lines = [f"{type(error).__name__}: {error}", *([f"  {where}"] if where else [])]
+        said = f"{type(error).__name__}: {error}"
+        place = place_in(error, Path(getattr(given, "function", "").rpartition(":")[0]))
+        if torch_failed(error):
+            said, place = sentence(error), where(error) or place
+        lines = [said, *([f"  {place}"] if place else [])]
         return _refused("\n".join([*lines, "  --traceback shows where it was raised"]))
 
 

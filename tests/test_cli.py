@@ -27,6 +27,15 @@ def f(x):
 def broken(x):
     return x / 0 + 1 / 0
 
+def unfit(x):
+    return helper(x.sin())
+
+def helper(y):
+    return y + torch.ones(4)
+
+def endless(x):
+    return endless(x) + 1
+
 def example_inputs():
     return torch.ones(3)
 """
@@ -64,6 +73,11 @@ def test_mistakes_are_told_in_a_sentence(tmp_path: Path, mine: Path, capsys) -> 
     said = answer(capsys, "explain", f"{mine}:broken")
     assert "ZeroDivisionError" in said and "statistics.py, line 12" in said
     assert "--traceback" in said
+    said = answer(capsys, "explain", f"{mine}:unfit")
+    assert "[3] + [4] do not fit" in said and "return y + torch.ones(4)" in said
+    assert "statistics.py, line 18" in said
+    said = answer(capsys, "explain", f"{mine}:endless")
+    assert said.startswith("RecursionError") and len(said.splitlines()) == 2
     with pytest.raises(ZeroDivisionError):
         cli.main(["--traceback", "explain", f"{mine}:broken"])
 

@@ -8,7 +8,9 @@ The graph so far and the whole traceback stand folded below (`SoFar`).
 
 from __future__ import annotations
 
+import os
 import re
+import sysconfig
 import traceback
 from typing import Any
 
@@ -20,6 +22,7 @@ _OPERATION = re.compile(r"call_\w+ <?(?:built-in (?:function|method) )?([\w.]+)"
 _SIZES = re.compile(r"size=\(([^)]*)\)")
 _READER = "torch._dynamo.convert_frame"
 _OURS = re.compile(r"[/\\]inductor_lab[/\\]")
+_PYTHON = os.path.join(sysconfig.get_path("stdlib"), "")
 
 
 def torch_failed(error: BaseException) -> bool:
@@ -57,8 +60,8 @@ def where(error: BaseException) -> str:
     if isinstance(error, LabError):
         return error.where
     stack = getattr(error, "real_stack", None) or traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in stack if outside_torch(frame.filename)
-            and not _OURS.search(frame.filename)]  # fmt: skip
+    mine = [frame for frame in stack if frame.line and outside_torch(frame.filename)
+            and not (_OURS.search(frame.filename) or frame.filename.startswith(_PYTHON))]  # fmt: skip
     if not mine:
         return ""
     return f"{mine[-1].line}        {shown_file(mine[-1].filename)}, line {mine[-1].lineno}"
