@@ -82,14 +82,15 @@ others were not measured.  "of all" is a forward that visits all keys (2026-11-2
 
 
 def flash(
-    node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition], known: Known
-) -> bool:
+    node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition], known: Known,
+    wanted: Sequence[str] = OF_FORWARD,
+) -> bool:  # fmt: skip
     """Let kernels of ours run in the place of a call; False if the call stays.
 
-    `items` are the operator's arguments by name, and perhaps under "made" the names of the results
-    that are wanted.  The user's functions are decomposed by `table`; what is `known` of them stays
-    so for equal calls."""
-    call = Call(node, items, table, known)
+    `items` are the operator's arguments by name, and `wanted` are the first results of a forward.
+    The user's functions are decomposed by `table`; what is `known` of them stays so for equal
+    calls."""
+    call = Call(node, items, table, known, wanted)
     kernels = call.kernels() if call.fits() else None
     if kernels is None:
         return False
@@ -212,9 +213,10 @@ class Call:
     """
 
     def __init__(
-        self, node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition], known: Known
-    ) -> None:
-        self.node, self.table, self.known = node, table, known
+        self, node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition],
+        known: Known, wanted: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.node, self.table, self.known, self.wanted = node, table, known, wanted
         self.items: dict[str, Any] = dict(items)
         self.items.update(zip(LISTS, self.items["block_mask"][2:10], strict=True))
         read = (*self.items["score_given"], *self.items["mask_given"])
@@ -246,7 +248,7 @@ class Call:
     @cached_property
     def made(self) -> dict[str, Operand]:
         """What kernels make."""
-        names = OF_BACKWARD if self.backward else self.items.get("made", OF_FORWARD)
+        names = OF_BACKWARD if self.backward else self.wanted
         results = map(_operand, flat(self.node.meta["val"]))
         made = dict(zip(names, results, strict=False))
         return made | ({"inner_rows": self.operand("logs_rows")} if self.backward else {})

@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 
 from inductor_lab.accelerate.flash import LISTS, flash, language_of
 from inductor_lab.accelerate.flash_inner import Known
-from inductor_lab.capture.operands import operand
+from inductor_lab.capture.operands import by_name, operand
 from inductor_lab.codegen.attention import WHOLE_LENGTH
 from inductor_lab.errors import working_on
 from inductor_lab.ir.rules import HALF
@@ -54,7 +54,7 @@ def masked_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) 
     known: Known = {}
     for call in calls:
         with working_on((call.name,)):
-            if flash(call, _items(call), table, known):
+            if flash(call, _items(call), table, known, wanted=("out",)):
                 yield Fired("masked_attention", call.name, call.name, span_of(call))
 
 
@@ -70,10 +70,7 @@ def is_plain(call: Node) -> bool:
 
 def _arguments(call: Node) -> dict[str, Any]:
     """What the call is given, by name; its mask is `mask`, whatever the operator calls it."""
-    operator: Any = call.target
-    known = operator._schema.arguments
-    given = {argument.name: argument.default_value for argument in known}
-    given.update(zip(given, call.args, strict=False), **call.kwargs)
+    given = by_name(call.target, call.args, call.kwargs)
     return given | {"mask": given.get("attn_bias", given.get("attn_mask"))}
 
 
@@ -85,7 +82,7 @@ def _items(call: Node) -> dict[str, Any]:
     tensors = {name: given[name] for name in ("query", "key", "value")}
     return tensors | {
         "score_mod": added, "block_mask": ALL_BLOCKS, "scale": scale,
-        "score_given": (given["mask"],), "mask_given": (), "made": ("out",),
+        "score_given": (given["mask"],), "mask_given": (),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.operands import operand
+from inductor_lab.capture.operands import by_name, operand
 from inductor_lab.capture.text import node_value
 from inductor_lab.ir.flops import call_flops
 from inductor_lab.ir.ops import OPS
@@ -108,12 +108,7 @@ def _is_random(node: torch.fx.Node, target: OpOverload) -> bool:
     """Is it seeded?  Attention is tagged so for its dropout, which may be zero."""
     if torch.Tag.nondeterministic_seeded not in target.tags:
         return False
-    names = [argument.name for argument in target._schema.arguments]
-    if "dropout_p" not in names:
-        return True
-    position = names.index("dropout_p")
-    given = node.args[position] if position < len(node.args) else node.kwargs.get("dropout_p", 0.0)
-    return bool(given != 0.0)
+    return bool(by_name(target, node.args, node.kwargs).get("dropout_p", 1.0) != 0.0)
 
 
 def asked_to_recompute(node: torch.fx.Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +23,12 @@ def items_of(node: Node, index: int = 1) -> list[Any]:
     items = node.args[index]
     assert isinstance(items, list | tuple), f"argument {index} of {node.name} is {items!r}"
     return list(items)
+
+
+def by_name(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call of an operator is given, and the defaults of what it is not given."""
+    given = {argument.name: argument.default_value for argument in operator._schema.arguments}
+    return given | dict(zip(given, args, strict=False)) | dict(kwargs)
 
 
 def results_of(module: GraphModule) -> list[Any]:

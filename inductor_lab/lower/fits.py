@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.capture.operands import items_of, operand
+from inductor_lab.capture.operands import by_name, items_of, operand
 from inductor_lab.errors import LabError, LeftToATen
 from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.ir.positions import OPERATORS
@@ -108,11 +108,10 @@ def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any
     if is_refused(target, given_operands(build, len(args))):
         raise LeftToATen("a dtype that eager refuses")
     if target in SUBTRACTING:
-        must_fit(build, [-more.get("alpha", args[2] if len(args) > 2 else 1)], build.result.dtype)
+        must_fit(build, [-by_name(target, args, more)["alpha"]], build.result.dtype)
     elif target in CONVERTED:
-        given = dict(zip((a.name for a in target._schema.arguments), args, strict=False), **more)
-        numbers = [given[name] for name in CONVERTED[target] if name in given]
-        must_fit(build, numbers, build.result.dtype)
+        given = by_name(target, args, more)
+        must_fit(build, [given[name] for name in CONVERTED[target]], build.result.dtype)
 
 
 def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:

@@ -33,15 +33,7 @@ import torch
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.gpu import LONGEST_HELD
-from inductor_lab.ir.index import (
-    ZERO,
-    Index,
-    add_sizes,
-    exact_quotient,
-    is_int,
-    is_nonnegative,
-    product,
-)
+from inductor_lab.ir.index import ZERO, Index, add_sizes, exact_quotient, is_int, product
 from inductor_lab.ir.program import Layout
 from inductor_lab.lower.builder import Builder, TensorMeta
 from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
@@ -94,7 +86,7 @@ def _in_two_passes(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squares of what is left of each value."""
-    has_first = all(is_nonnegative(add_sizes(axis.size, -1)) for axis in space.reduce_axes)
+    has_first = all(build.is_sure(0, 0, axis.size) for axis in space.reduce_axes)
     if has_first and meta.dtype == x.dtype:
         center = _from_first(build, x, space, meta)[-1]
     else:

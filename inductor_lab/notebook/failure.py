@@ -60,11 +60,14 @@ def where(error: BaseException) -> str:
     if isinstance(error, LabError):
         return error.where
     stack = getattr(error, "real_stack", None) or traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in stack if frame.line and outside_torch(frame.filename)
-            and not (_OURS.search(frame.filename) or frame.filename.startswith(_PYTHON))]  # fmt: skip
+    mine = [frame for frame in stack if frame.line and _is_of_the_user(frame.filename)]
     if not mine:
         return ""
     return f"{mine[-1].line}        {shown_file(mine[-1].filename)}, line {mine[-1].lineno}"
+
+
+def _is_of_the_user(file: str) -> bool:
+    return outside_torch(file) and not _OURS.search(file) and not file.startswith(_PYTHON)
 
 
 def _todo(error: Any) -> str:
