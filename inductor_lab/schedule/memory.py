@@ -34,7 +34,7 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.schedule.demand import Demand, demand
-from inductor_lab.schedule.facts import real_axes
+from inductor_lab.schedule.facts import Place, real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
@@ -312,7 +312,7 @@ def runs_in_place(
     Each element of `old` must be read for the last time when the element at its place is written:
     the nest of `new` reads it at just that place, and other nests read it at that place in the same
     loop body, or only at the same point of the outer axes and are over by then (reductions that
-    `new` waits for).  The other parts of a
+    `new` waits for; of one element for a whole row they keep the value).  The other parts of a
     combo run at the same time.
     """
     if any(new not in part.stored for part in readers.parts.get(old, ())):
@@ -328,15 +328,20 @@ def runs_in_place(
     producers = {**group.inlined, **recomputed}
     asked = readers.demand(writer, producers)
     own = [place for buffer, place in asked if buffer == old]
-    store = tuple(Index.of(axis) for axis in writer.axes)
-    here, there = buffers[old].layout, buffers[new].layout
-    if len(own) != 1 or here.element(own[0]) != there.element(store):
+    if not own:
         return False
     reading = {
         name: [place for buffer, place in readers.demand(nest, producers) if buffer == old]
         for name, nest in nests.items()
         if name != new
     }
+    waits = _ancestors(writer, group)
+    held = {p for name in waits for p in reading.get(name, ()) if _is_of_row(p, group)}
+    own = [place for place in own if place not in held]
+    store = tuple(Index.of(axis) for axis in writer.axes)
+    here, there = buffers[old].layout, buffers[new].layout
+    if len(own) != 1 or here.element(own[0]) != there.element(store):
+        return False
     if any(isinstance(nest, Scan) for nest in group.nests):
         return not any(reading.values())  # they run interleaved
     if _one_body(group):
@@ -348,12 +353,16 @@ def runs_in_place(
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
         return not any(reading.values())
-    waits = _ancestors(writer, group)
     return all(
         not places
         or (name in waits and all(p[d] == index for p in places for d, index in outer.items()))
         for name, places in reading.items()
     )
+
+
+def _is_of_row(place: Place, group: Group) -> bool:
+    """Is it one element for each point of the outer axes, which is loaded before any inner loop?"""
+    return all(axis in group.axes for index in place for axis in index.axes())
 
 
 def _one_body(group: Group) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from inductor_lab.ir.program import ExternCall
 from inductor_lab.schedule.result import Cost
@@ -75,6 +76,24 @@ def test_results_are_written_in_place_of_matmuls():
 def test_a_row_is_overwritten_when_its_reductions_are_done():
     schedule = checked(lambda x: torch.softmax(x @ x, -1), normal(16, 16))
     assert schedule.memory.in_place == {schedule.groups[0].nests[-1].buffer}
+
+
+def test_a_norm_overwrites_what_it_normalizes():
+    """Its mean begins with the first element of a row, whose value it keeps; where one kernel
+    reduces and another normalizes, the mean is stored and no element read for it again."""
+    image, kernel = normal(2, 64, 34, 34), torch.ones(64, 64, 3, 3)
+    programs = {
+        "rows": (lambda x, w: F.layer_norm(x @ w, (96,)), normal(64, 96), normal(96, 96)),
+        "groups": (lambda x, w: F.group_norm(F.conv2d(x, w), 4).relu(), image, kernel),
+        "channels": (batch_norm, image, kernel),
+        "the last": (batch_norm, image.to(memory_format=torch.channels_last), kernel),
+    }
+    for name, program in programs.items():
+        assert checked(*program).memory.in_place, name
+
+
+def batch_norm(x, w):
+    return F.batch_norm(F.conv2d(x, w), None, None, training=True)
 
 
 def test_nothing_is_overwritten_that_another_point_reads():
