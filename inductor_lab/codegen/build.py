@@ -105,7 +105,7 @@ class _Builder:
         if self.group.in_parts is not None:
             return Space(self.group.in_parts.axes, self.group.in_parts.places), inner
         meeting = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
-        if self.cut and not meeting and not any(stage.loops for stage in self.stages):
+        if self.cut and not meeting:
             return cut_space(self.group.axes, everything, "i"), inner
         return loop_space(self.group.axes, everything, "i", keep_order=meeting), inner
 

@@ -34,7 +34,7 @@ from inductor_lab.ir.program import (
     written_by,
 )
 from inductor_lab.schedule.demand import Demand, demand
-from inductor_lab.schedule.facts import Place, real_axes
+from inductor_lab.schedule.facts import real_axes
 from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
@@ -312,8 +312,8 @@ def runs_in_place(
     Each element of `old` must be read for the last time when the element at its place is written:
     the nest of `new` reads it at just that place, and other nests read it at that place in the same
     loop body, or only at the same point of the outer axes and are over by then (reductions that
-    `new` waits for; of one element for a whole row they keep the value).  The other parts of a
-    combo run at the same time.
+    `new` waits for; an element for a whole row is loaded before its inner loops, and kept).  The
+    other parts of a combo run at the same time.
     """
     if any(new not in part.stored for part in readers.parts.get(old, ())):
         return False
@@ -324,20 +324,14 @@ def runs_in_place(
         return writer.base == old
     if isinstance(writer, Reduction):
         return False
-    recomputed = {n.buffer: n for n in group.nests if isinstance(n, Pointwise)}
-    producers = {**group.inlined, **recomputed}
+    producers = {**group.inlined, **{n.buffer: n for n in group.nests if isinstance(n, Pointwise)}}
     asked = readers.demand(writer, producers)
-    own = [place for buffer, place in asked if buffer == old]
-    if not own:
-        return False
-    reading = {
-        name: [place for buffer, place in readers.demand(nest, producers) if buffer == old]
-        for name, nest in nests.items()
-        if name != new
-    }
-    waits = _ancestors(writer, group)
-    held = {p for name in waits for p in reading.get(name, ()) if _is_of_row(p, group)}
-    own = [place for place in own if place not in held]
+    reading = {name: [place for buffer, place in readers.demand(nest, producers) if buffer == old]
+               for name, nest in nests.items() if name != new}  # fmt: skip
+    waits, outer_axes = _ancestors(writer, group), set(group.axes)
+    before = (place for name in waits for place in reading.get(name, ()))
+    of_row = {place for place in before if all(outer_axes.issuperset(i.axes()) for i in place)}
+    own = [place for buffer, place in asked if buffer == old and place not in of_row]
     store = tuple(Index.of(axis) for axis in writer.axes)
     here, there = buffers[old].layout, buffers[new].layout
     if len(own) != 1 or here.element(own[0]) != there.element(store):
@@ -358,11 +352,6 @@ def runs_in_place(
         or (name in waits and all(p[d] == index for p in places for d, index in outer.items()))
         for name, places in reading.items()
     )
-
-
-def _is_of_row(place: Place, group: Group) -> bool:
-    """Is it one element for each point of the outer axes, which is loaded before any inner loop?"""
-    return all(axis in group.axes for index in place for axis in index.axes())
 
 
 def _one_body(group: Group) -> bool:

@@ -113,14 +113,12 @@ def cheap_copy(pair: Pair) -> str | None:
         return f"computing {pair.producer} takes {facts.flops} flops per element"
     if len(facts.loads) > COPY_LOADS:
         return f"computing {pair.producer} takes {len(facts.loads)} loads per element"
-    if pair.merged.copied > COPIED_FLOPS:
-        return (
-            f"the kernel of {pair.consumer} would recompute {pair.merged.copied} flops per element"
-        )
+    if (flops := pair.merged.copied) > COPIED_FLOPS:
+        return f"the kernel of {pair.consumer} would recompute {flops} flops per element"
     # what a kernel loads for a whole row besides for each point, it cannot be computed in place of
     small = facts.volume < max(member.facts.volume for member in pair.second.members)
-    for name in {name for name, _ in facts.loads if small and name in pair.second.reads}:
-        if len(pair.merged.loads[name]) > len(pair.second.loads[name]):
+    for name, _ in facts.loads:
+        if small and len(pair.merged.loads[name]) > len(pair.second.loads.get(name, ())) > 0:
             return f"the kernel of {pair.consumer} would load {name} at one more place"
     return None
 
