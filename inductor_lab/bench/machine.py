@@ -52,6 +52,9 @@ EFFORTS = {
 }
 FLOP_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 SECONDS_EACH = 0.08
+SMALL_MATRIX, LONGEST_PRODUCT = 256, 0.5
+"""A product that takes longer, in seconds, is one of smaller matrices: without vectors for them one
+of 1024 by 1024 bfloat16 takes two and a half."""
 
 AGREE = 1.15
 """Two sweeps agree if no rate of one is more than so many times the other's."""
@@ -212,10 +215,18 @@ def _sweep(device: str) -> Rates:
     effort, gpu = EFFORTS[torch.device(device).type], device.startswith("cuda")
     rates: Rates = {nbytes: _copied(nbytes, device) for nbytes in effort.copied}
     for dtype in FLOP_DTYPES:
-        ways = _products(dtype, device, effort.matrix)
-        took = min(_fastest(product, effort.calls, gpu) for product in ways)
-        rates[str(dtype).removeprefix("torch.")] = 2 * effort.matrix**3 / took
+        size, took = effort.matrix, _product(dtype, device, SMALL_MATRIX, gpu)
+        while size > SMALL_MATRIX and took * (size / SMALL_MATRIX) ** 3 > LONGEST_PRODUCT:
+            size //= 2
+        took = _product(dtype, device, size, gpu)
+        rates[str(dtype).removeprefix("torch.")] = 2 * size**3 / took
     return rates
+
+
+def _product(dtype: torch.dtype, device: str, size: int, gpu: bool) -> float:
+    """Seconds of a product of square matrices."""
+    calls = EFFORTS[torch.device(device).type].calls
+    return min(_fastest(product, calls, gpu) for product in _products(dtype, device, size))
 
 
 def _copied(nbytes: int, device: str) -> float:
@@ -257,7 +268,7 @@ def _fastest(work: Callable[[], object], calls: int, gpu: bool) -> float:
     start = clock_of(gpu)
     took: list[float] = []
     end = time.perf_counter() + SECONDS_EACH
-    while len(took) < 3 or time.perf_counter() < end:
+    while not took or time.perf_counter() < end:
         stop = start()
         for _ in range(calls):
             work()
