@@ -37,7 +37,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_products_without_vectors_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six sweeps of four products of 1024 by 1024 bfloat16 took a minute on a laptop's processor."""
+    """Six sweeps of four products of 1024 by 1024 bfloat16 took a minute on a laptop."""
     asked: list[tuple[str, int]] = []
 
     def product(dtype: torch.dtype, device: str, size: int, gpu: bool) -> float:

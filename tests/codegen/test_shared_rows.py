@@ -3,6 +3,7 @@ needed for that; tests/gpu/test_shared_rows.py runs them)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,16 @@ def kernels(function: Callable[..., Any], *shapes: Shape, dtype: Any = None) -> 
     with FakeTensorMode():
         given = [torch.empty(shape, dtype=dtype, device="cuda") for shape in shapes]
         return kernels_of(function, *given, run=False)
+
+
+def loads_of_rows(kernel: Kernel, number: int) -> list[str]:
+    """Lines that load more of an input than one element, such as the first, for a whole row."""
+    lines = str(kernel.code).splitlines()
+    return [
+        line
+        for line in lines
+        if f"tl.load(in{number} " in line and re.search(r"\br(index|1)\b", line)
+    ]
 
 
 def softmax(x: Any) -> Any:
@@ -68,7 +79,7 @@ def test_a_row_is_read_once_and_compiles(name: str) -> None:
     exchanges = text.count("of_all_parts")
     assert words == parts * exchanges > 0
     for number, _ in enumerate(shapes):
-        assert text.count(f"tl.load(in{number} ") == 1
+        assert len(loads_of_rows(kernel, number)) == 1
     assert kernel.ladder("cuda:90")["cubin"]
 
 
@@ -77,7 +88,7 @@ def test_a_channel_is_read_once_for_its_moments_and_its_result(side: int) -> Non
     (kernel,) = kernels(batch_norm, (64, 128, side, side))
     length = 64 * side * side
     assert kernel.launch["shared"][0] == -(-length // kernel.launch["constants"]["RBLOCK"])
-    assert str(kernel.code).count("tl.load") == 1
+    assert len(loads_of_rows(kernel, 0)) == 1
 
 
 def test_one_program_writes_what_is_of_the_whole_row() -> None:
