@@ -3,7 +3,6 @@ needed for that; tests/gpu/test_shared_rows.py runs them)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import inductor_lab as lab
 from inductor_lab.codegen.kernel import Kernel
-from tests.codegen.triton_programs import kernels_of
+from tests.codegen.triton_programs import kernels_of, loads_of_rows
 
 Shape = tuple[int, ...]
 
@@ -24,16 +23,6 @@ def kernels(function: Callable[..., Any], *shapes: Shape, dtype: Any = None) -> 
     with FakeTensorMode():
         given = [torch.empty(shape, dtype=dtype, device="cuda") for shape in shapes]
         return kernels_of(function, *given, run=False)
-
-
-def loads_of_rows(kernel: Kernel, number: int) -> list[str]:
-    """Lines that load more of an input than one element, such as the first, for a whole row."""
-    lines = str(kernel.code).splitlines()
-    return [
-        line
-        for line in lines
-        if f"tl.load(in{number} " in line and re.search(r"\br(index|1)\b", line)
-    ]
 
 
 def softmax(x: Any) -> Any:

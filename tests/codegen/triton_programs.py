@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,3 +59,9 @@ def kernels_of(
     compiled = InTriton(runs=run)
     compiled(function, dynamic)(*args)
     return compiled.kernels
+
+
+def loads_of_rows(kernel: Kernel, number: int) -> list[str]:
+    """Lines that load more of an input than one element, such as the first, for a whole row."""
+    loads = (line for line in str(kernel.code).splitlines() if f"tl.load(in{number} " in line)
+    return [line for line in loads if re.search(r"\br(index|1)\b", line)]

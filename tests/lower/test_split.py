@@ -15,6 +15,7 @@ from inductor_lab.ir.program import Reduction
 from inductor_lab.ir.verify import verify
 from inductor_lab.lower.split import ENOUGH_PROGRAMS
 from inductor_lab.schedule.verify import verify_schedule
+from tests.codegen.triton_programs import loads_of_rows
 
 NAN, INF = float("nan"), float("inf")
 
@@ -191,7 +192,7 @@ def test_moments_of_columns_from_one_of_their_elements(offset: float, first: flo
     exact, nearest = moments(x.double()), moments(x)
     for found, right, eager in zip(c.result, exact, nearest, strict=True):
         error, of_eager = ((n.double() - right).abs().max() for n in (found, eager))
-        assert error <= 4 * of_eager + 1e-6 * right.abs().max()
+        assert error <= 4 * of_eager + 1e-6 * right.abs().max() + 1e-7 * abs(first - offset)
 
 
 @pytest.mark.parametrize("shape", [(8, 4, 40, 64), (4, 3, 96, 112), (4, 3, 40_000)])
@@ -208,7 +209,7 @@ def test_a_batch_norm_reads_its_input_twice_on_a_gpu(shape: tuple[int, ...]) -> 
         if any(parameter.buffer in part.loops.inputs for parameter in kernel.parameters)
     ]
     assert len(part.kernels) == 3 and len(reading) == 2
-    assert str(reading[0]).count("tl.load") == 1 and "for " not in str(reading[0])
+    assert len(loads_of_rows(reading[0], 0)) == 1 and "for " not in str(reading[0])
 
 
 def test_columns_are_neighbours_whatever_small_vectors_are_read_beside_them() -> None:
