@@ -61,7 +61,7 @@ def rewrite(
     span_of = _span if record else _not_asked
     off = _switched_off(options)
     if options.target is not None:
-        off |= {"attention", "convolutions"}  # they are made for CPUs
+        off |= {"attention", "convolutions", "widened_product"}  # they are made for CPUs
     off |= {"flash_attention"} if options.check_bounds else set()  # it takes bare addresses
     work = copy_of(module)
     for node in work.graph.nodes:
@@ -175,9 +175,9 @@ def attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iter
 
 
 def products(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Give products of matrices the form that a GPU's library is fast at."""
+    """Give products of matrices the form that libraries are fast at."""
     if not Aliases(module.graph).written:
-        for rule, node, new in better_products(module.graph):
+        for rule, node, new in better_products(module.graph, off):
             yield replaced(rule, node, new, span_of)
 
 

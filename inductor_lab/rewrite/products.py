@@ -1,9 +1,10 @@
-"""Products of matrices in the form that a GPU's libraries are fast at.
+"""Products of matrices in the form that libraries are fast at.
 
 ```
 mm(a[4096, 768], b[768, 50257])    →    mm(a, pad(b))[:, :50257]        rows of whole vectors
 addmm(bias, a, b)                  →    mm(a, b) + bias                 few rows of float32
 convolution(x, w, bias)            →    convolution(x, w) + bias
+mm(a: bf16, b: bf16)               →    mm(a: f32, b: f32): bf16        on a CPU
 ```
 
 Tensor cores read and write 16 bytes at a time.  Where the rows of a matrix in half precision are no
@@ -12,6 +13,10 @@ with its 50,257 words took 7.9 ms of a training step on an H200, 1.2 with rows o
 2.11, 2026-11-23, `python -m benchmarks.gpu`).  For few rows of float32 with a bias it takes a
 kernel that is half as fast as the one without, and the sum is one with what follows.  After a
 convolution it adds the bias in a kernel of its own.
+
+Libraries multiply 16-bit numbers fast on CPUs with instructions for it; on others a float32 product
+of the converted matrices takes a third to a seventh of the time, and has no more rounding: sums
+have 32 bits either way (AVX2, torch 2.13, 2026-11-26: 16 to 512 rows).
 
 Inductor: `fx_passes/pad_mm.py` (which measures) and `unfuse_bias_add_to_pointwise` in
 `fx_passes/post_grad.py`.
@@ -27,9 +32,14 @@ from torch.fx import Node
 
 from inductor_lab.capture.operands import items_of, operand
 from inductor_lab.errors import working_on
+from inductor_lab.ir.rules import HALF
+from inductor_lab.library_ops import onednn_knows
 from inductor_lab.rewrite.adding import Adder
 
 aten = torch.ops.aten
+OF_MATRICES = (aten.mm.default, aten.addmm.default, aten.bmm.default)
+FEWEST_WIDENED = 8
+"""Rows and columns; four rows take as long either way, one a third of what it takes in float32."""
 ALIGNED = 16
 """Bytes of a vector."""
 PAYS = 120
@@ -39,28 +49,29 @@ FEW_ROWS = 1024
 """Rows of a product in float32, up to which its bias is left out of it (chosen, not measured)."""
 
 
-def better_products(graph: torch.fx.Graph) -> Iterator[tuple[str, Node, Node]]:
+def better_products(graph: torch.fx.Graph, off: frozenset[str]) -> Iterator[tuple[str, Node, Node]]:
     """The rule that fires, a product, and its replacement, one after the other."""
-    for rule in (unfused_bias, padded_product):
-        for node in products_of(graph):
+    rules = (("cuda", unfused_bias), ("cuda", padded_product), ("cpu", widened_product))
+    for device, rule in rules:
+        for node in products_of(graph, device) if rule.__name__ not in off else ():
             with working_on((node.name,)):
                 new = rule(node)
             if new is not None:
                 yield rule.__name__, node, new
 
 
-def products_of(graph: torch.fx.Graph) -> list[Node]:
-    """The products and convolutions of fixed sizes that a GPU computes."""
-    nodes = [n for op in (aten.mm.default, aten.addmm.default, aten.convolution.default)
+def products_of(graph: torch.fx.Graph, device: str) -> list[Node]:
+    """The products and convolutions of fixed sizes that a device of this kind computes."""
+    nodes = [n for op in (*OF_MATRICES, aten.convolution.default)
              for n in graph.find_nodes(op="call_function", target=op)]  # fmt: skip
-    return [node for node in nodes if _is_known(node)]
+    return [node for node in nodes if _is_known(node, device)]
 
 
-def _is_known(node: Node) -> bool:
+def _is_known(node: Node, device: str) -> bool:
     values = [node.meta["val"], *(n.meta["val"] for n in node.all_input_nodes)]
     if not all(isinstance(v, torch.Tensor) for v in values):  # a factor that is the user's number
         return False
-    same = all(v.device.type == "cuda" and v.dtype == values[0].dtype for v in values)
+    same = all(v.device.type == device and v.dtype == values[0].dtype for v in values)
     known = all(isinstance(n, int) for v in values for n in (*v.shape, *v.stride()))
     return same and known and not node.kwargs
 
@@ -105,6 +116,26 @@ def padded_product(node: Node) -> Node | None:
     if whole.meta["val"].stride() == node.meta["val"].stride():
         return whole
     return add(aten.clone.default, whole, memory_format=torch.contiguous_format)
+
+
+def widened_product(node: Node) -> Node | None:
+    """The product of 16-bit numbers in float32, where oneDNN knows no other on this CPU."""
+    value = node.meta["val"]
+    if value.dtype not in HALF or onednn_knows(value.dtype):
+        return None
+    if node.target in OF_MATRICES:
+        a, b = (operand(node, len(node.args) + n).meta["val"] for n in (-2, -1))
+        if min(*a.shape[-2:], b.shape[-1]) < FEWEST_WIDENED:
+            return None
+    add = Adder(node, [node])
+    wide = [add(aten._to_copy.default, given, dtype=torch.float32)
+            if isinstance(given, Node) else given for given in node.args]  # fmt: skip
+    new = add(aten._to_copy.default, add(node.target, *wide), dtype=value.dtype)
+    if new.meta["val"].stride() == value.stride():
+        return new
+    last = torch.channels_last if value.dim() == 4 else torch.channels_last_3d
+    kept = torch.contiguous_format if value.is_contiguous() else last
+    return add(aten.clone.default, new, memory_format=kept)
 
 
 def _is_row_major(node: Node) -> bool:

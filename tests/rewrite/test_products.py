@@ -1,4 +1,5 @@
-"""Products of matrices on a GPU: padded to whole vectors, and few rows without their bias."""
+"""Products of matrices: on a GPU padded to whole vectors, and few rows without their bias; on a CPU
+without instructions for 16-bit numbers in float32."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -93,11 +95,55 @@ def test_few_rows_without_their_bias() -> None:
     assert "aten.addmm.default" in same(torch.addmm, *(x.to(BF16) for x in given))
 
 
-def test_the_cpu_has_its_own_ways() -> None:
-    x, w = torch.randn(32, 16, dtype=BF16), torch.randn(37, 16, dtype=BF16)
+WIDENED = {
+    "mm": (lambda x, w: x @ w, (32, 16), (16, 24)),
+    "mm of what is transposed": (lambda x, w: x.t() @ w.t(), (16, 32), (24, 16)),
+    "addmm": (lambda x, w: torch.addmm(x[0], x, w), (32, 24), (24, 24)),
+    "bmm": (lambda x, w: x @ w, (3, 9, 8), (3, 8, 16)),
+    "convolution": (lambda x, w: F.conv2d(x, w), (2, 3, 6, 6), (4, 3, 3, 3)),
+    "convolution of the channels last": (
+        lambda x, w: F.conv2d(x.to(memory_format=torch.channels_last), w), (2, 3, 6, 6),
+        (4, 3, 3, 3),
+    ),
+    "a transposed one": (lambda x, w: F.conv_transpose1d(x, w), (2, 4, 6), (4, 3, 3)),
+}  # fmt: skip
+LEFT = {
+    "few rows": (lambda x, w: x @ w, (7, 16), (16, 24)),
+    "a factor": (lambda x, w: torch.addmm(x[0], x, w, alpha=2), (32, 24), (24, 24)),
+}
+
+
+def on_a_cpu(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
     with FakeTensorMode() as mode:
-        module = make_fx(lambda x, w: x @ w.t())(mode.from_tensor(x), mode.from_tensor(w))
-    assert not list(passes.products(module, frozenset(), lambda node: None))
+        return make_fx(fn)(*map(mode.from_tensor, given))
+
+
+@pytest.mark.parametrize("dtype", [BF16, torch.float16])
+@pytest.mark.parametrize("name", [*WIDENED, *LEFT])
+def test_halves_on_a_cpu_that_multiplies_none(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "onednn_knows", lambda dtype: dtype is torch.float32)
+    fn, *shapes = {**WIDENED, **LEFT}[name]
+    given = [torch.randn(shape, dtype=dtype) for shape in shapes]
+    module = on_a_cpu(fn, *given)
+    made = rewrite(module, "forward", Options())
+    assert any(step.name == "products" and step.changed for step in made.steps) == (name in WIDENED)
+    result, expected, exact = made.module(*given), fn(*given), fn(*(x.double() for x in given))
+    assert (result.dtype, result.stride()) == (expected.dtype, expected.stride())
+    error, of_eager = ((n.double() - exact).abs().max() for n in (result, expected))
+    assert error <= 1.1 * of_eager
+    for options in ({"rewrites_off": ("products",)}, {"target": "cuda:90"}):
+        same = rewrite(module, "forward", Options(**options))
+        assert not any(step.name == "products" and step.changed for step in same.steps)
+
+
+def test_other_products_of_a_cpu_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = torch.randn(32, 16), torch.randn(37, 16)
+    assert not list(passes.products(on_a_cpu(lambda x, w: x @ w.t(), x, w), frozenset(), None))
+    monkeypatch.setattr(products, "onednn_knows", lambda dtype: True)
+    module = on_a_cpu(lambda x, w: x @ w.t(), x.to(BF16), w.to(BF16))
+    assert not list(passes.products(module, frozenset(), None))
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
