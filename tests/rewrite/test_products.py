@@ -99,7 +99,7 @@ WIDENED = {
     "mm": (lambda x, w: x @ w, (32, 16), (16, 24)),
     "mm of what is transposed": (lambda x, w: x.t() @ w.t(), (16, 32), (24, 16)),
     "addmm": (lambda x, w: torch.addmm(x[0], x, w), (32, 24), (24, 24)),
-    "bmm": (lambda x, w: x @ w, (3, 9, 8), (3, 8, 16)),
+    "bmm": (lambda x, w: x @ w, (3, 17, 16), (3, 16, 20)),
     "convolution": (lambda x, w: F.conv2d(x, w), (2, 3, 6, 6), (4, 3, 3, 3)),
     "convolution of the channels last": (
         lambda x, w: F.conv2d(x.to(memory_format=torch.channels_last), w), (2, 3, 6, 6),
@@ -108,7 +108,7 @@ WIDENED = {
     "a transposed one": (lambda x, w: F.conv_transpose1d(x, w), (2, 4, 6), (4, 3, 3)),
 }  # fmt: skip
 LEFT = {
-    "few rows": (lambda x, w: x @ w, (7, 16), (16, 24)),
+    "few rows": (lambda x, w: x @ w, (15, 16), (16, 24)),
     "a factor": (lambda x, w: torch.addmm(x[0], x, w, alpha=2), (32, 24), (24, 24)),
 }
 
