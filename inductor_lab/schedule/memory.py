@@ -322,10 +322,10 @@ def runs_in_place(
     writer = nests[new]
     if isinstance(writer, Scatter):
         return writer.base == old
-    if isinstance(writer, Reduction):
-        return False
     producers = {**group.inlined, **{n.buffer: n for n in group.nests if isinstance(n, Pointwise)}}
     asked = readers.demand(writer, producers)
+    if isinstance(writer, Reduction) or all(buffer != old for buffer, _ in asked):
+        return False
     reading = {name: [place for buffer, place in readers.demand(nest, producers) if buffer == old]
                for name, nest in nests.items() if name != new}  # fmt: skip
     waits, outer_axes = _ancestors(writer, group), set(group.axes)
