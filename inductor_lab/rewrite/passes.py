@@ -61,7 +61,9 @@ def rewrite(
     span_of = _span if record else _not_asked
     off = _switched_off(options)
     if options.target is not None:
-        off |= {"attention", "convolutions", "widened_product"}  # they are made for CPUs
+        off |= {"attention", "convolutions"}  # they are made for CPUs
+    if options.target is not None or options.matmul != "measured":
+        off |= {"widened_product"}
     off |= {"flash_attention"} if options.check_bounds else set()  # it takes bare addresses
     work = copy_of(module)
     for node in work.graph.nodes:
