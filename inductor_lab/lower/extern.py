@@ -8,7 +8,7 @@ Inductor: `ir.ExternKernelAlloc`, `ir.FallbackKernel`, `lowering.py`, `make_fall
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -100,12 +100,12 @@ def _without_aliases(op: Operator, args: Sequence[Any]) -> Operator:
 _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
 
 
-def needs_extern(node: torch.fx.Node) -> bool:
+def needs_extern(node: torch.fx.Node, to_storage: Container[torch.fx.Node]) -> bool:
     """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
 
     A view of a complex tensor needs no nest.  A write through a view of a tensor that overlaps
     itself is visible at all elements that share the memory, and an `as_strided` may read gaps of
-    the storage that are no elements of what was written.
+    the storage that are no elements of what was written (`leading_to_storage`).
     """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
@@ -113,16 +113,21 @@ def needs_extern(node: torch.fx.Node) -> bool:
     return (
         any(map(_is_unusual, tensors))
         or (node.target not in VIEWS and any(t.dtype not in ELEMENTS for t in tensors))
-        or (node.target in _WRITES_OF_VIEWS and (may_overlap(tensors[0]) or leads_to_storage(node)))
+        or (node.target in _WRITES_OF_VIEWS and (may_overlap(tensors[0]) or node in to_storage))
     )
 
 
-def leads_to_storage(node: torch.fx.Node) -> bool:
-    """Does an `as_strided` reach through this view (or write) into its storage?"""
-    if node.target not in VIEWS and node.target not in _WRITES_OF_VIEWS:
-        return False
-    users = node.users
-    return any(user.target is aten.as_strided.default or leads_to_storage(user) for user in users)
+def leading_to_storage(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """The views and writes of views through which an `as_strided` reaches into the storage."""
+    found: set[torch.fx.Node] = set()
+    strided = graph.find_nodes(op="call_function", target=aten.as_strided.default, sort=False)
+    waiting = [source for node in strided for source in node.all_input_nodes]
+    while waiting:
+        node = waiting.pop()
+        if node not in found and (node.target in VIEWS or node.target in _WRITES_OF_VIEWS):
+            found.add(node)
+            waiting += node.all_input_nodes
+    return found
 
 
 def _is_unusual(fake: torch.Tensor) -> bool:

@@ -67,7 +67,7 @@ from inductor_lab.lower.extern import (
     argument,
     call,
     fallback,
-    leads_to_storage,
+    leading_to_storage,
     needs_extern,
     to_device,
 )
@@ -139,6 +139,7 @@ class _Walk:
         self.outputs: tuple[Output, ...] = ()
         self.callees: dict[str, Any] = {}
         self.assumed = torch_api.taken_for_equal(module)
+        self.to_storage = leading_to_storage(module.graph)
         self.spread: dict[torch.fx.Node, BufferView] = {}
         """Tensors that are seen with gaps in memory, as they are with them."""
 
@@ -218,7 +219,7 @@ class _Walk:
             return fallback(self.build, node.target, args, kwargs, reason)
         lowering = self.registry.get(node.target)
         binds = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS
-        if lowering is None or needs_extern(node) or binds:
+        if lowering is None or needs_extern(node, self.to_storage) or binds:
             return fallback(self.build, node.target, args, kwargs)
         if scatter.has_no_atomic(node):
             return fallback(self.build, node.target, args, kwargs, reason="no atomic operation")
@@ -233,7 +234,7 @@ class _Walk:
         try:
             fits.numbers_must_fit(self.build, args, kwargs)
             if isinstance(result := node.meta.get("val"), torch.Tensor):
-                if _is_only_empty(node):
+                if _is_only_empty(node) and node not in self.to_storage:
                     return self.build.pointwise(self.build.const(0, result.dtype))
                 args, kwargs = to_device(self.build, node.target, (args, kwargs))
             return lowering(self.build, *args, **kwargs)
@@ -485,7 +486,7 @@ CHECKED = {*scatter.CHECKED, *index.CHECKED, aten.select.int, aten.constant_pad_
 def _is_only_empty(node: torch.fx.Node) -> bool:
     """Is it sure that there are no elements, so that nothing is read, and is that all there is to
     say?  Not where an argument may be out of range, or where a length becomes known here."""
-    if leads_to_storage(node) or node.meta.get("unbacked_bindings"):
+    if node.meta.get("unbacked_bindings"):
         return False
     fake = node.meta["val"]
     empty = any(isinstance(size, int) and size == 0 for size in fake.shape)

@@ -77,12 +77,19 @@ def _visits(
     """Each way in which they meet in a buffer along whose rows its memory goes."""
     for buffer in shared:
         for there in sums.loads.get(buffer, ()):
-            flat = sums.buffers[buffer].layout.element(there)
-            along = [axis for axis in sums.axes if is_int(flat.coefficient(axis), 1)]
+            if not set[Axis]().union(*(index.axes() for index in there)).issuperset(summed):
+                continue
             for here in places_of(rows, buffer):
                 visit = _visit(here, there, rows.axes, summed, sums.axes)
-                if visit is not None and not set(visit.inside).issuperset(along):
+                if visit is not None and _goes_along(buffer, there, visit, sums):
                     yield visit
+
+
+def _goes_along(buffer: str, there: Place, visit: Visit, sums: Cluster) -> bool:
+    """Is the memory's axis one of the columns?"""
+    flat = sums.buffers[buffer].layout.element(there)
+    columns = [axis for axis in sums.axes if axis not in visit.inside]
+    return any(is_int(flat.coefficient(axis), 1) for axis in columns)
 
 
 def _visit(
@@ -96,6 +103,8 @@ def _visit(
     outer axes of the rows, each point once: `1024*step0 + 4*part + step1`."""
     at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
     met = {axis: at[axis] for axis in outer if axis in at}
+    if not met:
+        return None
     among = [set(p.axes()) for p in met.values() if not set(p.axes()).isdisjoint(summed)]
     inside = {*summed, *(set[Axis]().union(*among).difference(summed) or own[:1])}
     places = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}

@@ -267,6 +267,20 @@ def test_gradients_through_writes() -> None:
     check_gradients(function, wave(4, 4))
 
 
+def test_rows_that_are_written_one_after_the_other() -> None:
+    """As a gated delta rule does it (Qwen3-Next): each write reads all those before it, so that
+    whoever follows each way from a view to its uses never comes to an end."""
+
+    def function(x):
+        x = x.clone()
+        for i in range(1, x.shape[-1]):
+            row, above = x[..., i, :i].clone(), x[..., :i, :i].clone()
+            x[..., i, :i] = row + (row.unsqueeze(-1) * above).sum(-2)
+        return x
+
+    check_call(function, lambda: [wave(2, 22, 22)])
+
+
 def test_gradients_through_views_of_inputs() -> None:
     check_gradients(lambda x: (x.t(), x * 2, x[1]), wave(4, 3))
 
