@@ -120,13 +120,10 @@ def needs_extern(node: torch.fx.Node, to_storage: Container[torch.fx.Node]) -> b
 def leading_to_storage(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """The views and writes of views through which an `as_strided` reaches into the storage."""
     found: set[torch.fx.Node] = set()
-    strided = graph.find_nodes(op="call_function", target=aten.as_strided.default, sort=False)
-    waiting = [source for node in strided for source in node.all_input_nodes]
-    while waiting:
-        node = waiting.pop()
-        if node not in found and (node.target in VIEWS or node.target in _WRITES_OF_VIEWS):
+    for node in reversed(graph.nodes):
+        goes_on = node.target in VIEWS or node.target in _WRITES_OF_VIEWS
+        if goes_on and any(u in found or u.target is aten.as_strided.default for u in node.users):
             found.add(node)
-            waiting += node.all_input_nodes
     return found
 
 

@@ -486,8 +486,6 @@ CHECKED = {*scatter.CHECKED, *index.CHECKED, aten.select.int, aten.constant_pad_
 def _is_only_empty(node: torch.fx.Node) -> bool:
     """Is it sure that there are no elements, so that nothing is read, and is that all there is to
     say?  Not where an argument may be out of range, or where a length becomes known here."""
-    if node.meta.get("unbacked_bindings"):
-        return False
-    fake = node.meta["val"]
+    fake, binds = node.meta["val"], node.meta.get("unbacked_bindings")
     empty = any(isinstance(size, int) and size == 0 for size in fake.shape)
-    return empty and node.target not in CHECKED and fake.dtype in ELEMENTS
+    return empty and not binds and node.target not in CHECKED and fake.dtype in ELEMENTS

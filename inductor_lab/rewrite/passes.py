@@ -62,8 +62,7 @@ def rewrite(
     off = _switched_off(options)
     if options.target is not None:
         off |= {"attention", "convolutions"}  # they are made for CPUs
-    if options.target is not None or options.matmul != "measured":
-        off |= {"widened_product"}
+    off |= {"widened_product"} if options.target or options.matmul != "measured" else set()
     off |= {"flash_attention"} if options.check_bounds else set()  # it takes bare addresses
     work = copy_of(module)
     for node in work.graph.nodes:

@@ -8,7 +8,7 @@ already expanded, each different place once; so long chains of cheap operations 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -69,8 +69,7 @@ class Member:
     def loops(self) -> tuple[Axis, ...]:
         if self.in_parts:
             return self.in_parts.loops(self.axes)
-        reduced = self.facts.nest.reduce_axes
-        return (*self.axes, *(self.rename.get(axis, axis) for axis in reduced))
+        return tuple(self.rename.get(axis, axis) for axis in self.facts.loops)
 
     @property
     def store(self) -> Place:
@@ -172,15 +171,15 @@ class Cluster:
     def operations(self) -> int:
         """Operations of the text that it becomes: each inlined body once for each place."""
         total = sum(member.facts.ops for member in self.members)
-        return total + sum(facts.ops * len(places) for facts, places in self._evaluated())
+        for name, facts in self.inlined.items():
+            total += facts.ops * sum(len(member.loads.get(name, ())) for member in self.members)
+        return total
 
     @cached_property
     def flops(self) -> int:
         """Arithmetic, with inlined producers evaluated at each load."""
         total = sum(member.facts.flops * member.facts.volume for member in self.members)
-        for facts, places in self._evaluated():
-            total += facts.flops * sum(a.evaluations for a in places.values())
-        return total
+        return total + sum(map(self.flops_of, self.inlined.values()))
 
     @cached_property
     def flops_kept(self) -> int:
@@ -193,13 +192,6 @@ class Cluster:
                 shared |= Counter(member.loads.get(name, {}).values())
             total += facts.flops * sum(a.evaluations * n for a, n in shared.items())
         return total
-
-    def _evaluated(self) -> Iterator[tuple[NestFacts, dict[Place, Access]]]:
-        """Each inlined producer with its places in each member."""
-        for member in self.members:
-            for name, places in member.loads.items():
-                if name in self.inlined:
-                    yield self.inlined[name], places
 
     def flops_of(self, facts: NestFacts) -> int:
         """Arithmetic spent on one inlined producer."""
@@ -230,10 +222,9 @@ class Cluster:
 def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
     """A nest on its own."""
     nest = facts.nest
-    loops = (*nest.axes, *nest.reduce_axes)
     loads: Loads = {}
     for buffer, place in facts.loads:
-        loads.setdefault(buffer, {})[place] = access(place, loops, buffers[buffer].layout)
+        loads.setdefault(buffer, {})[place] = access(place, facts.loops, buffers[buffer].layout)
     axes = real_axes(nest.apart if isinstance(nest, Scatter) else nest.axes)
     if isinstance(nest, Scan):
         axes = tuple(axis for axis in axes if axis != nest.axis)
@@ -314,9 +305,8 @@ def renamed(member: Member, rename: Mapping[Axis, Axis], buffers: Mapping[str, B
     moved = {axis: Index.of(new) for axis, new in rename.items() if axis != new}
     if not moved:
         return member
-    loops = (*member.facts.nest.axes, *member.facts.nest.reduce_axes)
-    names = {axis: member.rename.get(axis, axis) for axis in loops}
-    names = {axis: rename.get(name, name) for axis, name in names.items()}
+    now = {axis: member.rename.get(axis, axis) for axis in member.facts.loops}
+    names = {axis: rename.get(name, name) for axis, name in now.items()}
     shell = Member(member.facts, names, {}, member.in_parts and member.in_parts.renamed(rename))
     return with_loads(shell, member.loads, moved, buffers)
 

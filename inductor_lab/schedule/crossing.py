@@ -77,19 +77,13 @@ def _visits(
     """Each way in which they meet in a buffer along whose rows its memory goes."""
     for buffer in shared:
         for there in sums.loads.get(buffer, ()):
-            if not set[Axis]().union(*(index.axes() for index in there)).issuperset(summed):
-                continue
-            for here in places_of(rows, buffer):
-                visit = _visit(here, there, rows.axes, summed, sums.axes)
-                if visit is not None and _goes_along(buffer, there, visit, sums):
+            visits = (_visit(here, there, rows.axes, summed, sums.axes)
+                      for here in places_of(rows, buffer))  # fmt: skip
+            for visit in filter(None, visits):
+                flat = sums.buffers[buffer].layout.element(there)
+                columns = set(sums.axes).difference(visit.inside)
+                if any(is_int(flat.coefficient(axis), 1) for axis in columns):
                     yield visit
-
-
-def _goes_along(buffer: str, there: Place, visit: Visit, sums: Cluster) -> bool:
-    """Is the memory's axis one of the columns?"""
-    flat = sums.buffers[buffer].layout.element(there)
-    columns = [axis for axis in sums.axes if axis not in visit.inside]
-    return any(is_int(flat.coefficient(axis), 1) for axis in columns)
 
 
 def _visit(
@@ -103,9 +97,10 @@ def _visit(
     outer axes of the rows, each point once: `1024*step0 + 4*part + step1`."""
     at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
     met = {axis: at[axis] for axis in outer if axis in at}
-    if not met:
+    ways = [set(place.axes()) for place in met.values()]
+    if not set[Axis]().union(*ways).issuperset(summed):
         return None
-    among = [set(p.axes()) for p in met.values() if not set(p.axes()).isdisjoint(summed)]
+    among = [axes for axes in ways if not axes.isdisjoint(summed)]
     inside = {*summed, *(set[Axis]().union(*among).difference(summed) or own[:1])}
     places = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}
     sizes = {axis.size for axis in (*inside, *places)}

@@ -33,6 +33,7 @@ class NestFacts:
     flops    arithmetic of one evaluation of the body
     ops      operations in the body, a measure of how much code it becomes
     volume   how often the body is evaluated: the product of all axes (symbols hinted)
+    loops    its axes, the outermost loop first: what is stored goes along its memory
     product  the product of matrices that it is, or whose sums it rounds; "" if there is none
     """
 
@@ -42,6 +43,7 @@ class NestFacts:
     flops: int
     ops: int
     volume: int
+    loops: tuple[Axis, ...]
     product: str = ""
 
     @property
@@ -49,8 +51,11 @@ class NestFacts:
         return self.nest.buffer
 
 
-def nest_facts(nest: Nest, position: int, known: Mapping[str, NestFacts]) -> NestFacts:
-    """The facts of a nest, given those of the nests before it."""
+Facts: TypeAlias = Mapping[str, NestFacts]
+
+
+def nest_facts(nest: Nest, position: int, layout: Layout, known: Facts) -> NestFacts:
+    """The facts of a nest that stores in this layout, given those of the nests before it."""
     loads: dict[tuple[str, Place], None] = {}
     flops = int(not isinstance(nest, Pointwise))
     ops = 1
@@ -69,7 +74,11 @@ def nest_facts(nest: Nest, position: int, known: Mapping[str, NestFacts]) -> Nes
     products = [b for b, _ in loads if b in known and known[b].product == b]
     product = nest.buffer if product_of(nest) else products[0] if products else ""
     flops = 2 if product == nest.buffer else flops  # as a library's: conversions are loads
-    return NestFacts(nest, position, tuple(loads), flops, ops, volume, product)
+    by_index = isinstance(nest, Pointwise | Reduction)
+    strides = dict(zip(nest.axes, layout.stride, strict=True)) if by_index else {}
+    axes = sorted(nest.axes, key=lambda axis: -hint(strides.get(axis, 0)))
+    loops = (*axes, *nest.reduce_axes)
+    return NestFacts(nest, position, tuple(loads), flops, ops, volume, loops, product)
 
 
 def real_axes(axes: Iterable[Axis]) -> tuple[Axis, ...]:

@@ -26,6 +26,10 @@ measured one by one; what they give together is in benchmarks/RESULTS.md."""
 SPARE_FLOPS_PER_BYTE = 4
 """A kernel with less arithmetic than this waits for memory."""
 
+LEAST_SAVED, ONE_OPERATION = 0.01, 2
+"""On a CPU only a larger part of a kernel's traffic is worth arithmetic that is not free, unless it
+is one operation (so much text), which takes no longer than to load its result."""
+
 FREE_FLOPS = 100_000
 """Recomputing this much costs less than starting one more kernel."""
 
@@ -67,8 +71,8 @@ def bytes_saved(pair: Pair) -> str | None:
 def recompute_work(pair: Pair) -> str | None:
     """What is evaluated more than once per element must not become the kernel's main work.
 
-    A kernel that waits for memory has arithmetic to spare; in one that does not, extra work has to
-    be worth the traffic that it saves.
+    A kernel that waits for memory has arithmetic to spare; in one that does not (nor on a CPU where
+    next to nothing is saved), extra work has to be worth the traffic that it saves.
     """
     if pair.merged is None or pair.placement == "siblings" or pair.first.accumulates:
         return None
@@ -77,7 +81,9 @@ def recompute_work(pair: Pair) -> str | None:
     if extra <= FREE_FLOPS + FLOPS_PER_BYTE * max(pair.saved, 0):
         return None
     work = pair.merged.flops + (0 if pair.evaluated_on_demand else extra)
-    if work <= SPARE_FLOPS_PER_BYTE * pair.merged.bytes:
+    more = pair.operations > ONE_OPERATION or facts.flops > 1
+    least = more and pair.buffers[pair.consumer].device == "cpu" and LEAST_SAVED * pair.merged.bytes
+    if pair.saved >= least and work <= SPARE_FLOPS_PER_BYTE * pair.merged.bytes:
         return None
     return (
         f"{extra:,} more flops, because {pair.producer} is read again and again, "

@@ -69,7 +69,8 @@ class Walk:
                 names = read_by(step)
                 self.kept |= names
             else:
-                self.facts[step.buffer] = facts = nest_facts(step, position, self.facts)
+                layout = self.buffers[step.buffer].layout
+                self.facts[step.buffer] = facts = nest_facts(step, position, layout, self.facts)
                 names = frozenset(buffer for buffer, _ in facts.loads)
                 self.kept |= {step.base} if isinstance(step, Scatter) else set()
                 for name in names:
@@ -321,12 +322,8 @@ class Walk:
 
 def _steps_of(cluster: Cluster) -> int:
     """Positions of all nests of a cluster, as a set of `Reachability`."""
-    mask = 0
-    for member in cluster.members:
-        mask |= 1 << member.facts.position
-    for facts in cluster.inlined.values():
-        mask |= 1 << facts.position
-    return mask
+    facts = (*(member.facts for member in cluster.members), *cluster.inlined.values())
+    return sum(1 << one.position for one in facts)
 
 
 def _meets(pair: Pair) -> bool:

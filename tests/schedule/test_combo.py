@@ -170,7 +170,8 @@ def _cluster(schedule: Schedule, number: int):
 
     buffers = dict(schedule.program.buffers)
     buffers["buf1"] = replace(buffers["buf1"], device="cuda:0")
-    return single(nest_facts(schedule.program.nests[number], number, {}), buffers)
+    nest = schedule.program.nests[number]
+    return single(nest_facts(nest, number, buffers[nest.buffer].layout, {}), buffers)
 
 
 def test_only_profit_rules_can_be_left_out():

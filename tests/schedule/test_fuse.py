@@ -277,6 +277,28 @@ def test_a_kernel_that_copies_joins_one_that_loads():
         torch.testing.assert_close(got, want, equal_nan=True)
 
 
+@pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_what_only_channels_need_is_computed_once_for_each(memory: torch.memory_format):
+    """Where the channels are the inner loop, it would be computed for every pixel."""
+
+    def scaled(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return x * (w * (v + 1e-5).rsqrt())[:, None, None]
+
+    x = torch.randn(2, 64, 56, 56).contiguous(memory_format=memory)
+    w, v = torch.randn(64), torch.rand(64)
+    compiled = lab.inspect(scaled, x, w, v)
+    kernels = compiled.graphs[0].forward.kernels
+    last = memory is torch.channels_last
+    assert [str(kernel).count("rsqrt<") for kernel in kernels] == ([1, 0] if last else [1])
+    torch.testing.assert_close(compiled.result, scaled(x, w, v))
+
+
+def test_what_one_operation_computes_of_channels_is_not_stored():
+    x, b = torch.randn(512, 512), torch.randn(512)
+    compiled = lab.inspect(lambda x, b: x + b * 2, x, b)
+    assert len(compiled.graphs[0].forward.kernels) == 1
+
+
 def test_a_full_reduction_takes_scalars_but_no_big_consumer():
     tensor = Axis("i0", 1 << 20)
     reduced = Axis("r0", 1 << 20)

@@ -70,7 +70,7 @@ def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def broadcast(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a.exp() * b[:, None]
+    return a.exp()[:, None] * b[..., None]
 
 
 def two_readers(x: torch.Tensor) -> torch.Tensor:
@@ -237,7 +237,7 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
         Example(columns, SQUARE, "buf0", "buf1"),
     ),
     "recompute_work": (
-        Example(broadcast, ((4096,), (4096,)), "buf0", "buf1"),
+        Example(broadcast, ((512, 64), (512, 32)), "buf0", "buf1"),
         Example(outer, ((4096,), (4096,)), "buf0", "buf1"),
     ),
     "window_work": (
