@@ -1,7 +1,8 @@
-"""A torch that lacks one of the optional names: everything compiles, and one feature is off.
+"""A torch that lacks optional names: everything compiles, and one feature is off.
 
-A process that was forked for each name sees torch without it while it imports inductor_lab anew;
-torch's own functions still see it.
+A process that was forked sees torch without one name, or all names of one feature, while it imports
+inductor_lab anew; torch's own functions still see them.  One name is enough to switch its feature
+off; programs run where all are missing, so that whoever uses one without asking is found.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -73,13 +74,21 @@ def import_anew() -> Any:
     return lab
 
 
-def programs_without(send: Callable[[Any], None], name: str) -> None:
-    """Which feature is off, by what the doctor says, and which of three programs are wrong."""
+def features_off(send: Callable[[Any], None], *names: str) -> Any:
+    """Which features are off, by what the doctor says."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
-    with torch_without(name):
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(torch_without(name))
         lab = import_anew()
     doctor = sys.modules["inductor_lab.doctor"]
     send({row.name.strip() for row in doctor._names_of_torch() if row.todo})
+    return lab
+
+
+def programs_without(send: Callable[[Any], None], *names: str) -> None:
+    """Which features are off, and which of three programs are wrong."""
+    lab = features_off(send, *names)
     send([program.__name__ for program in (inference, training, inspected) if not program(lab)])
 
 
@@ -147,23 +156,33 @@ def _close(results: Any, expected: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, list[Any]]:
+    """What processes say that lack one name, and those that lack all names of a feature."""
     context = processes.server("tests.end_to_end.warm_names")
     clock = processes.Clock()
+    features = {feature: needs.names for feature, needs in OPTIONAL.items()}
 
-    def outcome(name: str) -> list[Any]:
-        return list(processes.messages(context, programs_without, (name,), 120, clock))
+    def outcome(lacking: str) -> list[Any]:
+        work = programs_without if lacking in features else features_off
+        names = features.get(lacking, (lacking,))
+        return list(processes.messages(context, work, names, 120, clock))
 
-    outcome(NAMES[0])  # compiles the libraries that the others find
+    outcome(next(iter(features)))  # compiles the libraries that the others find
+    lacking = [*features, *NAMES]
     with ThreadPoolExecutor(JOBS) as pool:
-        return dict(zip(NAMES, pool.map(outcome, NAMES), strict=True))
+        return dict(zip(lacking, pool.map(outcome, lacking), strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_one_name_a_feature_is_off_and_programs_are_right(
-    name: str, outcomes: dict[str, list[Any]]
+def test_without_one_name_its_feature_is_off(name: str, outcomes: dict[str, list[Any]]) -> None:
+    assert outcomes[name] == [{feature for feature, need in OPTIONAL.items() if name in need.names}]
+
+
+@pytest.mark.parametrize("feature", OPTIONAL)
+def test_without_one_feature_programs_are_right(
+    feature: str, outcomes: dict[str, list[Any]]
 ) -> None:
-    off = {feature for feature, needs in OPTIONAL.items() if name in needs.names}
-    assert outcomes[name] == [off, []]
+    off, wrong = outcomes[feature]
+    assert feature in off and wrong == []
 
 
 def import_without(send: Callable[[Any], None], name: str) -> None:
