@@ -74,8 +74,8 @@ def nest_facts(nest: Nest, position: int, layout: Layout, known: Facts) -> NestF
     products = [b for b, _ in loads if b in known and known[b].product == b]
     product = nest.buffer if product_of(nest) else products[0] if products else ""
     flops = 2 if product == nest.buffer else flops  # as a library's: conversions are loads
-    by_index = isinstance(nest, Pointwise | Reduction)
-    strides = dict(zip(nest.axes, layout.stride, strict=True)) if by_index else {}
+    any_order = isinstance(nest, Pointwise | Reduction)
+    strides = dict(zip(nest.axes, layout.stride, strict=True)) if any_order else {}
     axes = sorted(nest.axes, key=lambda axis: -hint(strides.get(axis, 0)))
     loops = (*axes, *nest.reduce_axes)
     return NestFacts(nest, position, tuple(loads), flops, ops, volume, loops, product)
