@@ -268,7 +268,7 @@ def test_gradients_through_writes() -> None:
 
 
 def test_rows_that_are_written_one_after_the_other() -> None:
-    """As a gated delta rule does it (Qwen3-Next): each write reads all those before it, so that
+    """As a gated delta rule does it: each write reads all those before it, so that
     whoever follows each way from a view to its uses never comes to an end."""
 
     def function(x):
