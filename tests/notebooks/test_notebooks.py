@@ -17,13 +17,9 @@ def test_notebook_runs(path: Path) -> None:
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     outputs = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
     assert any("text/html" in out.get("data", {}) for out in outputs), "nothing was displayed"
-
-
-def test_the_first_look_says_what_it_claims() -> None:
-    notebook = nbformat.read(NOTEBOOKS[0], as_version=4)
-    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
-    last = notebook.cells[-1].outputs[0]["data"]["text/plain"]
-    assert float(last) < 1e-6
+    if path == NOTEBOOKS[0]:
+        difference = notebook.cells[-1].outputs[0]["data"]["text/plain"]
+        assert float(difference) < 1e-6, "the first look does not show what it claims"
 
 
 def test_saved_notebooks_carry_no_output() -> None:
