@@ -76,7 +76,7 @@ def inner_of(
     traced = make_fx(run, decomposition_table=table)(*blocks.values(), *read)
     traced.graph.eliminate_dead_code()
     program = lower_graph(traced, making.__name__, Options())
-    schedule = schedule_program(program, FusionOptions())
+    schedule = schedule_program(program, FusionOptions(off=("recompute_work",)))  # nothing is kept
     groups = schedule.groups
     pointwise = len(groups) == len(schedule.steps) == 1 and not program.constants
     if not pointwise or not all(isinstance(nest, Pointwise) for nest in groups[0].nests):
