@@ -323,7 +323,7 @@ class Walk:
 def _steps_of(cluster: Cluster) -> int:
     """Positions of all nests of a cluster, as a set of `Reachability`."""
     facts = (*(member.facts for member in cluster.members), *cluster.inlined.values())
-    return sum(1 << one.position for one in facts)
+    return sum(1 << position for position in {one.position for one in facts})
 
 
 def _meets(pair: Pair) -> bool:
