@@ -37,7 +37,15 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.lower.groups import Groups
 from inductor_lab.lower.number import Test, number
-from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
+from inductor_lab.lower.tensor import (
+    TensorValue,
+    axes_of,
+    compose,
+    identity,
+    is_dense,
+    layout_of,
+    load,
+)
 from inductor_lab.options import Options
 
 SCALAR = "aten.scalar_tensor.default"
@@ -304,7 +312,7 @@ class Builder:
     ) -> TensorValue:
         """`base` with `body` put at `index` for all points of `shape`.
 
-        `base` must have been computed for this alone: its storage is continued.
+        `base` must have been computed for this alone, whole: its storage is continued.
         """
         if any(is_int(size, 0) for size in shape):
             return base
@@ -312,8 +320,9 @@ class Builder:
         meta = TensorMeta(old.layout.size, old.layout.stride, old.dtype, old.device)
         buffer = self._new(meta, BufferKind.COMPUTED)
         axes, body = axes_of(shape), self.convert(body, old.dtype)
-        self.steps.append(Scatter(buffer.name, old.name, axes, index, kind, body, self.origins))
-        return TensorValue.of(buffer)
+        place = compose(base.index, base.shape, index)
+        self.steps.append(Scatter(buffer.name, old.name, axes, place, kind, body, self.origins))
+        return replace(base, buffer=buffer.name)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
         """The body over `axes`; a constant where these are empty, for a load might be hoisted out
@@ -404,7 +413,7 @@ class Builder:
         """The value and its strides in its buffer; a copy is made where no strides describe it."""
         layout = layout_of(value, self.buffers[value.buffer])
         if layout is None:
-            value = self.copy(value)
+            value = self.copy(value, exact=True)
             layout = self.buffers[value.buffer].layout
         return value, layout
 

@@ -43,6 +43,48 @@ def test_values(function: Any, channels: int, groups: int) -> None:
         assert_close(run(*given)[0], wanted, rtol=1e-4, atol=1e-5)
 
 
+def repeated(x: Any) -> Any:
+    """Each mean of a row, twice: computed in groups of two."""
+    return x.mean(1).repeat_interleave(2)
+
+
+def rows_put(x: Any, at: Any) -> Any:
+    return torch.outer(repeated(x), x[0]).index_copy(0, at, x)
+
+
+def rows_added(x: Any, at: Any) -> Any:
+    made = repeated(x)
+    made[at] += 1
+    return made, made.index_add(0, at, x[:, 0])
+
+
+def put_by_a_mask(x: Any, at: Any) -> Any:
+    made = repeated(x)
+    return made.index_put((at,), x[:, 0], accumulate=True), made.scatter(0, at, 5.0)
+
+
+def given_to_a_library(x: Any, at: Any) -> Any:
+    made = repeated(x)
+    return made.sort().values, made.view(-1, 2).t() @ x[at % 3]
+
+
+@pytest.mark.parametrize(
+    "function", [rows_put, rows_added, put_by_a_mask, given_to_a_library], ids=lambda f: f.__name__
+)
+def test_what_is_in_groups_is_written_to_in_place(function: Any) -> None:
+    torch.manual_seed(0)
+    x, at = torch.randn(3, 8), torch.tensor([4, 0, 3])
+    found = lab.inspect(function, x, at, options={"target": "cuda:90"})
+    graph = found.graphs[0].forward
+    assert any(len(step.axes) == 2 for step in graph.loops.steps), "nothing is in groups"
+    verify(graph.loops)
+    verify_schedule(graph.schedule)
+    wanted = function(x, at)
+    for run in (graph.loops.run, graph.schedule.run):
+        made = run(x, at)
+        assert_close(made[0] if isinstance(wanted, torch.Tensor) else tuple(made), wanted)
+
+
 def test_a_group_is_read_once() -> None:
     x, w = torch.randn(4, 320, 64, 64), torch.randn(320)
     found = lab.inspect(normed, x, w, w, 32, options={"target": "cuda:90"})
