@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 from inductor_lab import torch_api
 from inductor_lab.accelerate import convolutions, flex_attention, masked_attention
 from inductor_lab.autograd import partition
@@ -143,10 +145,23 @@ _AT_IMPORT = {
 }  # fmt: skip
 
 
+_MADE: dict[str, Any] = {}
+
+
+def definitions() -> dict[Any, Any]:
+    """The decomposition table of what has no lowering, made anew where somebody has registered a
+    lowering or a definition, here or in torch."""
+    tables = torch_api.known_decompositions(), DEFINITIONS
+    made_of = lowered(), hasattr(torch.ops.prims, "fma"), [tuple(t.items()) for t in tables]
+    if _MADE.get("of") != made_of:
+        _MADE.update(of=made_of, table=decomposition_table(lowered()))
+    return dict(_MADE["table"])
+
+
 def changed_at_run_time() -> str | None:
     """A word for what is in the tables, and for every other name and table of a phase that is not
     what its module made of it; None where that cannot be said of another process."""
-    tables = {**TABLES, "target": BY_TARGET, "decomposition": decomposition_table(lowered())}
+    tables = {**TABLES, "target": BY_TARGET, "decomposition": definitions()}
     try:
         words = [f"{name} {_table(name, table)}" for name, table in tables.items()]
         words += [f"{name} {content(value)}" for name, value in _patched()]

@@ -36,14 +36,13 @@ from inductor_lab.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.garbage import no_collection
 from inductor_lab.lower.builder import source_line
 from inductor_lab.lower.extern import may_overlap
-from inductor_lab.lower.graph import lower_graph, lowered
+from inductor_lab.lower.graph import lower_graph
 from inductor_lab.lower.retarget import retarget
 from inductor_lab.lower.writes import may_write_inputs, written_apart
 from inductor_lab.observer import Observer, Stopwatch
 from inductor_lab.options import Options
-from inductor_lab.overrides import PHASES_GIVEN, changed_at_run_time
+from inductor_lab.overrides import PHASES_GIVEN, changed_at_run_time, definitions
 from inductor_lab.records import CompiledGraph, CompiledPart
-from inductor_lab.rewrite.decompositions import decomposition_table
 from inductor_lab.rewrite.idle_dropout import take_out_idle_dropout
 from inductor_lab.rewrite.masks import simplify_masks
 from inductor_lab.rewrite.passes import rewrite
@@ -111,7 +110,7 @@ class GraphCompiler:
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
-            decompositions=Repeats(decomposition_table(lowered())).definitions,
+            decompositions=Repeats(definitions()).definitions,
             keep_input_writes=may_write_inputs(inputs), overlapping=any(map(may_overlap, results)),
             around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
         ))  # fmt: skip

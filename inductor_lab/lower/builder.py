@@ -37,15 +37,7 @@ from inductor_lab.ir.program import (
 )
 from inductor_lab.lower.groups import Groups
 from inductor_lab.lower.number import Test, number
-from inductor_lab.lower.tensor import (
-    TensorValue,
-    axes_of,
-    compose,
-    identity,
-    is_dense,
-    layout_of,
-    load,
-)
+from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
 from inductor_lab.options import Options
 
 SCALAR = "aten.scalar_tensor.default"
@@ -320,8 +312,8 @@ class Builder:
         meta = TensorMeta(old.layout.size, old.layout.stride, old.dtype, old.device)
         buffer = self._new(meta, BufferKind.COMPUTED)
         axes, body = axes_of(shape), self.convert(body, old.dtype)
-        place = compose(base.index, base.shape, index)
-        self.steps.append(Scatter(buffer.name, old.name, axes, place, kind, body, self.origins))
+        at = load(base, index).index
+        self.steps.append(Scatter(buffer.name, old.name, axes, at, kind, body, self.origins))
         return replace(base, buffer=buffer.name)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:

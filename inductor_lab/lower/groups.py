@@ -12,7 +12,7 @@ Now both visit the points [n, g], and may be one kernel.  (GPUs only: there it w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_quotient, is_int, mul_sizes
@@ -21,18 +21,10 @@ from inductor_lab.lower.rows import on_gpu
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, reshape
 from inductor_lab.options import Options
 
+if TYPE_CHECKING:
+    from inductor_lab.lower.builder import TensorMeta
+
 Sizes: TypeAlias = tuple[Size, ...]
-
-
-class Meta(Protocol):
-    """What a result is like."""
-
-    @property
-    def shape(self) -> Sizes: ...
-    @property
-    def stride(self) -> Sizes: ...
-    @property
-    def device(self) -> str: ...
 
 
 class Groups:
@@ -42,7 +34,7 @@ class Groups:
         self.steps, self.options, self.seen = steps, options, 0
         self.waits: dict[str, frozenset[int]] = {}
 
-    def split(self, body: Expr, meta: Meta) -> tuple[Expr, Sizes, Sizes] | None:
+    def split(self, body: Expr, meta: TensorMeta) -> tuple[Expr, Sizes, Sizes] | None:
         """The same result with dimensions of groups, and its shape and strides; None if it waits
         for none."""
         shape, stride = meta.shape, meta.stride

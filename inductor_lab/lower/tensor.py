@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Load, Origins
+from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
 from inductor_lab.ir.index import (
     ZERO,
     Axis,
@@ -67,7 +67,7 @@ def identity(shape: Sequence[Size]) -> tuple[Index, ...]:
     return tuple(Index.of(axis) for axis in axes_of(shape))
 
 
-def load(value: TensorValue, at: Sequence[Index], origins: Origins = NO_ORIGINS) -> Expr:
+def load(value: TensorValue, at: Sequence[Index], origins: Origins = NO_ORIGINS) -> Load:
     """The element of `value` at `at`.
 
     `at` may be longer than the value has dimensions, and a dimension of size 1 ignores its

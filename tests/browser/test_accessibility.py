@@ -56,8 +56,7 @@ def violations(opened: Any) -> list[str]:
     return opened.page.evaluate(RUN)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("dark", "language"), [(False, "en"), (True, "zh")])
 def test_no_view_has_a_serious_violation(
     pages_of_all: dict[str, Path], open_page, dark: bool, language: str
 ) -> None:

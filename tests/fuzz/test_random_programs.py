@@ -22,17 +22,17 @@ from tests.fuzz.run import draw, fuzz
 from tests.fuzz.values import Values, is_outside
 
 RUNS = {
-    "default": (302, 60),
-    "sizes": (301, 30),
-    "gradients": (305, 40),
-    "threads": (304, 40),
-    "triton": (303, 25),
-    "symbolic triton": (8200000, 10),
-    "ptx": (312, 6),
-    "symbolic ptx": (313, 4),
-    "dynamic": (306, 10),
-    "unfused": (307, 10),
-    "simple loops": (314, 15),
+    "default": (302, 25),
+    "sizes": (301, 12),
+    "gradients": (305, 16),
+    "threads": (304, 16),
+    "triton": (303, 10),
+    "symbolic triton": (8200000, 5),
+    "ptx": (312, 4),
+    "symbolic ptx": (313, 2),
+    "dynamic": (306, 5),
+    "unfused": (307, 5),
+    "simple loops": (314, 6),
     "bounds": (308, 4),
     "numbers": (309, 3),
     "numbers with bounds": (310, 3),
@@ -111,7 +111,7 @@ def test_an_index_that_is_out_of_range_is_refused(way: dict[str, bool]) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_some_random_programs_have_indices_out_of_range() -> None:
     drawn: list[Program] = []
-    draw(150, 5, drawn.append, "default")
+    draw(60, 5, drawn.append, "default")
     refused = [program.lines for program in drawn if known(program, False).raises]
     assert 1 <= len(refused) < 20
 

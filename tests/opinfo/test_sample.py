@@ -9,7 +9,7 @@ from tests.opinfo.check import AGREE, EAGER, TORCH, Settings, Verdict, verdicts
 from tests.opinfo.choice import FLOAT_OPS, INTEGER_OPS, REPRESENTATIVE
 from tests.opinfo.table import Known, excused, known, table
 
-SAMPLES = 5
+SAMPLES = 3
 
 
 def problems(found: list[Verdict]) -> list[str]:

@@ -6,6 +6,7 @@ import torch
 
 from inductor_lab import torch_api
 from inductor_lab.lower.graph import lowered
+from inductor_lab.overrides import definitions
 from inductor_lab.rewrite.decompositions import ADDED, decomposition_table
 
 aten = torch.ops.aten
@@ -20,6 +21,21 @@ def test_what_is_added_is_not_in_the_core() -> None:
 def test_no_operator_is_both_lowered_and_taken_apart() -> None:
     """But for a few that PyTorch itself may take apart before it asks us."""
     assert lowered() & set(decomposition_table(lowered())) <= COMPOSITE
+
+
+def test_the_table_is_kept_until_someone_registers_a_definition(monkeypatch) -> None:
+    def own(x: torch.Tensor) -> torch.Tensor:
+        return x.neg()
+
+    operator = next(op for op in ADDED if op in torch_api.known_decompositions())
+    table = definitions()
+    assert definitions() == table
+    monkeypatch.setitem(torch._decomp.decomposition_table, operator, own)
+    assert definitions()[operator].args[1] is own
+    table.clear()
+    assert definitions()[operator].args[1] is own, "a table is its caller's own"
+    monkeypatch.undo()
+    assert definitions()[operator].args[1] is not own
 
 
 def test_softmax_becomes_what_it_is_made_of() -> None:

