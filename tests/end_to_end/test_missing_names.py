@@ -1,8 +1,9 @@
 """A torch that lacks optional names: everything compiles, and one feature is off.
 
-A process that was forked sees torch without one name, or all names of one feature, while it imports
-inductor_lab anew; torch's own functions still see them.  One name is enough to switch its feature
-off; programs run where all are missing, so that whoever uses one without asking is found.
+A process that was forked sees torch without some names, while it imports inductor_lab anew; torch's
+own functions still see them.  One name is enough to switch its feature off: names that no feature
+needs two of are missing together.  Programs run where all names of a feature are missing, so that
+whoever uses one without asking is found.
 """
 
 from __future__ import annotations
@@ -154,36 +155,57 @@ def _close(results: Any, expected: Any) -> bool:
     return all(map(near, results, expected))
 
 
+def _together() -> list[tuple[str, ...]]:
+    """The names in groups: no feature needs two of a group."""
+    groups: list[list[str]] = []
+    for name in NAMES:
+        for group in groups:
+            if _features_of(name).isdisjoint(_features_of(*group)):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    return [tuple(group) for group in groups]
+
+
+def _features_of(*names: str) -> set[str]:
+    return {feature for feature, need in OPTIONAL.items() if {*names} & {*need.names}}
+
+
+TOGETHER = _together()
+
+
 @pytest.fixture(scope="module")
-def outcomes() -> dict[str, list[Any]]:
-    """What processes say that lack one name, and those that lack all names of a feature."""
+def outcomes() -> dict[tuple[str, ...], list[Any]]:
+    """What processes say that lack a group of names, and those that lack all names of a feature."""
     context = processes.server("tests.end_to_end.warm_names")
     clock = processes.Clock()
-    features = {feature: needs.names for feature, needs in OPTIONAL.items()}
+    whole = [needs.names for needs in OPTIONAL.values()]
 
-    def outcome(lacking: str) -> list[Any]:
-        work = programs_without if lacking in features else features_off
-        names = features.get(lacking, (lacking,))
+    def outcome(names: tuple[str, ...]) -> list[Any]:
+        work = programs_without if names in whole else features_off
         return list(processes.messages(context, work, names, 120, clock))
 
-    outcome(next(iter(features)))  # compiles the libraries that the others find
-    lacking = [*features, *NAMES]
+    outcome(whole[0])  # compiles the libraries that the others find
+    lacking = [*whole, *(group for group in TOGETHER if group not in whole)]
     with ThreadPoolExecutor(JOBS) as pool:
         return dict(zip(lacking, pool.map(outcome, lacking), strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_without_one_name_its_feature_is_off(name: str, outcomes: dict[str, list[Any]]) -> None:
-    assert outcomes[name] == [{feature for feature, need in OPTIONAL.items() if name in need.names}]
+@pytest.mark.parametrize("names", TOGETHER, ids=lambda names: f"{names[0]} and {len(names) - 1}")
+def test_without_one_name_its_feature_is_off(
+    names: tuple[str, ...], outcomes: dict[tuple[str, ...], list[Any]]
+) -> None:
+    assert outcomes[names][0] == _features_of(*names)
 
 
 @pytest.mark.parametrize("feature", OPTIONAL)
 def test_without_one_feature_programs_are_right(
-    feature: str, outcomes: dict[str, list[Any]]
+    feature: str, outcomes: dict[tuple[str, ...], list[Any]]
 ) -> None:
     lacking = set(OPTIONAL[feature].names)
     off = {other for other, needs in OPTIONAL.items() if not lacking.isdisjoint(needs.names)}
-    assert outcomes[feature] == [off, []]
+    assert outcomes[OPTIONAL[feature].names] == [off, []]
 
 
 def import_without(send: Callable[[Any], None], name: str) -> None:
