@@ -260,7 +260,7 @@ class Builder:
         """A nest that fills a new buffer with `body` over the axes of its shape; `exact` leaves
         gaps in memory where `meta` has them."""
         meta = meta or self.result
-        if not exact and (split := self.groups.split(body, meta)):
+        if not exact and (split := self.groups.split(body, meta.shape, meta.stride, meta.device)):
             body, shape, stride = split
             made = self.pointwise(body, replace(meta, shape=shape, stride=stride))
             return self.groups.whole(made, meta.shape)

@@ -12,7 +12,7 @@ Now both visit the points [n, g], and may be one kernel.  (GPUs only: there it w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from inductor_lab.ir.expr import Expr
 from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_quotient, is_int, mul_sizes
@@ -20,9 +20,6 @@ from inductor_lab.ir.program import Pointwise, Reduction, Step
 from inductor_lab.lower.rows import on_gpu
 from inductor_lab.lower.tensor import TensorValue, axes_of, identity, reshape
 from inductor_lab.options import Options
-
-if TYPE_CHECKING:
-    from inductor_lab.lower.builder import TensorMeta
 
 Sizes: TypeAlias = tuple[Size, ...]
 
@@ -34,11 +31,12 @@ class Groups:
         self.steps, self.options, self.seen = steps, options, 0
         self.waits: dict[str, frozenset[int]] = {}
 
-    def split(self, body: Expr, meta: TensorMeta) -> tuple[Expr, Sizes, Sizes] | None:
+    def split(
+        self, body: Expr, shape: Sizes, stride: Sizes, device: str
+    ) -> tuple[Expr, Sizes, Sizes] | None:
         """The same result with dimensions of groups, and its shape and strides; None if it waits
         for none."""
-        shape, stride = meta.shape, meta.stride
-        lengths = self._lengths(body, shape) if on_gpu(meta.device, self.options) else ()
+        lengths = self._lengths(body, shape) if on_gpu(device, self.options) else ()
         if max(lengths, default=1) == 1:
             return None
         sizes: list[Size] = []
