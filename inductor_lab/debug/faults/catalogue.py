@@ -289,10 +289,8 @@ def wrong_stride() -> Iterator[None]:
 
 def _defined(new: Mapping[Any, Any]) -> AbstractContextManager[None]:
     """Other definitions of operators."""
-    original = now_in(pipeline, "decomposition_table")
-    return replaced(
-        pipeline, "decomposition_table", lambda lowered: {**original(lowered), **new}
-    )
+    original = now_in(pipeline, "definitions")
+    return replaced(pipeline, "definitions", lambda: {**original(), **new})
 
 
 @seeds("decomposed", examples.swish)
