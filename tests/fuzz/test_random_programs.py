@@ -111,7 +111,7 @@ def test_an_index_that_is_out_of_range_is_refused(way: dict[str, bool]) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_some_random_programs_have_indices_out_of_range() -> None:
     drawn: list[Program] = []
-    draw(60, 5, drawn.append, "default")
+    draw(150, 5, drawn.append, "default")
     refused = [program.lines for program in drawn if known(program, False).raises]
     assert 1 <= len(refused) < 20
 
