@@ -224,15 +224,18 @@ class Builder:
         return self.convert(self.load(value, ()), dtype)
 
     def picked(self, value: TensorValue, at: Sequence[Index]) -> Expr:
-        """`load` at loaded positions.  One in a broadcast dimension is evaluated by itself: it may
-        be out of range."""
-        found = self.load(value, at)
+        """`load` at loaded positions."""
+        return self._in_range(value, at, self.load(value, at))
+
+    def _in_range(self, value: TensorValue, at: Sequence[Index], body: Expr) -> Expr:
+        """`body`, which belongs to the element of `value` at `at`.  A loaded position in a
+        broadcast dimension is evaluated by itself: it may be out of range."""
         axes = {axis for place in value.index for axis in place.axes()}
         for axis, place in zip(axes_of(value.shape), at, strict=True):
             if axis not in axes and any(gathered_in(place)):
                 inside = self.op("ge", self.position(place), self.const(0, torch.int64))
-                found = self.op("where", inside, found, self.const(0, found.dtype))
-        return found
+                body = self.op("where", inside, body, self.const(0, body.dtype))
+        return body
 
     def position(self, index: Index, dtype: torch.dtype = torch.int64) -> Expr:
         """An index as a number."""
@@ -311,7 +314,7 @@ class Builder:
         old = self.buffers[base.buffer]
         meta = TensorMeta(old.layout.size, old.layout.stride, old.dtype, old.device)
         buffer = self._new(meta, BufferKind.COMPUTED)
-        axes, body = axes_of(shape), self.convert(body, old.dtype)
+        axes, body = axes_of(shape), self._in_range(base, index, self.convert(body, old.dtype))
         at = load(base, index).index
         self.steps.append(Scatter(buffer.name, old.name, axes, at, kind, body, self.origins))
         return replace(base, buffer=buffer.name)
