@@ -9,6 +9,9 @@ from weakref import finalize
 
 from inductor_lab.torch_api import around_compilations
 
+SET_ASIDE_BY_PYTHON = 1000
+"""Python 3.12 sets fewer objects aside as it starts; a user who sets modules aside, many more."""
+
 
 @contextmanager
 def no_collection() -> Iterator[None]:
@@ -24,7 +27,7 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if searching:
-            if not gc.get_freeze_count():  # nothing that a user has set aside
+            if gc.get_freeze_count() < SET_ASIDE_BY_PYTHON:  # nothing that a user has set aside
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
