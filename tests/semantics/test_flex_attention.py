@@ -281,7 +281,7 @@ def test_symbolic_lengths(
         return run(kernels, *given)
 
     monkeypatch.setattr(flash.Flash, "__call__", noted)
-    for batch, length in ((2, 64), (3, 96), (2, 130), (4, 7)):
+    for batch, length in ((2, 64), (3, 130), (4, 7)):
         case = Case(lengths=(length, length), batch=(batch, batch))
         mask = mask_mod and create_block_mask(mask_mod, None, None, length, length, device=DEVICE)
         expected = _with_gradients(partial(attention, mask=mask), _given(case))
@@ -290,7 +290,7 @@ def test_symbolic_lengths(
         for result, wanted in zip(results, expected, strict=True):
             torch.testing.assert_close(result.double(), wanted, rtol=1e-4, atol=1e-4)
     # from the second call on; on a CPU only forwards
-    assert symbolic == {"triton": 6, "cpp": 3, None: 0}[language]
+    assert symbolic == {"triton": 4, "cpp": 2, None: 0}[language]
 
 
 def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -> None:
