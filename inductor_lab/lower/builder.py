@@ -298,13 +298,9 @@ class Builder:
         return TensorValue.of(buffer)
 
     def scatter(
-        self,
-        base: TensorValue,
-        shape: tuple[Size, ...],
-        index: tuple[Index, ...],
-        kind: str,
+        self, base: TensorValue, shape: tuple[Size, ...], index: tuple[Index, ...], kind: str,
         body: Expr,
-    ) -> TensorValue:
+    ) -> TensorValue:  # fmt: skip
         """`base` with `body` put at `index` for all points of `shape`.
 
         `base` must have been computed for this alone, whole: its storage is continued.
@@ -349,13 +345,9 @@ class Builder:
     # ---- extern calls ----
 
     def extern(
-        self,
-        op: str,
-        args: Sequence[ExternArg],
-        kwargs: dict[str, ExternArg] | None = None,
-        outputs: Sequence[TensorMeta | Any] | None = None,
-        reason: str = "library",
-    ) -> tuple[TensorValue | Any, ...]:
+        self, op: str, args: Sequence[ExternArg], kwargs: dict[str, ExternArg] | None = None,
+        outputs: Sequence[TensorMeta | Any] | None = None, reason: str = "library",
+    ) -> tuple[TensorValue | Any, ...]:  # fmt: skip
         """A call of a library; one value for each output (None where the op returns none).
 
         An output that is an unbound symbol is a number that the call returns, and is bound by it.

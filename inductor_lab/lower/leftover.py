@@ -113,7 +113,7 @@ def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> 
 
 def covers(index: Sequence[Index], size: Sequence[Size]) -> bool:
     """Does an index reach each point of `size`?  False if it is not clear."""
-    if _spans(index, size):
+    if tuple(index) == identity(size) or _spans(index, size):
         return True
     flat = Layout.contiguous(tuple(size)).element(tuple(index))
     return _spans((flat,), (product(size),))

@@ -6,6 +6,7 @@ Inductor: `get_promoted_dtype` in `lowering.py`; both ask `torch._prims_common.e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -85,7 +86,14 @@ def operand_as_eager(
 
 
 def _rounded(number: Any, narrow: torch.dtype | None) -> Any:
-    return number if narrow is None else torch.tensor(number, dtype=narrow).item()
+    return number if narrow is None or number == 0 else _in_half(number, narrow)
+
+
+@cache
+def _in_half(number: float, narrow: torch.dtype) -> Any:
+    """A number that is not 0, whose two signs would be one key.  Under a mode of fake tensors it
+    takes a millisecond, so it is kept."""
+    return torch.tensor(number, dtype=narrow).item()
 
 
 def operand(build: Builder, given: Any, at: Sequence[Index], dtype: torch.dtype) -> Expr:

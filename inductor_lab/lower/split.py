@@ -187,12 +187,13 @@ def _beside_rows(program: LoopProgram) -> set[str]:
     by_columns: dict[int, dict[str, frozenset[str]]] = {}
     calls = [step for step in program.steps if isinstance(step, ExternCall)]
     stored = program.leaving.union(*map(read_by, calls))
+    elements = {name: numel(buffer.layout.size) for name, buffer in program.buffers.items()}
     for nest in program.nests:
         direct = read_by(nest)
         read = frozenset[str]().union(*(sources.get(b, {b}) for b in direct))
         waits[nest.buffer] = direct.union(*(waits.get(b, frozenset()) for b in direct))
         size = volume(nest)
-        rows = frozenset(b for b in read if numel(program.buffers[b].layout.size) >= size)
+        rows = frozenset(b for b in read if elements[b] >= size)
         if isinstance(nest, Pointwise):
             sources[nest.buffer] = read
         if isinstance(nest, Reduction) and favours_columns(nest, program.buffers):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import torch
 
@@ -59,12 +60,19 @@ class TensorValue:
 
 def axes_of(shape: Sequence[Size]) -> tuple[Axis, ...]:
     """The axes that every nest over this shape uses: `i0, i1, ...`."""
-    return tuple(Axis(f"i{d}", size) for d, size in enumerate(shape))
+    return _axes_of(tuple(shape))[0]
 
 
 def identity(shape: Sequence[Size]) -> tuple[Index, ...]:
     """Each axis of `shape` as an index; axes of size 1 are the constant 0."""
-    return tuple(Index.of(axis) for axis in axes_of(shape))
+    return _axes_of(tuple(shape))[1]
+
+
+@lru_cache(maxsize=1 << 12)
+def _axes_of(shape: tuple[Size, ...]) -> tuple[tuple[Axis, ...], tuple[Index, ...]]:
+    """Both: a graph has few shapes, and asks for them everywhere."""
+    axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(shape))
+    return axes, tuple(map(Index.of, axes))
 
 
 def load(value: TensorValue, at: Sequence[Index], origins: Origins = NO_ORIGINS) -> Load:

@@ -154,16 +154,9 @@ def ended(
     """Status, output and error output of a program; one that takes too long is killed, with all
     that it has started.  Raises OSError and TimeoutExpired."""
     process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=environment,
-        **OWN_GROUP,
-    )
+        command, cwd=folder, env=environment, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **OWN_GROUP,
+    )  # fmt: skip
     _RUNNING.add(process)
     try:
         out, err = process.communicate(timeout=seconds)

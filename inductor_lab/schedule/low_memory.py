@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from inductor_lab.ir.program import LoopProgram, Step
 from inductor_lab.schedule.combo import MAX_HELD
-from inductor_lab.schedule.memory import new_values, plan_memory
+from inductor_lab.schedule.memory import made_by, new_values, plan_memory
 from inductor_lab.schedule.result import Decision, MemoryPlan, ScheduleStep
 
 Made: TypeAlias = tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]
@@ -26,7 +26,8 @@ def low_enough(
     memory = plan_memory(program, scheduled, steps)
     if memory.peak_after > MAX_HELD and any(decision.fused for decision in combos):
         waiting, fewer = make(frozenset(new_values(program)))
-        lower = plan_memory(program, waiting, steps)
-        if lower.peak_after + MAX_HELD < memory.peak_after:
-            return waiting, fewer, lower
+        if [*map(made_by, waiting)] != [*map(made_by, scheduled)]:
+            lower = plan_memory(program, waiting, steps)
+            if lower.peak_after + MAX_HELD < memory.peak_after:
+                return waiting, fewer, lower
     return scheduled, combos, memory

@@ -117,11 +117,12 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dic
     last: dict[str, int] = {}
     sent: dict[str, frozenset[str]] = {}
     for position, step in enumerate(steps):
-        used = {*made_by(step), *needed_by(step)}
-        for name in needed_by(step) & sent.keys():
+        needed = needed_by(step)
+        used = {*made_by(step), *needed}
+        for name in needed & sent.keys():
             used |= sent.pop(name)
         if isinstance(step, ExternCall) and step.reason == "collective":
-            sent.update(dict.fromkeys(made_by(step), needed_by(step)))
+            sent.update(dict.fromkeys(made_by(step), needed))
         last.update(dict.fromkeys(used, position))
     last.update(dict.fromkeys((name for names in sent.values() for name in names), len(steps)))
     last.update(dict.fromkeys(program.leaving, len(steps)))
