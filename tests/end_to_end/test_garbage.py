@@ -16,6 +16,7 @@ from torch._dynamo.backends.debugging import boxed_nop
 
 import inductor_lab as lab
 from inductor_lab.errors import MissingLowering
+from inductor_lab.garbage import no_collection
 
 
 @pytest.fixture
@@ -127,3 +128,12 @@ def test_the_search_for_cycles_waits_and_goes_on(searching: bool) -> None:
         (gc.enable if before else gc.disable)()
     assert asked.found["total"] is searching and after == [searching, searching]
     assert not asked.found["forward.lower"] and not asked.found["backward.lower"]
+
+
+@pytest.mark.parametrize(("aside", "old"), [(0, True), (375, True), (50_000, False)])
+def test_what_was_made_meanwhile_is_old(aside: int, old: bool, monkeypatch) -> None:
+    """Python 3.12 sets some hundred objects aside by itself; those of a user stay there."""
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: aside)
+    with no_collection():
+        made = [[number] for number in range(10_000)]
+    assert any(each is made for each in gc.get_objects(generation=2)) is old
