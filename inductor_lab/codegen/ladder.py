@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inductor_lab.codegen.kernel import Kernel
 from inductor_lab.codegen.triton import triton_kernel
@@ -45,6 +45,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
             f"the target {target!r} needs Triton, which is not installed",
             todo="pip install 'inductor-lab[triton]' (there are wheels for Linux only)",
         ) from missing
+    from inductor_lab.codegen.triton_function import description_of
     from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 
     machine = _machine(target)
@@ -52,7 +53,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     try:
         asked, written = compile_options(kernel), source(kernel, jit_function(kernel))
         compiled = triton.compile(written, target=machine, options=asked)
-        entry_of(compiled)
+        mark(description_of(compiled).parent)
     except Exception as failure:
         raise CompileFailed(
             f"Triton could not compile {kernel.name} for {target}",
@@ -61,12 +62,10 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     return {rung: compiled.asm[rung] for rung in RUNGS if rung in compiled.asm}
 
 
-def entry_of(compiled: Any) -> Path:
-    """The folder where Triton keeps what it has compiled, which gets the mark of ours."""
-    entry = Path(next(iter(compiled.metadata_group.values()))).parent
+def mark(entry: Path) -> None:
+    """A folder where Triton keeps what it has compiled is for a kernel of ours."""
     with contextlib.suppress(OSError):
         (entry / MARK).touch(mode=0o600)
-    return entry
 
 
 def triton_form(kernel: Kernel, target: str) -> Kernel:

@@ -14,6 +14,7 @@ import importlib.util
 import linecache
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -99,3 +100,9 @@ def source(
     attributes = {(position,): [["tt.divisibility", 16]] for position in aligned}
     signature = {**types, **dict.fromkeys(constants, "constexpr")}
     return ASTSource(function, signature, dict(constants), attributes)
+
+
+def description_of(compiled: Any) -> Path:
+    """The file in which Triton describes what it has compiled, beside the machine code."""
+    files = compiled.metadata_group.items()
+    return next(Path(path) for name, path in files if name.endswith(".json"))

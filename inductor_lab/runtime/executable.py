@@ -27,6 +27,7 @@ from inductor_lab.options import Options
 from inductor_lab.runtime.ahead import Ahead
 from inductor_lab.runtime.bounds import checked_function, is_checked
 from inductor_lab.runtime.failures import dividing, gathering
+from inductor_lab.runtime.first_use import begin_libraries
 from inductor_lab.runtime.host_file import host_file
 from inductor_lab.runtime.library import Library, library_builder, place_of
 from inductor_lab.runtime.peers import Collectives, tell_of
@@ -111,8 +112,9 @@ def build_executable(
     cpp = [kernel for kernel in kernels if kernel.language == "cpp"]
     builder = partial(library_builder, name=program.name, cache=options.cache, traces=traces)
     build = builder(translation_unit(cpp)) if cpp else None
-    written = [called for called in program.callees.values() if isinstance(called, Written)]
-    loaded = partial(_loaded, cpp, traces, written)
+    awaited = [x.ready for x in program.callees.values() if isinstance(x, Written)]
+    awaited += begin_libraries(program) if ahead else []
+    loaded = partial(_loaded, cpp, traces, awaited)
     library = build() if build and not ahead else None
     namespace.update({} if ahead else loaded(library))
     text, file = str(host), f"<host program {program.name}>"
@@ -125,21 +127,22 @@ def build_executable(
     for space in NAMESPACES:
         if space in namespace:
             namespace[space] = Collectives(namespace[space])
-    if ahead and (build or written):
+    if ahead and (build or awaited):
         wait = Ahead(build).wait if build else None
         _until_loaded(namespace["call"], lambda: loaded(wait and wait()), traces, eager)
     return Executable(host, library, mark_boxed(namespace["call"]), program)
 
 
 Functions = dict[str, Callable[..., Any]]
+Wait = Callable[[], object]
 
 
 def _loaded(
-    kernels: Sequence[Kernel], traces: Mapping[str, str], written: Sequence[Written], library: Any
+    kernels: Sequence[Kernel], traces: Mapping[str, str], awaited: Sequence[Wait], library: Any
 ) -> Functions:
-    """The library's functions, once the kernels of what is `written` are there too."""
-    for called in written:
-        called.ready()
+    """The library's functions, once all that is `awaited` is there too."""
+    for wait in awaited:
+        wait()
     twins_by_name = by_name(kernels).items()
     return {name: cpp_function(library, twins, traces) for name, twins in twins_by_name}
 

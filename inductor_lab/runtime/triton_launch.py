@@ -1,8 +1,8 @@
 """Load a Triton kernel and call it: compiled on a GPU, interpreted on the CPU.
 
-A kernel of fixed sizes is compiled in a thread (`runtime/ahead.py`) as soon as it is written, and
-its first launch waits for it.  Triton's compiler and the assembler release the GIL most of the
-time.  torch launches the machine code; where it cannot, Triton does, with a launcher that it has a
+A kernel of fixed sizes is compiled as soon as it is written, by another process
+(`triton_processes.py`) or in a thread (`ahead.py`), and its first launch waits for it.  torch
+launches the machine code; where it cannot, Triton does, with a launcher that it has a
 C compiler build.
 
 Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_launcher.py`.
@@ -11,10 +11,12 @@ Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, reduce
 from operator import or_
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import sympy
@@ -26,8 +28,9 @@ from triton.runtime import driver
 from triton.runtime.cache import triton_key
 
 from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.ladder import entry_of
+from inductor_lab.codegen.ladder import mark
 from inductor_lab.codegen.triton_blocks import INT32_REACH
+from inductor_lab.codegen.triton_function import description_of
 from inductor_lab.codegen.triton_module import compile_options, jit_function, source
 from inductor_lab.errors import CacheRefused
 from inductor_lab.ir.interpret import concrete
@@ -104,8 +107,6 @@ class Launcher:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.device = torch.device(kernel.device).index
-        self.function: Any = jit_function(kernel)
-        self.options = compile_options(kernel)
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
         _, words = kernel.launch.get("shared", (1, 0))  # such a kernel has fixed sizes
         self.exchanged = int(words and words * kernel.launch["xnumel"])
@@ -124,16 +125,38 @@ class Launcher:
         def make() -> Launch:
             with torch.cuda.device(device):
                 target = this_gpu()
-                if (others := processes(target)) is not None:
-                    others.compile(asked_for(self.kernel, target))
-                with _READING_TRITON:
-                    triton_key()
-                written = source(self.kernel, self.function)
-                compiled = triton.compile(written, target=target, options=self.options)
-                _keep(compiled)
-                return _direct(compiled, *fixed, ())
+                launch = self._compiled_elsewhere(target, fixed[0])
+                return launch or _direct(self._compiled_here(target), *fixed, ())
 
         self.ahead[(device,)] = Ahead(make)
+
+    @cached_property
+    def function(self) -> Any:
+        """The kernel for Triton's compiler."""
+        return jit_function(self.kernel)
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        return compile_options(self.kernel)
+
+    def _compiled_elsewhere(self, target: GPUTarget, grid: Grid) -> Launch | None:
+        """The launch for aligned pointers, if torch launches what another process compiles."""
+        others = processes(target)
+        described = others.compile(asked_for(self.kernel, target)) if others is not None else ""
+        if not described or run_cubin is None:
+            return None
+        with contextlib.suppress(OSError):  # it was deleted meanwhile
+            _keep(Path(described).parent)
+            return _by_torch(Path(described), grid, "*" * self.pointers, ())
+        return None
+
+    def _compiled_here(self, target: GPUTarget) -> Any:
+        with _READING_TRITON:
+            triton_key()
+        written = source(self.kernel, self.function)
+        compiled = triton.compile(written, target=target, options=self.options)
+        _keep(description_of(compiled).parent)
+        return compiled
 
     def __call__(self, *arguments: Any) -> None:
         device = current_device()
@@ -157,7 +180,7 @@ class Launcher:
         compiled = self.function[grid](*arguments, **named, **self.options)
         if compiled is not None and compiled.hash not in self.kept:
             self.kept.add(compiled.hash)
-            _keep(compiled)
+            _keep(description_of(compiled).parent)
         if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
             self.prepared[key] = _direct(compiled, grid, named, numbers)
         return None
@@ -172,9 +195,10 @@ def this_gpu() -> GPUTarget:
     return GPUTarget("cuda", 10 * major + minor, 32)
 
 
-def _keep(compiled: Any) -> None:
+def _keep(entry: Path) -> None:
     """What Triton has compiled, or found in its folder, counts with the cache's limit."""
-    touched(entry_of(compiled))
+    mark(entry)
+    touched(entry)
     with contextlib.suppress(CacheRefused):
         prune_sometimes(open_cache().root)
 
@@ -184,9 +208,12 @@ def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any], numbers: Sequen
 
     Hooks of Triton's own profiler are not called: asking for them takes as long as the launch.
     """
-    whole = (*grid, 1, 1)[:3]
-    if run_cubin is not None and (kinds := _kinds(compiled)):
-        return _by_torch(compiled, whole, kinds, numbers)
+    if run_cubin is not None:
+        types = compiled.src.signature.values()
+        by_torch = _by_torch(description_of(compiled), grid, types, numbers)
+        if by_torch is not None:
+            return by_torch
+    whole = _in_three(grid)
     compiled[whole]  # builds Triton's launcher for these arguments, and loads the machine code
     run, function, packed = compiled.run, compiled.function, compiled.packed_metadata
     rest = (*numbers, *named.values())
@@ -197,33 +224,38 @@ def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any], numbers: Sequen
     return launch
 
 
-def _kinds(compiled: Any) -> str:
-    """What the machine code takes, a letter each; "" if torch cannot launch it."""
-    types = [t for t in compiled.src.signature.values() if t != "constexpr"]
-    letters = ["O" if t.startswith("*") else KINDS.get(t, "") for t in types]
-    few, about = len(letters) < MOST_ARGUMENTS and "cubin" in compiled.asm, compiled.metadata
-    plain = about.num_ctas == 1 and not (about.global_scratch_size or about.profile_scratch_size)
-    return "".join(letters) + "OO" if all(letters) and few and plain else ""
+def _by_torch(
+    described: Path, grid: Grid, types: Collection[str], numbers: Sequence[int]
+) -> Launch | None:
+    """The launch by torch's own launcher, for which no C compiler has to build anything; None if
+    it cannot.
 
-
-def _by_torch(compiled: Any, whole: Grid, kinds: str, numbers: Sequence[int]) -> Launch:
-    """The same by torch's own launcher, for which no C compiler has to build anything.
-
-    A number that is 1 is in the machine code.  Two pointers at the end are to memory for what
-    registers do not hold, which no kernel of ours asks for.
+    `types` are Triton's, of all arguments and constants; a number that is 1 is in the machine code.
+    Two pointers at the end are to memory for what registers do not hold, which no kernel of ours
+    asks for.
     """
-    about, files = compiled.metadata, compiled.metadata_group
-    cubin = next(path for name, path in files.items() if name.endswith(".cubin"))
-    *_, function, _, _ = load_cubin(cubin, about.name, about.shared, current_device())
-    first = (function, *whole, about.num_warps, about.shared, kinds)
-    types = [t for t in compiled.src.signature.values() if not t.startswith("*")]
-    given = [n for n, t in zip(numbers, types, strict=False) if t != "constexpr"]
+    taken = [t for t in types if t != "constexpr"]
+    kinds = ["O" if t.startswith("*") else KINDS.get(t, "") for t in taken]
+    about, cubin = json.loads(described.read_bytes()), described.with_suffix(".cubin")
+    memory = about["global_scratch_size"] or about["profile_scratch_size"]
+    knows = all(kinds) and len(kinds) < MOST_ARGUMENTS and about["num_ctas"] == 1 and not memory
+    if not knows or not cubin.exists():
+        return None
+    *_, function, _, _ = load_cubin(str(cubin), about["name"], about["shared"], current_device())
+    warps, shared = about["num_warps"], about["shared"]
+    first = (function, *_in_three(grid), warps, shared, "".join(kinds) + "OO")
+    of_numbers = [t for t in types if not t.startswith("*")]
+    given = [n for n, t in zip(numbers, of_numbers, strict=False) if t != "constexpr"]
     rest = (*given, None, None)
 
     def launch(stream: int, pointers: Sequence[Any]) -> None:
         run_cubin(*first, (*pointers, *rest), stream)
 
     return launch
+
+
+def _in_three(grid: Grid) -> Grid:
+    return (*grid, 1, 1)[:3]
 
 
 Grid = tuple[int, ...]

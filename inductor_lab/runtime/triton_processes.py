@@ -2,9 +2,8 @@
 
     kernel ──asked_for──> triton_worker.py ──forks──> triton.compile ──> Triton's folder on disk
 
-A kernel's thread waits for the answer and then compiles it here, which finds it on disk.  Where the
-other process is not ready yet, or none can be, it is really compiled here: an answer that never
-comes is no error.
+A kernel's thread waits for the answer, which says where the machine code is.  Where the other
+process is not ready yet, or none can be, it is compiled here: no answer is no error.
 
 Inductor: `compile_worker/subproc_pool.py`.
 """
@@ -20,6 +19,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Processes:
     def __init__(self, at_once: int, target: GPUTarget) -> None:
         self._here = os.getpid()
         self._lock = threading.Lock()
-        self._answers: dict[int, threading.Event] = {}
+        self._answers: dict[int, Future[str]] = {}
         self._ready = self._ended = False
         command = [sys.executable, "-P", triton_worker.__file__, str(at_once)]
         command.append(json.dumps(_as_list(target)))
@@ -59,20 +59,20 @@ class Processes:
         self._input = self._process.stdin
         threading.Thread(target=self._listen, name="inductor_lab, compiled", daemon=True).start()
 
-    def compile(self, asked: Mapping[str, Any]) -> None:
-        """Return when the kernel is on disk, or will not be."""
+    def compile(self, asked: Mapping[str, Any]) -> str:
+        """The file on disk in which Triton describes the kernel; "" if it will not be there."""
         if self.ended or not self._ready:
-            return
-        number, answer = next(_NUMBERS), threading.Event()
+            return ""
+        number, answer = next(_NUMBERS), Future[str]()
         line = json.dumps({**asked, "number": number}) + "\n"
         with self._lock:
             if self._ended:
-                return
+                return ""
             self._answers[number] = answer
             with contextlib.suppress(OSError):  # it has ended: `_listen` says so
                 self._input.write(line.encode())
                 self._input.flush()
-        answer.wait()
+        return answer.result()
 
     @property
     def ended(self) -> bool:
@@ -96,13 +96,15 @@ class Processes:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         self._ready = self._process.stdout.readline() == triton_worker.READY
-        for line in self._process.stdout:
-            with self._lock:
-                self._answers.pop(int(line)).set()
+        with contextlib.suppress(ValueError):  # half a line of one that was killed
+            for line in self._process.stdout:
+                number, told = json.loads(line)
+                with self._lock:
+                    self._answers.pop(number).set_result(told)
         with self._lock:
             self._ended = True
             for answer in self._answers.values():
-                answer.set()
+                answer.set_result("")
         self._process.wait()
 
 

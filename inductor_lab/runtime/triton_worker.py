@@ -1,8 +1,9 @@
 """A process that compiles Triton kernels for another one: `python -P triton_worker.py 8`.
 
 Each line of its input asks for a kernel (`asked_for` in `runtime/triton_processes.py`), which a
-process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on disk, or
-cannot be compiled, its number comes back.  All ends with the input, or after a while without any.
+process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on disk, its
+number comes back with what Triton says of it there, a file; with nothing if it cannot be compiled.
+All ends with the input, or after a while without any.
 The second argument is the GPU, as JSON, for which a small kernel is compiled at the start.
 
 Nothing but Triton is imported: torch takes seconds.  Whatever else is printed goes to the standard
@@ -17,6 +18,7 @@ import os
 import sys
 import tempfile
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from types import ModuleType
@@ -51,6 +53,15 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
+@dataclass
+class Running:
+    """A process that compiles the kernel of this number, and what it has said so far."""
+
+    process: int
+    number: int
+    said: str = ""
+
+
 def serve(at_once: int, target: GPUTarget) -> None:
     """Until the input ends, or nothing comes; first for kernels for that GPU."""
     import_by_folder("inductor_lab", PACKAGE)
@@ -61,28 +72,31 @@ def serve(at_once: int, target: GPUTarget) -> None:
     compile_small(target)
     os.write(answers, READY)
     waiting: deque[str] = deque()
-    running: dict[int, tuple[int, int]] = {}
+    running: dict[int, Running] = {}
     unfinished = b""
     with DefaultSelector() as selector:
         selector.register(INPUT, EVENT_READ)
         while events := selector.select(None if running else SECONDS_IDLE):
             for key, _ in events:
-                if key.fd != INPUT:
+                given = os.read(key.fd, MOST_READ)
+                if key.fd != INPUT and given:
+                    running[key.fd].said += given.decode()
+                elif key.fd != INPUT:
                     selector.unregister(key.fd)
                     os.close(key.fd)
-                    process, number = running.pop(key.fd)
-                    os.waitpid(process, 0)
-                    os.write(answers, f"{number}\n".encode())
-                elif given := os.read(INPUT, MOST_READ):
+                    one = running.pop(key.fd)
+                    os.waitpid(one.process, 0)
+                    os.write(answers, f"{json.dumps([one.number, one.said])}\n".encode())
+                elif given:
                     *lines, unfinished = (unfinished + given).split(b"\n")
                     waiting.extend(line.decode() for line in lines)
                 else:
                     return
             while waiting and len(running) < at_once:
                 asked = json.loads(waiting.popleft())
-                process, ended = start(asked)
-                selector.register(ended, EVENT_READ)
-                running[ended] = (process, asked["number"])
+                process, told = start(asked)
+                selector.register(told, EVENT_READ)
+                running[told] = Running(process, asked["number"])
 
 
 def compile_small(target: GPUTarget) -> None:
@@ -101,7 +115,8 @@ def import_by_folder(name: str, folder: Path) -> None:
 
 
 def start(asked: dict[str, Any]) -> tuple[int, int]:
-    """A process that compiles it, and a pipe that closes when it ends."""
+    """A process that compiles it, and a pipe on which it says where that is described; it closes
+    when the process ends."""
     from inductor_lab.codegen.triton_function import compiled_device
 
     for name in [name for name in os.environ if name.startswith("TRITON_")]:
@@ -110,25 +125,27 @@ def start(asked: dict[str, Any]) -> tuple[int, int]:
     target = GPUTarget(*asked["target"])
     make_backend(target).hash()  # the assembler's version, once for all processes
     compiled_device()
-    ended, open_while_it_runs = os.pipe()
+    told, tells = os.pipe()
     process = os.fork()
     if process == 0:
         status = 1
         try:
-            compile_one(asked, target)
+            os.write(tells, compile_one(asked, target).encode())
             status = 0
         finally:
             os._exit(status)
-    os.close(open_while_it_runs)
-    return process, ended
+    os.close(tells)
+    return process, told
 
 
-def compile_one(asked: dict[str, Any], target: GPUTarget) -> None:
-    from inductor_lab.codegen.triton_function import jit_function, source
+def compile_one(asked: dict[str, Any], target: GPUTarget) -> str:
+    """Compile it to Triton's folder; the file there that describes it."""
+    from inductor_lab.codegen.triton_function import description_of, jit_function, source
 
     function = jit_function(asked["text"], asked["name"])
     written = source(function, asked["types"], asked["constants"])
-    triton.compile(written, target=target, options=asked["options"])
+    compiled = triton.compile(written, target=target, options=asked["options"])
+    return str(description_of(compiled))
 
 
 if __name__ == "__main__":

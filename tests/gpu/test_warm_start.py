@@ -62,13 +62,66 @@ def test_triton_begins_while_the_first_graph_is_captured() -> None:
 
 
 def test_a_second_process_finds_what_the_first_compiled(tmp_path: Path) -> None:
-    caches = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-    environment = {**os.environ, **{name: str(tmp_path / name) for name in caches}}
-    counts = []
-    for _ in range(2):
-        command = [sys.executable, "-c", PROGRAM]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        counts.append(json.loads(done.stdout.splitlines()[-1]))
+    counts = [json.loads(run(PROGRAM, tmp_path)) for _ in range(2)]
     assert counts[0]["autograd_cache_saved"] == counts[1]["autograd_cache_hit"] == 1
     assert "autograd_cache_miss" not in counts[1]
+
+
+ELSEWHERE = """
+import time
+import torch
+import inductor_lab as lab
+from inductor_lab.runtime.triton_launch import Launcher, this_gpu
+from inductor_lab.runtime.triton_processes import processes
+
+x = torch.randn(64, 1000, device="cuda")
+while not processes(this_gpu())._ready:
+    time.sleep(0.05)
+launchers = []
+made = Launcher.__init__
+Launcher.__init__ = lambda self, kernel: (made(self, kernel), launchers.append(self))[0]
+found = lab.compile(lambda x: x.softmax(-1).sin())(x)
+torch.testing.assert_close(found, x.softmax(-1).sin())
+print(len(launchers), ["function" in vars(one) for one in launchers])
+"""
+
+
+def test_what_another_process_compiles_is_not_compiled_here(tmp_path: Path) -> None:
+    done = run(ELSEWHERE, tmp_path)
+    assert done.split() == ["1", "[False]"]
+
+
+LIBRARIES = """
+import torch
+import torch.nn.functional as F
+import inductor_lab as lab
+from inductor_lab.runtime import first_use
+
+def f(q, k, v, w):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True) @ w
+
+q, k, v = (torch.randn(2, 4, 256, 64, device="cuda", dtype=torch.half) for _ in range(3))
+w = torch.randn(64, 32, device="cuda", dtype=torch.half)
+before = torch.cuda.get_rng_state()
+found = lab.compile(f)(q, k, v, w)
+assert torch.equal(before, torch.cuda.get_rng_state()), "random numbers were drawn"
+torch.testing.assert_close(found, f(q, k, v, w), rtol=1e-2, atol=1e-2)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):  # nothing that was begun is at work any more
+    found = lab.compile(f)(q, k, v, w)
+print(sorted(op.split(".")[1] for op, _ in first_use._BEGUN))
+"""
+
+
+def test_libraries_that_begin_draw_no_random_numbers(tmp_path: Path) -> None:
+    begun = run(LIBRARIES, tmp_path)
+    assert "mm" in begun and "attention" in begun
+
+
+def run(program: str, folder: Path) -> str:
+    caches = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    environment = {**os.environ, **{name: str(folder / name) for name in caches}}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -66,9 +67,10 @@ def test_the_small_kernel_of_the_start_can_be_compiled(tmp_path: Path, monkeypat
 
 def test_what_they_compile_is_found_on_disk(processes: Processes, tmp_path: Path) -> None:
     (kernel,) = kernels_of(lambda x: x.softmax(-1), torch.randn(64, 300))
-    processes.compile(asked_for(kernel, TARGET))
+    described = Path(processes.compile(asked_for(kernel, TARGET)))
     made = machine_code(tmp_path)
-    assert len(made) == 1
+    assert list(made) == [described.with_suffix(".cubin")]
+    assert json.loads(described.read_bytes())["name"] == kernel.name
     compiled = triton.compile(
         source(kernel, jit_function(kernel)), target=TARGET, options=compile_options(kernel)
     )
@@ -89,7 +91,7 @@ def test_many_at_a_time(processes: Processes, tmp_path: Path) -> None:
 def test_one_that_cannot_be_compiled_stops_no_other(processes: Processes, tmp_path: Path) -> None:
     (good,) = asked()
     for wrong in ("this is no Python", good["text"].replace("tl.load", "tl.lode")):
-        processes.compile({**good, "text": wrong})
+        assert processes.compile({**good, "text": wrong}) == ""
     assert not machine_code(tmp_path) and not processes.ended
     processes.compile(good)
     assert len(machine_code(tmp_path)) == 1
@@ -105,7 +107,7 @@ def test_nobody_waits_for_one_that_is_killed(processes: Processes) -> None:
         thread.join(SECONDS)
     assert not any(thread.is_alive() for thread in waiting)
     until(lambda: processes.ended)
-    processes.compile(many[0])
+    assert processes.compile(many[0]) == ""
 
 
 def test_nobody_waits_for_one_that_is_not_ready() -> None:

@@ -1,0 +1,96 @@
+"""Libraries of a GPU begin while the rest is compiled.
+
+cuBLAS, and attention after it, load their code as they are first called, 0.1 to 0.2 s for each
+dtype.  So a thread calls each kind of product and attention that a graph has once, with small
+tensors, and the graph's own first call finds them there.
+
+    aten.mm.default of (4096, 768) and (768, 50257) bfloat16      (16, 16) and (16, 16) bfloat16
+
+Nothing random is drawn, and what a library says against a small call, it will say of the real one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import torch
+
+from inductor_lab.ir.index import Size
+from inductor_lab.ir.interpret import find_operator
+from inductor_lab.ir.program import BufferView, ExternCall, LoopProgram, Step
+from inductor_lab.runtime.ahead import Ahead
+
+PRODUCTS = {f"aten.{name}.default" for name in ("mm", "addmm", "bmm", "baddbmm")}
+ATTENTION = "aten._scaled_dot_product_"
+SIDE = 16
+"""Rows and columns of a small product: whole words of every dtype."""
+MOST_ELEMENTS = 1 << 20
+"""Of a small tensor: attention keeps its lengths, by which a kernel is chosen."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A tensor of zeros."""
+
+    size: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+
+    def tensor(self) -> torch.Tensor:
+        return torch.zeros(self.size, dtype=self.dtype, device=self.device)
+
+
+Kind = tuple[str, tuple[Any, ...]]
+"""An operator, and small arguments of it."""
+
+_BEGUN: set[Kind] = set()
+
+
+def begin_libraries(program: LoopProgram) -> list[Callable[[], None]]:
+    """Call what no graph before had of its kinds, in a thread; what a first call waits for."""
+    new = {kind for step in program.steps for kind in _kinds(step, program)} - _BEGUN
+    _BEGUN.update(new)
+    return [Ahead(lambda: _use(new)).wait] if new else []
+
+
+def _use(kinds: set[Kind]) -> None:
+    for op, args in kinds:
+        with suppress(RuntimeError), torch.no_grad():
+            find_operator(op)(*(x.tensor() if isinstance(x, Small) else x for x in args))
+
+
+def _kinds(step: Step, program: LoopProgram) -> Iterator[Kind]:
+    """What is called in small for a step, if it is a product or attention on a GPU."""
+    if not isinstance(step, ExternCall):
+        return
+    is_product = step.op in PRODUCTS
+    devices = {program.buffers[view.buffer].device for view in step.views}
+    if "cpu" in devices or not (is_product or step.op.startswith(ATTENTION)):
+        return
+    names = [argument.name for argument in find_operator(step.op)._schema.arguments]
+    args: list[Any] = []
+    for name, given in zip(names, step.args, strict=False):
+        if isinstance(given, BufferView):
+            buffer = program.buffers[given.buffer]
+            size = tuple(_small(given.layout.size, is_product))
+            args.append(Small(size, buffer.dtype, buffer.device))
+        else:
+            args.append(0.0 if name == "dropout_p" else given)
+    sizes = [x.size for x in args if isinstance(x, Small)]
+    fixed = all(isinstance(n, int) for n in chain(*sizes))
+    if fixed and max(map(math.prod, sizes)) <= MOST_ELEMENTS:
+        yield step.op, tuple(args)
+
+
+def _small(size: Sequence[Size], is_product: bool) -> Iterator[Size]:
+    """All of a product is small, of attention the batch and the heads."""
+    for place, n in enumerate(size):
+        if is_product:
+            yield min(n, SIDE) if isinstance(n, int) else SIDE
+        else:
+            yield 1 if place < 2 and len(size) > 2 else n

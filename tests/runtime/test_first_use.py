@@ -1,0 +1,75 @@
+"""Which library calls of a graph are begun in small while it is compiled, and with what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.ir.program import Buffer, BufferKind, BufferView, ExternCall, Layout, LoopProgram
+from inductor_lab.runtime import first_use
+
+GPU = "cuda:90"
+
+
+def kinds(fn: Any, *args: Any) -> set[first_use.Kind]:
+    c = lab.inspect(fn, *args, target=GPU)
+    programs = [part.schedule.program for part in c.parts]
+    return {kind for p in programs for step in p.steps for kind in first_use._kinds(step, p)}
+
+
+def small(*size: int, dtype: torch.dtype = torch.float32) -> first_use.Small:
+    return first_use.Small(size, dtype, "cuda:0")
+
+
+def test_equal_products_of_many_sizes_are_one_kind() -> None:
+    def f(x: torch.Tensor, v: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x @ v).sin() @ w
+
+    found = kinds(f, torch.ones(64, 300), torch.ones(300, 500), torch.ones(500, 70))
+    assert found == {("aten.mm.default", (small(16, 16), small(16, 16)))}
+
+
+def test_a_short_side_stays() -> None:
+    found = kinds(torch.bmm, torch.ones(3, 40, 8), torch.ones(3, 8, 50))
+    assert found == {("aten.bmm.default", (small(3, 16, 8), small(3, 8, 16)))}
+
+
+def test_nothing_begins_on_a_cpu() -> None:
+    c = lab.inspect(torch.mm, torch.ones(30, 40), torch.ones(40, 50))
+    program = c.parts[0].schedule.program
+    assert program.steps and first_use.begin_libraries(program) == []
+
+
+def attention(length: int, dropout: float) -> LoopProgram:
+    """A program whose one step is a call of flash attention on a GPU."""
+    names, size = ("q", "k", "v"), (8, 12, length, 64)
+    buffers = {
+        name: Buffer(name, BufferKind.INPUT, torch.float16, "cuda:0", Layout.contiguous(size))
+        for name in names
+    }
+    views = tuple(BufferView(name, buffers[name].layout) for name in names)
+    op = "aten._scaled_dot_product_flash_attention.default"
+    call = ExternCall(("out", *[None] * 8), op, (*views, dropout, True))
+    return LoopProgram("f", names, buffers, (call,), ())
+
+
+def test_attention_draws_no_dropout_and_keeps_its_length() -> None:
+    program = attention(512, 0.1)
+    ((op, args),) = first_use._kinds(program.steps[0], program)
+    assert op.endswith("flash_attention.default")
+    assert args == (*[small(1, 1, 512, 64, dtype=torch.float16)] * 3, 0.0, True)
+
+
+def test_what_takes_much_memory_is_not_begun() -> None:
+    program = attention(1 << 15, 0.0)
+    assert list(first_use._kinds(program.steps[0], program)) == []
+
+
+def test_a_library_that_refuses_is_told_of_by_the_call_itself() -> None:
+    kind = ("aten.mm.default", (torch.ones(2, 3), torch.ones(2, 3)))
+    with pytest.raises(RuntimeError):
+        torch.mm(*kind[1])
+    first_use._use({kind})
