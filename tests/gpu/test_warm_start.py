@@ -40,12 +40,12 @@ print(json.dumps(counters["aot_autograd"]))
 EARLY = """
 import torch
 import inductor_lab as lab
-from inductor_lab.runtime.ready import warm_triton
+from inductor_lab.runtime.ready import start_triton
 
 started = []
 
 def probe(module, inputs):
-    started.append(warm_triton.cache_info().currsize)
+    started.append(start_triton.cache_info().currsize)
     return module
 
 x = torch.ones(4, device="cuda")
