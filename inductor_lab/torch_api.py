@@ -380,19 +380,9 @@ def extract_modules(
 
 def copy_of(module: GraphModule) -> GraphModule:
     """The module with a graph of its own, which becomes Python text only if somebody reads it."""
-    return _lazy(module, copy.deepcopy(module.graph))
-
-
-def to_edit(module: GraphModule) -> GraphModule:
-    """A module of the same graph, which becomes Python text, once it is changed, only if somebody
-    reads it."""
-    return _lazy(module, module.graph)
-
-
-def _lazy(module: GraphModule, graph: torch.fx.Graph) -> GraphModule:
-    made: GraphModule = _LazyModule(module, graph)
-    made.meta = dict(module.meta)
-    return made
+    copied: GraphModule = _LazyModule(module, copy.deepcopy(module.graph))
+    copied.meta = dict(module.meta)
+    return copied
 
 
 _DESCRIPTORS = "torch._functorch._aot_autograd.descriptors."
