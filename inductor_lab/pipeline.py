@@ -147,7 +147,7 @@ class GraphCompiler:
     @no_collection()
     def compile_part(self, module: GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options, uncompiled = possible(self.options), module
+        options, eager = possible(self.options), self._uncompiled(module)
         module, writes = written_apart(module)
         work = module
 
@@ -179,9 +179,10 @@ class GraphCompiler:
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
         host = phase("host", lambda: host_program(schedule, kernels, options))
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
-        eager, ahead = torch_api.boxed(uncompiled.forward), not self.keep
         make_room(schedule, options)
-        load = partial(build_executable, schedule, kernels, host, options, traces, ahead, eager)
+        load = partial(
+            build_executable, schedule, kernels, host, options, traces, not self.keep, eager
+        )
         executable = phase("load", load) if options.target is None else None
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured
@@ -192,9 +193,19 @@ class GraphCompiler:
                 executable=executable, trees=kernel_trees(schedule, kernels, options),
             )  # fmt: skip
         if executable is None:
+            assert eager is not None, "with a target the graph itself is called"
             return eager
         remake = None if loops.callees else partial(loaded_call, schedule, kernels, host, options)
         return Part(recorded(executable.call, loops, options), remake, traces)
+
+    def _uncompiled(self, module: GraphModule) -> Callable[..., Any] | None:
+        """The graph as it is now, where it may have to run: for the GPU of another machine, and if
+        the user wants no errors.  The passes edit it, unless they keep what was before."""
+        if self.keep:
+            return torch_api.boxed(module.forward)
+        if self.options.target is None and not torch_api.suppresses_errors():
+            return None
+        return torch_api.boxed(torch_api.copy_of(module).forward)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""

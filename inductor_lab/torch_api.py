@@ -380,9 +380,15 @@ def extract_modules(
 
 def copy_of(module: GraphModule) -> GraphModule:
     """The module with a graph of its own, which becomes Python text only if somebody reads it."""
-    copied: GraphModule = _LazyModule(module, copy.deepcopy(module.graph))
-    copied.meta = dict(module.meta)
-    return copied
+    return with_graph(module, copy.deepcopy(module.graph))
+
+
+def with_graph(module: GraphModule, graph: torch.fx.Graph) -> GraphModule:
+    """A module of this graph, with the tensors of another, and Python text only if somebody reads
+    it."""
+    made: GraphModule = _LazyModule(module, graph)
+    made.meta = dict(module.meta)
+    return made
 
 
 _DESCRIPTORS = "torch._functorch._aot_autograd.descriptors."

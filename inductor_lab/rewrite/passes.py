@@ -36,7 +36,7 @@ from inductor_lab.rewrite.folding import folded, is_pure
 from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
 from inductor_lab.rewrite.products import better_products
 from inductor_lab.rewrite.result import Fired, Rewrites, Step
-from inductor_lab.torch_api import copy_of, without_modes
+from inductor_lab.torch_api import copy_of, with_graph, without_modes
 
 aten = torch.ops.aten
 SpanOf = Callable[[Node], Span | None]
@@ -51,12 +51,12 @@ def rewrite(
     record: bool = True,
     parameters: frozenset[str] = frozenset(),
 ) -> Rewrites:
-    """Run all passes on a copy of `module` (an ATen graph whose nodes have `meta["val"]`).
+    """Run all passes on the graph of `module` (of ATen, its nodes have `meta["val"]`).
 
     Count, order, aliasing and strides of the outputs stay.  Every node of the result says in
-    `meta["lab_from"]` which nodes of `module` it stands for.  With `record`, each step keeps the
-    graph before and after.  `parameters` are inputs that are kept packed.  Raises BadOption if
-    `options.rewrites_off` names no pass and no rule.
+    `meta["lab_from"]` which nodes of `module` it stands for.  With `record`, the passes get a copy,
+    and each step keeps the graph before and after.  `parameters` are inputs that are kept packed.
+    Raises BadOption if `options.rewrites_off` names no pass and no rule.
     """
     span_of = _span if record else _not_asked
     off = _switched_off(options)
@@ -64,7 +64,7 @@ def rewrite(
         off |= {"attention", "convolutions"}  # they are made for CPUs
     off |= {"widened_product"} if options.target or options.matmul != "measured" else set()
     off |= {"flash_attention"} if options.check_bounds else set()  # it takes bare addresses
-    work = copy_of(module)
+    work = copy_of(module) if record else with_graph(module, module.graph)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
         node.meta["lab_parameter"] = node.name in parameters

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from inductor_lab import torch_api
 from inductor_lab.codegen.cpp import by_name, translation_unit
 from inductor_lab.codegen.cpp_statements import BY_ZERO
 from inductor_lab.codegen.kernel import HostProgram, Kernel
@@ -98,7 +97,7 @@ def build_executable(
     """Compile and load the kernels, and make the host program callable.
 
     With `ahead` the C++ compiler works in a thread, and the first call waits for it; `eager` is the
-    graph uncompiled, for the case that it fails and the user wants no errors.  `traces` maps
+    graph uncompiled, if the user wants no errors where that fails.  `traces` maps
     FX nodes to the stack traces of the user's code, for errors.  Raises NoCompiler, CacheRefused
     and CompileFailed (ahead: at the first call); the result raises IndexOutOfRange where eager
     raises IndexError.
@@ -157,18 +156,17 @@ def _until_loaded(
     """Let the first call of a host program wait for its functions; then `call` is the host program
     itself, and a call has no step more.
 
-    Under `torch._dynamo.config.suppress_errors`, where they are not to be had, the graph runs
-    as `eager` does from then on, and a warning says so.
+    Where they are not to be had, the graph runs as `eager` does from then on, if that is given, and
+    a warning says so.
     """
     program, namespace = call.__code__, call.__globals__
-    suppressed = torch_api.suppresses_errors()
 
     def first(args: list[Any]) -> Any:
         try:
             functions = loaded()
         except LabError as problem:
             tell_of(problem)
-            if eager is None or not (suppressed or torch_api.suppresses_errors()):
+            if eager is None:
                 raise
             name = next(filter(None, map(function_in, traces.values())), "a function")
             warnings.warn(f"{name} runs uncompiled: {problem}", RunsUncompiled, stacklevel=3)
