@@ -180,9 +180,8 @@ class GraphCompiler:
         host = phase("host", lambda: host_program(schedule, kernels, options))
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
         make_room(schedule, options)
-        load = partial(
-            build_executable, schedule, kernels, host, options, traces, not self.keep, eager
-        )
+        ahead = not self.keep
+        load = partial(build_executable, schedule, kernels, host, options, traces, ahead, eager)
         executable = phase("load", load) if options.target is None else None
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured
@@ -193,19 +192,16 @@ class GraphCompiler:
                 executable=executable, trees=kernel_trees(schedule, kernels, options),
             )  # fmt: skip
         if executable is None:
-            assert eager is not None, "with a target the graph itself is called"
-            return eager
+            return eager  # type: ignore[no-any-return]  # with a target it is there
         remake = None if loops.callees else partial(loaded_call, schedule, kernels, host, options)
         return Part(recorded(executable.call, loops, options), remake, traces)
 
-    def _uncompiled(self, module: GraphModule) -> Callable[..., Any] | None:
-        """The graph as it is now, where it may have to run: for the GPU of another machine, and if
-        the user wants no errors.  The passes edit it, unless they keep what was before."""
-        if self.keep:
-            return torch_api.boxed(module.forward)
-        if self.options.target is None and not torch_api.suppresses_errors():
+    def _uncompiled(self, module: GraphModule) -> Any:
+        """The graph as it is now, where it may have to run (for the GPU of another machine, and if
+        the user wants no errors), else None.  The passes edit it, unless they keep a record."""
+        if not (self.keep or self.options.target or torch_api.suppresses_errors()):
             return None
-        return torch_api.boxed(torch_api.copy_of(module).forward)
+        return torch_api.boxed((module if self.keep else torch_api.copy_of(module)).forward)
 
     def result(self) -> CompiledGraph:
         """Everything that was kept."""

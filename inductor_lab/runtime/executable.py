@@ -133,13 +133,12 @@ def build_executable(
 
 
 Functions = dict[str, Callable[..., Any]]
-Wait = Callable[[], object]
 
 
 def _loaded(
-    kernels: Sequence[Kernel], traces: Mapping[str, str], awaited: Sequence[Wait], library: Any
+    kernels: Sequence[Kernel], traces: Mapping[str, str], awaited: Sequence[Any], library: Any
 ) -> Functions:
-    """The library's functions, once all that is `awaited` is there too."""
+    """The library's functions, once what the functions `awaited` wait for is there too."""
     for wait in awaited:
         wait()
     twins_by_name = by_name(kernels).items()
