@@ -113,6 +113,21 @@ def test_rows_that_threads_share_are_cut_too() -> None:
     assert "if (" not in str(kernel) and "?" not in str(kernel), str(kernel)
 
 
+@pytest.mark.parametrize("size", [14, 56])
+def test_pieces_inside_of_a_loop_share_no_values(size: int) -> None:
+    """A window's elements without the border are sums of zeros in the first piece (timm's
+    EfficientFormer)."""
+
+    def mixed(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        y = x.relu()
+        pooled = F.avg_pool2d(y, 3, 1, 1, count_include_pad=False)
+        return y + (pooled - y) * scale[:, None, None]
+
+    images = torch.randn(2, 48, size, size).to(memory_format=torch.channels_last)
+    scale = torch.randn(48)
+    torch.testing.assert_close(Compiled()(mixed)(images, scale), mixed(images, scale))
+
+
 def test_a_chain_of_maxima_is_one_vector_loop() -> None:
     """NaN on either side wins, whatever the compiler makes of it."""
     nan = torch.where(torch.rand(6, 8, 300) < 0.2, torch.nan, torch.randn(6, 8, 300))

@@ -390,7 +390,10 @@ class Piece:
                     self.made[known] = new
                 return (replace(stmt, temp=new, value=known),)
             case Loop(body=inside):
-                return (replace(stmt, body=self.body(inside)),)
+                before, self.made = self.made, dict(self.made)  # what it makes stays in it
+                body = self.body(inside)
+                self.made = before
+                return (replace(stmt, body=body),)
             case Accumulate(value=value):
                 return (replace(stmt, value=self.expr(value)),)
             case Store(_, index, value):
