@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -66,3 +68,16 @@ def test_a_nan_that_was_rounded_is_the_integer_that_eager_makes_of_it(whole: tor
 
     x = torch.tensor((0.5, float("nan")) * 20).bfloat16()
     assert torch.equal(lab.compile(below)(x), below(x))
+
+
+def test_columns_that_read_across_rows_compile() -> None:
+    """GCC 12 unrolled the loop around them for ever: gradients of a norm in timm's EdgeNeXt."""
+
+    def sums(a: Any, b: Any, c: Any, images: Any, mean: Any, scale: Any) -> Any:
+        both, normal = a + c, (images.permute(0, 2, 3, 1) - mean) * scale
+        return (a * b).sum((0, 1, 2)), (both * normal).sum((0, 1, 2)), both.sum((0, 1, 2))
+
+    last = [torch.randn(2, 64, 64, 48) for _ in range(3)]
+    one = [torch.randn(2, 64, 64, 1) for _ in range(2)]
+    given = (*last, torch.randn(2, 48, 64, 64), *one)
+    assert_close(lab.compile(sums)(*given), sums(*given), rtol=1e-3, atol=1e-2)
