@@ -29,10 +29,9 @@ roundings of 16 bits as in eager mode (60), loops cut where masks change, window
 and rows of pairs (140), attention with a mask on a GPU (95), places in storages (30), dropout that
 drops nothing (20), exact means of equal numbers (12), products of 16 bits
 widened (20), definitions that are looked up once (7), ranks that are about to end (5), libraries of
-a GPU that begin meanwhile (65), machine code that another process made (25), graphs
-that are edited (4), pieces of pieces (3),
-loops that GCC unrolls for ever (2).  It grows only for a
-capability, which takes a number here.
+a GPU that begin meanwhile (65), machine code that another process made (25), graphs that are edited
+(4), pieces of pieces (3), loops that GCC unrolls for ever (2).  It grows only for a capability,
+which takes a number here.
 
 What only asks a compilation again, shows it, saves it or begins from a cell or the command line is
 no part of what compiles, and no phase may import it (test_layering.py)."""
