@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from inductor_lab.ir.gpu import LONGEST_HELD
@@ -86,6 +87,7 @@ def _visits(
                     yield visit
 
 
+@lru_cache(maxsize=1 << 10)
 def _visit(
     here: Place,
     there: Place,

@@ -8,6 +8,8 @@ Inductor: `scheduler.py`, ancestors of a `BaseSchedulerNode` and `will_fusion_cr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_, or_
 
 from inductor_lab.ir.program import Pointwise
 from inductor_lab.schedule.facts import NestFacts
@@ -17,7 +19,8 @@ MANY = 100
 
 
 class Reachability:
-    """`after[p]` and `before[p]`: the descendants and the ancestors of step p."""
+    """`after[p]` and `before[p]`: the descendants and the ancestors of step p, once it has joined
+    others with itself among them."""
 
     def __init__(self, sources: Sequence[Iterable[int]]) -> None:
         """`sources[p]` are the positions that step p reads from, all smaller than p."""
@@ -33,39 +36,36 @@ class Reachability:
             for source in sources[position]:
                 self.after[source] |= mask
 
-    def _all(self, table: list[int], mask: int) -> int:
-        total = 0
-        for position in positions(mask):
-            total |= table[position]
-        return total
-
-    def _common(self, table: list[int], mask: int) -> int:
-        """What all of a set have in a table: steps that learn nothing new when the set joins."""
-        total = -1
-        for position in positions(mask):
-            total &= table[position]
-        return total
-
     def between(self, first: int, second: int) -> int:
         """Steps outside of both sets on a path from one to the other.
 
         If there are any, the two sets cannot become one kernel.
         """
-        forth = self._all(self.after, first) & self._all(self.before, second)
-        back = self._all(self.after, second) & self._all(self.before, first)
+        forth = _any(self.after, first) & _any(self.before, second)
+        back = _any(self.after, second) & _any(self.before, first)
         return (forth | back) & ~(first | second)
 
     def join(self, first: int, second: int) -> None:
         """From now on the two sets run as one step."""
         both = first | second
-        above = self._all(self.before, both) | both
-        below = self._all(self.after, both) | both
-        knew_above = self._common(self.before, both)
-        knew_below = self._common(self.after, both)
+        above = _any(self.before, both) | both
+        below = _any(self.after, both) | both
+        knew_above = _all(self.before, both)
+        knew_below = _all(self.after, both)
         for position in positions(above & ~knew_above):
-            self.after[position] |= below & ~(1 << position)
+            self.after[position] |= below
         for position in positions(below & ~knew_below):
-            self.before[position] |= above & ~(1 << position)
+            self.before[position] |= above
+
+
+def _any(table: Sequence[int], mask: int) -> int:
+    """What any of a set has in a table."""
+    return reduce(or_, (table[position] for position in positions(mask)), 0)
+
+
+def _all(table: Sequence[int], mask: int) -> int:
+    """What all of a set have in a table: steps that learn nothing new when the set joins."""
+    return reduce(and_, (table[position] for position in positions(mask)), -1)
 
 
 def positions(mask: int) -> Iterator[int]:
