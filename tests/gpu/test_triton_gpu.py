@@ -253,6 +253,21 @@ def test_attention_of_the_library(dtype: torch.dtype, training: bool, how: str) 
         assert (ours - right).abs().max() <= 2 * (theirs - right).abs().max() + 1e-5
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_attention_whose_mask_learns_and_has_rows_of_no_whole_words(dtype: torch.dtype) -> None:
+    """As T5's: eager makes each row of the mask longer, for a kernel that reads whole words."""
+    sizes = [(2, 4, 12, 8)] * 3 + [(1, 4, 12, 12)]
+    made = [torch.randn(size, device="cuda", dtype=dtype) for size in sizes]
+
+    def attend(q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, mask * 2).sin()
+
+    found, eager = (_outcome(f, made, True) for f in (lab.compile(attend), attend))
+    exact = _outcome(attend, [t.double() for t in made], True)
+    for ours, theirs, right in zip(found, eager, exact, strict=True):
+        assert (ours - right).abs().max() <= 2 * (theirs - right).abs().max() + 1e-5
+
+
 def _outcome(function: Any, made: list[torch.Tensor], training: bool) -> list[torch.Tensor]:
     leaves = [t.detach().clone().requires_grad_(training) for t in made]
     result = function(*leaves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,21 @@ def test_attention_draws_no_dropout_and_keeps_its_length() -> None:
     ((op, args),) = first_use._kinds(program.steps[0], program)
     assert op.endswith("flash_attention.default")
     assert args == (*[small(1, 1, 512, 64, dtype=torch.float16)] * 3, 0.0, True)
+
+
+def test_attention_with_a_mask_is_not_begun() -> None:
+    """A kernel reads rows of a mask by 16 bytes, wherever they begin: that of a mask of 12 by 12
+    in float16 ends the process's use of the GPU."""
+    program = attention(12, 0.0)
+    (flash,) = program.steps
+    assert isinstance(flash, ExternCall) and list(first_use._kinds(flash, program))
+    mask = Buffer("mask", BufferKind.INPUT, torch.float16, "cuda:0", Layout.contiguous((12, 12)))
+    op = "aten._scaled_dot_product_efficient_attention.default"
+    given = (*flash.args[:3], BufferView("mask", mask.layout), True, 0.0, True)
+    program = replace(program, buffers={**program.buffers, "mask": mask})
+    assert list(first_use._kinds(ExternCall(("out", None, None, None), op, given), program)) == []
+    given = (*given[:3], None, *given[4:])
+    assert list(first_use._kinds(ExternCall(("out", None, None, None), op, given), program))
 
 
 def test_what_takes_much_memory_is_not_begun() -> None:
