@@ -35,7 +35,6 @@ from inductor_lab.errors import NoCompiler
 from inductor_lab.options import Options
 from inductor_lab.runtime.cuda_graphs import recorded
 from inductor_lab.runtime.executable import build_executable
-from inductor_lab.runtime.first_use import begin_libraries
 from inductor_lab.runtime.toolchain import find_toolchain
 from inductor_lab.runtime.trust import distrust
 from inductor_lab.schedule.result import Schedule
@@ -74,10 +73,9 @@ def loaded_call(
     traces: Mapping[str, str],
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
     """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
-    begin_libraries(schedule.program)
     make_room(schedule, options)
-    call = build_executable(schedule, kernels, host, options, traces).call
-    return recorded(call, schedule.program, options)
+    built = build_executable(schedule, kernels, host, options, traces, ahead=True)
+    return recorded(built.call, schedule.program, options)
 
 
 def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:
