@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILE_LINES, FUNCTION_LINES = 500, 60
-COMPILER_LINES = 26_451
+COMPILER_LINES = 26_449
 """Of code, without blank lines, comments and docstrings; 2,700 of them are imports, 3,000 the heads
 of functions.  The core that docs/reading.md leads through has 8,000.  The rest: operators beyond
 the common ones, Triton, the passes that make C++ fast, an interpreter and a verifier for every
