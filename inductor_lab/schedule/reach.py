@@ -19,53 +19,47 @@ MANY = 100
 
 
 class Reachability:
-    """`after[p]` and `before[p]`: the descendants and the ancestors of step p, once it has joined
-    others with itself among them."""
+    """`after[p]` and `before[p]`: step p with its descendants, and with its ancestors."""
 
     def __init__(self, sources: Sequence[Iterable[int]]) -> None:
         """`sources[p]` are the positions that step p reads from, all smaller than p."""
         self.before: list[int] = []
-        self.after = [0] * len(sources)
-        for direct in sources:
-            mask = 0
-            for source in direct:
-                mask |= 1 << source | self.before[source]
-            self.before.append(mask)
+        self.after = [1 << position for position in range(len(sources))]
+        for position, direct in enumerate(sources):
+            self.before.append(1 << position | _any(self.before, direct))
         for position in reversed(range(len(sources))):
-            mask = self.after[position] | 1 << position
             for source in sources[position]:
-                self.after[source] |= mask
+                self.after[source] |= self.after[position]
 
     def between(self, first: int, second: int) -> int:
         """Steps outside of both sets on a path from one to the other.
 
         If there are any, the two sets cannot become one kernel.
         """
-        forth = _any(self.after, first) & _any(self.before, second)
-        back = _any(self.after, second) & _any(self.before, first)
+        one, other = list(positions(first)), list(positions(second))
+        forth = _any(self.after, one) & _any(self.before, other)
+        back = _any(self.after, other) & _any(self.before, one)
         return (forth | back) & ~(first | second)
 
     def join(self, first: int, second: int) -> None:
         """From now on the two sets run as one step."""
-        both = first | second
-        above = _any(self.before, both) | both
-        below = _any(self.after, both) | both
-        knew_above = _all(self.before, both)
-        knew_below = _all(self.after, both)
+        both = list(positions(first | second))
+        above, knew_above = _any(self.before, both), _all(self.before, both)
+        below, knew_below = _any(self.after, both), _all(self.after, both)
         for position in positions(above & ~knew_above):
             self.after[position] |= below
         for position in positions(below & ~knew_below):
             self.before[position] |= above
 
 
-def _any(table: Sequence[int], mask: int) -> int:
-    """What any of a set has in a table."""
-    return reduce(or_, (table[position] for position in positions(mask)), 0)
+def _any(table: Sequence[int], steps: Iterable[int]) -> int:
+    """What any of some steps has in a table."""
+    return reduce(or_, (table[position] for position in steps), 0)
 
 
-def _all(table: Sequence[int], mask: int) -> int:
-    """What all of a set have in a table: steps that learn nothing new when the set joins."""
-    return reduce(and_, (table[position] for position in positions(mask)), -1)
+def _all(table: Sequence[int], steps: Iterable[int]) -> int:
+    """What all of them have: steps that learn nothing new when these join."""
+    return reduce(and_, (table[position] for position in steps), -1)
 
 
 def positions(mask: int) -> Iterator[int]:

@@ -36,6 +36,6 @@ def test_steps_that_are_joined_are_one() -> None:
             both = list(positions(first | second))
             edges |= {(a, b) for a in both for b in both if a != b}
             for at in range(count):
-                assert set(positions(reach.after[at])) - {at} == reached(edges, at)
+                assert set(positions(reach.after[at])) == {at} | reached(edges, at)
                 back = {(b, a) for a, b in edges}
-                assert set(positions(reach.before[at])) - {at} == reached(back, at)
+                assert set(positions(reach.before[at])) == {at} | reached(back, at)
