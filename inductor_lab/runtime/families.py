@@ -49,12 +49,14 @@ _GNU = (
     *(("-mprefer-vector-width=512",) if _WIDE else ()), "-fPIC", "-shared", "-fno-math-errno",
     "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-Wno-unknown-pragmas", "-Wno-psabi",
 )  # fmt: skip
-# GCC gives up on vectors where a load depends on a condition (a window's edge), so it is to copy
-# the loop for both answers, be it as long as nine loads and their maximum are.
-_UNSWITCH = ("--param", "max-unswitch-insns=300")
-# GCC 12 may unroll a loop around one of vectors for ever, where that reads across rows; and where
-# it comes to an end, what it makes is slower.
-_NO_JAM = ("-fno-loop-unroll-and-jam",)
+_GCC = (
+    # It gives up on vectors where a load depends on a condition (a window's edge), so it is to copy
+    # the loop for both answers, be it as long as nine loads and their maximum are.
+    "--param", "max-unswitch-insns=300",
+    # GCC 12 may unroll a loop around one of vectors for ever, where that reads across rows; and
+    # where it comes to an end, what it makes is slower.
+    "-fno-loop-unroll-and-jam",
+)  # fmt: skip
 _MICROSOFT = ("/nologo", "/LD", "/std:c++17", "/O2", "/fp:precise", "/EHsc", "/utf-8")
 _ARCH = {"AVX2": ("/arch:AVX2",), "AVX512": ("/arch:AVX512",)}
 _SIMD_ONLY = ("-fopenmp-simd",)
@@ -62,8 +64,7 @@ _SIMD_ONLY = ("-fopenmp-simd",)
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        Family("gcc", (*_GNU, *_UNSWITCH, *_NO_JAM), ("-fopenmp",), _SIMD_ONLY, ("-o", "{}"),
-               joins=True),
+        Family("gcc", (*_GNU, *_GCC), ("-fopenmp",), _SIMD_ONLY, ("-o", "{}"), joins=True),
         Family("clang", _GNU, ("-fopenmp",), _SIMD_ONLY, ("-o", "{}"), joins=False),
         Family(
             "apple-clang",
