@@ -1,5 +1,9 @@
 # make demo    set up .venv if needed, then compile, run and check the example programs
-# make test    the same set-up, then every check and test
+# make test    the same set-up, then ruff, mypy and the tests that a change needs (at most 15 minutes on
+#              two cores; at the end it says what it did not run); TESTS=tests/schedule: all tests there
+# make check   every test, in named parts (an hour on two cores); it goes on where it stopped;
+#              PARTS="codegen browser": only these (`python -m tests.run parts` lists them);
+#              AGAIN=1: also the parts that have passed for the same sources
 # make opinfo  check every operator that torch knows against eager (two hours of a core; goes on where
 #              it was stopped); OPINFO="--dtypes float16 --shard 1/4": options of tests/opinfo/run.py
 # make fuzz    compare 5,000 random programs with eager (hours); FUZZ="--programs 200 --seed 3":
@@ -15,11 +19,10 @@
 #              they wait for, memory, errors; HUB="--users 5": options of deploy/jupyterhub/load.py
 # make docs    these docs, the API and the tutorials with their outputs as a site, in build/site/html;
 #              DOCS="--run 1": options of deploy/site/build.py
-# make dist    the sdist and the wheel, in dist/ (`make test` installs and tests a wheel of its own)
+# make dist    the sdist and the wheel, in dist/ (`make check` installs and tests a wheel of its own)
 # make javascript   the explorer's modules in javascript/: checked, and built into widgets/built (node)
 # Others: lint, clean.
 #
-# TESTS=tests/schedule     only some of the tests
 # PYTHON=python3.12        another interpreter for .venv (3.11 or newer)
 # TORCH_INDEX=URL          where the torch build comes from; empty: from the default index, which on
 #                          Linux means the CUDA build
@@ -32,6 +35,8 @@ TORCH_INDEX ?= $(if $(HAS_NVIDIA),,https://download.pytorch.org/whl/cpu)
 INSTALLED := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' constraints.txt)
 TESTS ?=
+PARTS ?=
+AGAIN ?=
 OPINFO ?=
 FUZZ ?=
 FAULTS ?=
@@ -40,12 +45,15 @@ GPU ?=
 HUB ?=
 DOCS ?=
 
-.PHONY: demo test bench gpu opinfo fuzz faults hub docs javascript dist lint clean install
+.PHONY: demo test check bench gpu opinfo fuzz faults hub docs javascript dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
-test: lint
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+test: $(INSTALLED)
+	$(BIN)/python -m tests.run test $(TESTS)
+
+check: $(INSTALLED)
+	$(BIN)/python -m tests.run check $(PARTS) $(if $(AGAIN),--again)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.cpu $(BENCH)

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.fresh import check_bounds_always, compile_always, own_caches
+from tests.runner.parts import left_out
+from tests.runner.record import Recorder
 
 own_caches()
 compile_always()
-
-collect_ignore_glob = ["*/warm*.py"]
-"""Servers of processes import these: they hide the GPU from the process, which is not for pytest,
-looking for doctests, to do."""
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -30,6 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--check-bounds", action="store_true", help="compile with options={'check_bounds': True}"
     )
     parser.addoption(
+        "--take",
+        choices=("all", "quick", "rest"),
+        default="all",
+        help="quick: what `make test` runs; rest: what it leaves to `make check`",
+    )
+    parser.addoption("--record", type=Path, help="write counts and seconds of the tests to a file")
+    parser.addoption(
         "--passes-off",
         action="store_true",
         help="C++ kernels of simple loops, with no pass over their trees that may be left out",
@@ -37,8 +42,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Recorder(config.getoption("--record")))
     if config.getoption("--check-bounds"):
         check_bounds_always()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    take = config.getoption("--take")
+    if take == "all":
+        return
+    quick, rest = left_out().split(item.nodeid for item in items)
+    chosen = quick if take == "quick" else rest
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = [item for item in items if item.nodeid in chosen]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -310,7 +310,7 @@ def test_a_layer_whose_library_was_measured_comes_back(tmp_path):
 
 @pytest.mark.parametrize("name", [
     "trig", "uint8", "add_mul", "scale_sin", "numpy", "gpt2",
-    pytest.param("resnet18", marks=pytest.mark.slow),
+    "resnet18",
 ])  # fmt: skip
 def test_demo_programs_come_back(name, tmp_path):
     program = next(p for p in PROGRAMS if p.name == name)

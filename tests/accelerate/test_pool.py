@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -113,13 +112,10 @@ def test_ever_new_sizes_find_blocks_in_few_classes() -> None:
     """A pool with a queue for each size that it has seen takes 100 times as long in the end."""
     pool = Pool()
     pool.allow(64 * N)
-    seconds = []
-    for begin in range(N, N + 20_000, 1000):
-        start = time.perf_counter()
+    for begin in range(N, 2 * N, 1000):
         addresses = {new(pool, n).data_ptr() for n in range(begin, begin + 1000)}
-        seconds.append(time.perf_counter() - start)
         assert len(addresses) <= 2, "next to no size needs memory of its own"
-    assert min(seconds[-5:]) < 5 * min(seconds[:5])
+    assert len(pool._queues) <= 17, "sixteen classes between two powers of two"
     assert pool.held <= pool.limit
     sizes = {4 * n: new(pool, n) for n in range(N, 9 * N, 977)}
     for nbytes, tensor in sizes.items():

@@ -183,7 +183,6 @@ def test_any_backend_and_any_function_may_take_part() -> None:
     assert all(contender.agrees for contender in result.contenders)
 
 
-@pytest.mark.slow
 def test_stock_takes_part() -> None:
     result = lab.bench(wave, torch.randn(100), **QUICK)
     assert [c.name for c in result.contenders] == ["eager", "inductor", "inductor_lab"]

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from benchmarks import report
 from benchmarks.cpu import WORKLOADS
 from benchmarks.measure import COPY, failure
@@ -27,7 +25,6 @@ def result(title: str, work: str = "kernel", **milliseconds: float) -> BenchResu
     return BenchResult(title, work, HERE, contenders, Timings(seconds))
 
 
-@pytest.mark.slow
 def test_the_command_measures_writes_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.cpu", "row sum", "--no-stock", "--seconds",
                "0.02", "--out", str(tmp_path)]  # fmt: skip

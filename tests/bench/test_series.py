@@ -71,7 +71,6 @@ def test_an_unknown_experiment() -> None:
         lab.bench.four_experiments(["quantum"])
 
 
-@pytest.mark.slow
 def test_all_four() -> None:
     pytest.importorskip("transformers")
     result = lab.bench.four_experiments(modes=["default"], seconds=0.1)

@@ -147,11 +147,9 @@ def written(program: Recorded) -> str:
     lines = []
     for variant, constants in VARIANTS.items():
         with ExitStack() as stack:
-            for module in _code_generator():
-                for constant in constants.keys() & vars(module).keys():
-                    stack.enter_context(
-                        mock.patch.object(module, constant, constants[constant])
-                    )
+            for name, value in constants.items():
+                for module in _modules_with(name):
+                    stack.enter_context(mock.patch.object(module, name, value))
             for number, (group, buffers) in enumerate(program.groups):
                 lines.append(f"// {variant} {number}")
                 results = group.stored if variant == "streams" else ()
@@ -176,8 +174,13 @@ def _triton(group: Group, buffers: Mapping[str, Buffer]) -> str:
     return f"{kernel}{kernel.launch}"
 
 
-def _code_generator() -> list[Any]:
-    return [m for name, m in sys.modules.items() if name.startswith("inductor_lab.codegen")]
+def _modules_with(constant: str) -> list[Any]:
+    """The modules of the code generator that hold it: one that has been renamed is an error."""
+    modules = [m for name, m in sys.modules.items() if name.startswith("inductor_lab.codegen")]
+    found = [module for module in modules if constant in vars(module)]
+    if not found:
+        raise AttributeError(f"no module of the code generator has {constant}")
+    return found
 
 
 def main() -> None:

@@ -23,7 +23,6 @@ from inductor_lab.runtime.families import FAMILIES
 from inductor_lab.runtime.toolchain import Toolchain
 
 pytest.importorskip("ziglang", reason="to run it: pip install 'inductor-lab[compiler]'")
-pytestmark = pytest.mark.slow
 
 ZIG = (sys.executable, "-m", "ziglang")
 HERE = {"-march=native", "-mprefer-vector-width=512"}

@@ -15,7 +15,6 @@ import pytest
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "jupyterhub"
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(
         any(importlib.util.find_spec(n) is None for n in ("jupyterhub", "configurable_http_proxy")),
         reason="no JupyterHub: pip install 'inductor-lab[classroom]'",

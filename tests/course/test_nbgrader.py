@@ -93,7 +93,6 @@ def first(student_answer: str) -> dict[str, str]:
 
 
 @needs_nbgrader
-@pytest.mark.slow
 def test_three_students_get_their_points_and_feedback(tmp_path: Path) -> None:
     course = Course(tmp_path)
     name = wrong.swapped_operands.__name__

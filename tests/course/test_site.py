@@ -18,7 +18,6 @@ needs_sphinx = pytest.mark.skipif(
 
 
 @needs_sphinx
-@pytest.mark.slow
 def test_the_site_builds_in_both_languages_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     from deploy.site.build import build
 

@@ -18,7 +18,6 @@ cases = [
         program,
         target,
         id=f"{program.name}-{target or 'cpu'}",
-        marks=[pytest.mark.slow] if program.name in MODELS else [],
     )
     for program in PROGRAMS
     for target in (None, "cuda:90")

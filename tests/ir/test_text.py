@@ -1,6 +1,5 @@
 """The loop IR as text."""
 
-import doctest
 
 import pytest
 import sympy
@@ -27,10 +26,6 @@ I, J, R = Index.of(i), Index.of(j), Index.of(r)
 n = sympy.Symbol("s0", integer=True, positive=True)
 k = Axis("i2", 16)
 K = Index.of(k)
-
-
-def test_doctests():
-    assert doctest.testmod(text).failed == 0
 
 
 @pytest.mark.parametrize(

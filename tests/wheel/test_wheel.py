@@ -16,7 +16,6 @@ from tests.wheel.build import PARTS, ROOT, build, copied
 from tests.wheel.environment import make
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="environments are made of links"),
 ]
 

@@ -1,0 +1,141 @@
+"""What `make test` leaves out, the parts of `make check`, and their order in `.ci/run`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests import run
+from tests.runner import changes
+from tests.runner.choose import choose, step
+from tests.runner.history import Done, History, Memory
+from tests.runner.order import in_order, rank
+from tests.runner.parts import PARTS, ROOT, LeftOut, left_out, named
+from tests.runner.record import Record
+
+FILES = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+
+
+def test_each_file_of_tests_is_in_one_part() -> None:
+    assert {name: [part.name for part in PARTS if part.holds(name)] for name in FILES
+            if sum(part.holds(name) for part in PARTS) != 1} == {}  # fmt: skip
+    missing = [p for part in PARTS for p in (*part.paths, *part.also) if not (ROOT / p).exists()]
+    assert missing == []
+
+
+def test_what_is_left_out_is_there() -> None:
+    """Names of tests that are gone would leave nothing out."""
+    table = left_out()
+    gone = [name for name in (*table.whole, *table.one_in) if not is_there(name)]
+    assert gone == []
+    assert all(every > 1 for every in table.one_in.values())
+
+
+def is_there(name: str) -> bool:
+    file, _, function = name.partition("::")
+    path = ROOT / file
+    if not function:
+        return path.exists()
+    tree = ast.parse(path.read_text(encoding="utf-8")) if path.exists() else ast.Module([], [])
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return function in names
+
+
+def test_a_test_is_in_the_quick_ones_unless_it_is_left_out() -> None:
+    file = "tests/b/test_b.py"
+    table = LeftOut(frozenset({"tests/a", f"{file}::test_whole"}), {f"{file}::test_x": 3})
+    names = [
+        "tests/a/test_a.py::test_a",
+        f"{file}::test_new",
+        f"{file}::test_whole[1]",
+        *(f"{file}::test_x[{n}]" for n in range(7)),
+    ]
+    quick, rest = table.split(names)
+    assert quick == {names[1], names[3], names[6], names[9]}
+    assert quick | rest == set(names) and not quick & rest
+
+
+def test_one_case_in_so_many_stays_below_the_limit_with_most_values() -> None:
+    names = [f"f[{a}-{b}]" for a in "xyz" for b in (1, 2)]
+    assert step(names, [1.0] * 6, limit=6.0) == 1
+    assert step(names, [1.0] * 6, limit=3.0) == 3, "2 would take b = 1 alone"
+    files = [f"tests/ir/test_a.py::{name}" for name in names]
+    whole, one_in = choose(files, dict.fromkeys(files, 1.0))
+    assert one_in == {"tests/ir/test_a.py::f": 3} and "tests/wheel" in whole
+
+
+def test_pytest_takes_the_quick_ones_and_writes_what_it_did() -> None:
+    file = "tests/ir/test_interpret.py"  # one of its tests is left out
+    found = run.run_tests("some", "quick", [file], jobs=1)
+    assert found.passed and found.cpu > 0
+    assert found.record.counts == {"passed": len(found.record.seconds)}
+    assert [name.startswith(f"{file}::") for name in found.record.left] == [True]
+
+
+def test_a_part_is_near_what_it_imports() -> None:
+    by_name = {part.name: part for part in PARTS}
+    assert changes.distance(by_name["codegen"], ["tests/codegen/test_cpp.py"]) == 0
+    assert changes.distance(by_name["course"], ["notebooks/labs/new.ipynb"]) == 0
+    assert changes.distance(by_name["phases"], ["inductor_lab/ir/expr.py"]) == 1
+    assert changes.distance(by_name["codegen"], ["docs/nothing.md"]) == changes.FAR
+
+
+def test_parts_that_waited_come_first_then_what_is_near(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "parts.json", missed={"faults": 3, "gpu": 1})
+    one, two = named(["gpu"])[0], named(["views"])[0]
+    assert rank(two, memory, 1) < rank(one, memory, 5) < rank(two, memory, 5)
+    assert in_order(PARTS, memory, "HEAD")[0].name == "faults"
+    assert {part.name for part in in_order(PARTS, memory, None)} == {part.name for part in PARTS}
+
+
+def test_what_passed_is_known_for_the_same_sources_only(tmp_path: Path) -> None:
+    history = History.open(tmp_path)
+    history.add("gpu", Done(True, 1.0, 2.0))
+    history.add("course", Done(False, 1.0, 2.0))
+    again = History.open(tmp_path)
+    assert again.passed("gpu") and not again.passed("course") and not again.passed("debug")
+    assert not History(tmp_path / "another.json").passed("gpu")
+
+
+def test_the_memory_may_be_lost_or_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INDUCTOR_LAB_TEST_MEMORY", str(tmp_path))
+    part = PARTS[0]
+    assert Memory.open().expected(part) == 60 * part.minutes
+    Memory.open().add(part.name, Done(True, 7.0, 9.0))
+    assert Memory.open().expected(part) == 7.0
+    (tmp_path / "parts.json").write_text("{")
+    assert Memory.open().expected(part) == 60 * part.minutes
+
+
+def test_an_unknown_part_is_named() -> None:
+    with pytest.raises(SystemExit, match="no part is named courze"):
+        named(["courze"])
+
+
+def outcome(status: int, in_time: bool = True, failed: int = 0) -> run.Outcome:
+    record = Record({"passed": 3, **({"failed": failed} if failed else {})}, ["a::b"] * failed)
+    return run.Outcome("gpu", status, 61.0, 90.0, record, in_time)
+
+
+@pytest.mark.parametrize("last, status, line", [
+    (outcome(0), 0, "6 passed in "),
+    (outcome(1, failed=2), 1, "2 failed, 6 passed in "),
+    (outcome(-9), 1, "6 passed in "),
+    (outcome(2, in_time=False), 0, "6 passed in "),
+    (outcome(2, in_time=False, failed=1), 1, "1 failed, 6 passed in "),
+], ids=["passed", "failed", "crashed", "stopped", "failed and stopped"])  # fmt: skip
+def test_the_last_line_sums_up_and_a_failure_gives_a_status(
+    last: run.Outcome, status: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.report([outcome(0), last], 0.0) == status
+    assert capsys.readouterr().out.splitlines()[-1].startswith(line)
+    assert last.passed == (status == 0 and last.in_time)
+
+
+def test_a_part_without_further_tests_has_passed() -> None:
+    assert run.without_tests(outcome(5), "rest").passed
+    assert run.without_tests(outcome(5), "all").failed, "a path that is not there"

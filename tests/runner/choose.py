@@ -1,0 +1,132 @@
+"""Write `left_out.toml` anew from measured times: `python -m tests.runner.choose [RECORD ...]`.
+
+`make check` writes the records that it reads (build/records/*.json).  For each test function there
+is a limit for the sum of its cases.  Of a parametrized test above it, `make test` takes one case in
+so many, such that as many different parameter values as possible take part.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.runner.parts import LEFT_OUT, ROOT, is_under
+from tests.runner.record import Record
+
+COMPILER = tuple(
+    f"tests/{name}"
+    for name in (
+        "accelerate", "autograd", "capture", "codegen", "end_to_end", "ir", "lower", "models",
+        "opinfo", "rewrite", "runtime", "schedule", "semantics",
+    )
+)  # fmt: skip
+"""A wrong answer is the worst bug: these tests get more time than those of the tools."""
+
+CASES = {True: 3.0, False: 1.5}
+"""Seconds for all cases of a test function, of the compiler and of a tool."""
+
+ONE = {True: 5.0, False: 2.5}
+"""Seconds for a single case: a test above it is left out."""
+
+NEVER = {
+    "tests/browser": "Chromium and JupyterLab",
+    "tests/codegen/test_other_systems.py": "compiles with zig",
+    "tests/course/test_hub.py": "a JupyterHub",
+    "tests/course/test_nbgrader.py": "nbgrader's commands",
+    "tests/course/test_site.py": "builds the site",
+    "tests/notebooks/test_nbconvert.py": "starts nbconvert",
+    "tests/project/test_javascript.py": "node",
+    "tests/wheel": "builds and installs packages",
+}
+"""Whole folders and files, with the reason."""
+
+ALWAYS: dict[str, str] = {}
+"""Tests above the limits that `make test` takes, with the reason."""
+
+
+def measured(records: Sequence[Path]) -> dict[str, float]:
+    seconds: dict[str, float] = {}
+    for path in records:
+        seconds.update(Record.load(path).seconds)
+    return seconds
+
+
+def collected() -> list[str]:
+    """The node ids of all tests, in pytest's order."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return [line for line in done.stdout.splitlines() if line.startswith("tests/") and "::" in line]
+
+
+def choose(
+    names: Sequence[str], seconds: Mapping[str, float]
+) -> tuple[list[str], dict[str, int]]:
+    """What is left out whole, and one case in how many is kept."""
+    whole, one_in = list(NEVER), {}
+    cases = defaultdict(list)
+    for name in names:
+        cases[name.partition("[")[0]].append(name)
+    for function, found in cases.items():
+        file = function.partition("::")[0]
+        if is_under(file, NEVER) or function in ALWAYS:
+            continue
+        times = [seconds.get(name, 0.0) for name in found]
+        core = is_under(file, COMPILER)
+        if sum(times) <= CASES[core]:
+            continue
+        if min(times) > ONE[core]:
+            whole.append(function)
+        elif len(found) > 1:
+            one_in[function] = step(found, times, CASES[core])
+        elif times[0] > ONE[core]:
+            whole.append(function)
+    return whole, {function: every for function, every in one_in.items() if every > 1}
+
+
+def step(names: Sequence[str], times: Sequence[float], limit: float) -> int:
+    """The step from one kept case to the next: short enough, and with most parameter values."""
+    short = [k for k in range(1, len(names) + 1) if sum(times[::k]) <= limit]
+    least = short[0] if short else len(names)
+    return max(range(least, least + 4), key=lambda k: (values_taken(names, k), -k))
+
+
+def values_taken(names: Sequence[str], every: int) -> float:
+    """The share of its values that each parameter has in the kept cases, summed over parameters."""
+    ids = [name.partition("[")[2].rstrip("]").split("-") for name in names]
+    places = range(max(map(len, ids)))
+    values = [[one[place] for one in ids if place < len(one)] for place in places]
+    kept = [[one[place] for one in ids[::every] if place < len(one)] for place in places]
+    return sum(len(set(some)) / len(set(all_)) for some, all_ in zip(kept, values, strict=True))
+
+
+def text(whole: Sequence[str], one_in: Mapping[str, int]) -> str:
+    lines = [
+        "# What `make test` leaves to `make check`; `python -m tests.runner.choose` writes it.",
+        "# A test that is not named here is in `make test`.",
+        "",
+        "# Folders, files and test functions that are left out.",
+        "whole = [",
+        *(f"    {json.dumps(name)}," for name in sorted(whole)),
+        "]",
+        "",
+        "# Of the cases of these tests, `make test` takes the first of every so many.",
+        "[one_in]",
+        *(f"{json.dumps(name)} = {every}" for name, every in sorted(one_in.items())),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    given = [Path(name) for name in sys.argv[1:]]
+    seconds = measured(given or sorted((ROOT / "build" / "records").glob("*.json")))
+    whole, one_in = choose(collected(), seconds)
+    LEFT_OUT.write_text(text(whole, one_in), encoding="utf-8")
+    print(f"{LEFT_OUT}: {len(whole)} left out, {len(one_in)} in part")
+
+
+if __name__ == "__main__":
+    main()
