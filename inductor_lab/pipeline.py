@@ -29,6 +29,7 @@ from inductor_lab.capture.as_captured import captured, runs_as_captured, where_s
 from inductor_lab.capture.eager import EagerCost, as_it_is, eager_cost
 from inductor_lab.capture.graph import FxGraph
 from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.capture.refused_writes import refused_write, with_lines
 from inductor_lab.codegen.cpu.station import kernel_trees
 from inductor_lab.codegen.generate import generate_kernels
 from inductor_lab.codegen.host import host_program
@@ -87,10 +88,13 @@ class GraphCompiler:
 
         A graph that resizes the storage of a tensor runs as it was captured: which of its values
         have memory, and when, is no question of values, which is what a functional graph is about.
-        So does one whose inputs carry tangents, or are fake tensors.
+        So does one whose inputs carry tangents, or are fake tensors, and one with a write that
+        eager refuses.
         """
         if runs_as_captured(module, inputs):
             return module.forward
+        if refused_write(module) is not None:
+            return with_lines(module)
         make_ready(self.options.mode, inputs)
         if self.keep:
             as_it_was = torch_api.copy_of(module)

@@ -14,12 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from inductor_lab import torch_api
 from inductor_lab.capture.transforms import level_ends
+from inductor_lab.thread_state import ThreadState
 from inductor_lab.torch_api import TorchDispatchMode, pytree
 
 
@@ -79,18 +81,15 @@ def as_it_is(given: Any) -> Any:
 def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost | None:
     """Count what eager does; None where that depends on the data of tensors."""
 
-    def count(hooked: bool, *state: Any) -> EagerCost:
-        with (torch.set_grad_enabled(state[0]), torch.autocast(*state[1:]), torch_api.fake_mode(),
-              level_ends()):  # fmt: skip
+    def count(hooked: bool) -> EagerCost:
+        with torch_api.fake_mode(), level_ends():
             return _counted(module, [_fake(value) for value in inputs], hooked)
 
-    kind = next((x.device.type for x in inputs if isinstance(x, torch.Tensor)), "cpu")
-    casts = (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind))
     for hooked in (True, False):
         # What the graph has switched on when it fails (autocast, no gradients) is state of the
         # thread, and ends with it.
         with ThreadPoolExecutor(1) as thread, suppress(Exception):
-            return thread.submit(count, hooked, torch.is_grad_enabled(), *casts).result()
+            return thread.submit(ThreadState.now().run, partial(count, hooked)).result()
     # Whatever fake tensors cannot say (a size that is data, an operator without a fake): then
     # nothing is said, and the compilation is not concerned.
     return None

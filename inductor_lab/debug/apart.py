@@ -3,7 +3,8 @@
 A kernel that is wrong may end its process, or never end.  So what may do that runs in a fork of
 this one: it has everything that is here, closures and tensors and lambdas of a notebook, and
 starts in milliseconds.  The work runs in a new thread of the copy, where OpenMP makes a pool of
-threads anew: the old pool's threads are not in the copy.
+threads anew: the old pool's threads are not in the copy.  It has the settings of the thread that
+asks for it (`thread_state.py`).
 
 Where a process cannot be forked (Windows, or once CUDA is in use) the work runs here.
 """
@@ -26,6 +27,8 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal, TypeAlias
 
 import torch
+
+from inductor_lab.thread_state import ThreadState
 
 Tell: TypeAlias = Callable[[Any], None]
 """Sends a message to the process that waits."""
@@ -205,7 +208,7 @@ def _work(work: Work, writer: int, printed: int) -> None:
     for output in (1, 2):
         os.dup2(printed, output)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1)
-    modes = torch.is_grad_enabled(), torch.get_num_threads()
+    state = ThreadState.now()
 
     def send(how: str, what: Any) -> None:
         message = pickle.dumps((how, what))
@@ -214,10 +217,8 @@ def _work(work: Work, writer: int, printed: int) -> None:
             message = message[os.write(writer, message) :]
 
     def do() -> None:
-        torch.set_num_threads(modes[1])
-        torch.set_grad_enabled(modes[0])
         try:
-            value = work(lambda message: send("told", message))
+            value = state.run(lambda: work(lambda message: send("told", message)))
             send("returned", (value, ""))
         except BaseException as error:
             traceback.print_exc()

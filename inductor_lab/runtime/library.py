@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import os
 import re
 import shlex
 import weakref
@@ -36,12 +37,26 @@ class Library:
 
     @staticmethod
     def load(path: Path) -> Library:
-        handle = ctypes.CDLL(str(path))
+        """Raises OSError where it cannot be read, and CompileFailed where the linker has left out
+        something."""
+        try:
+            handle = ctypes.CDLL(str(path))
+        except OSError as problem:
+            if not path.exists() or _forbids_code(path):
+                raise
+            said = "the compiled library cannot be loaded"
+            raise CompileFailed(f"{said}: {problem}", todo="inductor-lab doctor") from problem
         weakref.finalize(handle, UNLOAD, handle._handle).atexit = False
         return Library(path, handle)
 
     def __repr__(self) -> str:
         return f"Library({self.path})"
+
+
+def _forbids_code(path: Path) -> bool:
+    """Is it in a file system that is mounted with `noexec`?"""
+    flags = os.statvfs(path).f_flag if hasattr(os, "statvfs") else 0
+    return bool(flags & getattr(os, "ST_NOEXEC", 0))
 
 
 def build_library(
@@ -75,7 +90,9 @@ def library_builder(
     def build() -> Library:
         if kept is not None:
             with suppress(OSError):  # where somebody has emptied the cache just now
-                return Library.load(kept.entry((text, toolchain.identity), compile_in) / LIBRARY)
+                entry = kept.entry((text, toolchain.identity), compile_in)
+                with suppress(CompileFailed):  # an entry that is damaged is made anew
+                    return Library.load(entry / LIBRARY)
         try:
             with scratch() as folder:  # a library that is loaded needs no file
                 compile_in(folder)

@@ -19,7 +19,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab import cli
 from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.errors import CacheRefused
+from inductor_lab.errors import CacheRefused, CompileFailed
 from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache, own_version
 from inductor_lab.runtime.library import build_library
 from inductor_lab.runtime.prune import (
@@ -353,6 +353,13 @@ def test_no_room_for_a_library_is_refused(
     monkeypatch.setattr("tempfile.mkdtemp", no_folder)
     with pytest.raises(CacheRefused, match="No space left"):
         build_library(Code.of([Line('extern "C" int f() { return 7; }')]), "f")
+
+
+def test_a_function_that_nobody_defines_is_no_problem_of_the_cache(cache: Cache) -> None:
+    line = Line('extern "C" int nobody(); extern "C" int f() { return nobody(); }')
+    for cached in (True, False):
+        with pytest.raises(CompileFailed, match="nobody"):
+            build_library(Code.of([line]), "f", cache=cached)
 
 
 def test_the_command_shows_and_clears(cache: Cache, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,100 @@
+"""Does eager refuse a call because of its dtypes?  It is asked, with tensors of one element.
+
+    hypot(i64[3, 4], i64[4])   →   torch.hypot(ones i64[1], ones i64[1])     "not implemented for"
+
+An elementwise operator decides by the dtypes of its tensors, by whether they have dimensions, and
+by its numbers.  So a call with the same ones, of one element each, is refused if this one is.
+Answers are kept.
+
+Inductor has no counterpart: it compiles calls that eager refuses.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from inductor_lab import torch_api
+
+ANSWERS = 4096
+"""How many answers are kept."""
+
+
+class Element(NamedTuple):
+    """What stands for a tensor; with `rank` 0 it has no dimensions."""
+
+    dtype: torch.dtype
+    rank: int
+    device: str
+
+
+def is_refused_by_eager(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
+    """Does an elementwise function raise for arguments like these?  Tensors may be fake.
+
+    False if that cannot be found out: for a device that is not here, or layouts other than strides.
+    """
+    try:
+        return _answer(function, _described(list(args)), _described(dict(kwargs)))
+    except (TypeError, NotHere):  # an argument has no hash, or no tensor can stand for it
+        return False
+
+
+class NotHere(Exception):
+    """A tensor of one element cannot be made for this."""
+
+
+def _described(given: Any) -> Any:
+    """An argument as something with a hash that has no sizes; `_made` is the way back."""
+    match given:
+        case torch.Tensor():
+            kind = given.device.type
+            here = kind == "cpu" or (kind == "cuda" and torch.cuda.is_available())
+            if given.layout is not torch.strided or given.is_quantized or not here:
+                raise NotHere
+            return Element(given.dtype, min(given.ndim, 1), kind)
+        case list() | tuple():
+            return (list, *map(_described, given))
+        case dict():
+            return (dict, *((name, _described(item)) for name, item in given.items()))
+        case torch.SymInt():
+            return int, torch_api.size_hint(given)
+        case torch.SymFloat():
+            return float, 1.5
+        case torch.SymBool():
+            return bool, True
+        case _:
+            return type(given), given
+
+
+def _made(described: Any) -> Any:
+    if isinstance(described, Element):
+        dtype, rank, device = described
+        return torch.ones((1,) * rank, device=device).to(dtype)
+    kind, *rest = described
+    if kind is list:
+        return [_made(item) for item in rest]
+    if kind is dict:
+        return {name: _made(item) for name, item in rest}
+    return rest[0]
+
+
+@lru_cache(ANSWERS)
+def _answer(function: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    """Kept for each function and description; types stand in these, since 1 == 1.0 == True."""
+    with (
+        torch_api.without_modes(), torch.no_grad(), torch.autocast("cpu", enabled=False),
+        warnings.catch_warnings(),
+    ):  # fmt: skip
+        warnings.simplefilter("ignore")
+        given, named = _made(args), _made(kwargs)
+        try:
+            function(*given, **named)
+        except Exception:
+            return True
+    return False

@@ -1,0 +1,179 @@
+"""Writes of a captured graph that eager refuses.
+
+    x[1:].add_(x[:-1])        what is written is read elsewhere in the same call
+    x.expand(3).add_(1)       what is written shares memory with itself
+    n.mul_(0.5)               the result is a float, and n holds integers
+
+A functional graph has no writes: it would have an answer for all of these.  So a graph with one of
+them runs in eager mode, which raises when it comes to the call, after the writes before it.
+
+Inductor has no counterpart: it answers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.node import map_arg
+
+from inductor_lab.capture.one_element import is_refused_by_eager
+from inductor_lab.capture.span import code_line
+from inductor_lab.torch_api import OpOverload, pytree
+
+aten = torch.ops.aten
+AUGMENTED: Mapping[Any, str] = {
+    operator.iadd: "add_", operator.isub: "sub_", operator.imul: "mul_",
+    operator.itruediv: "div_", operator.ifloordiv: "floor_divide_", operator.imod: "remainder_",
+    operator.ipow: "pow_", operator.iand: "bitwise_and_", operator.ior: "bitwise_or_",
+    operator.ixor: "bitwise_xor_", operator.ilshift: "bitwise_left_shift_",
+    operator.irshift: "bitwise_right_shift_",
+}  # fmt: skip
+"""Python's assignments with an operator, and the method that each is for a tensor."""
+
+
+def refused_write(module: torch.nn.Module) -> Node | None:
+    """The first call of a captured graph, or of a graph inside, whose write eager may refuse."""
+    graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
+    calls = (node for graph in graphs for node in graph.nodes if node.op.startswith("call_"))
+    return next((node for node in calls if _may_be_refused(node)), None)
+
+
+def with_lines(module: GraphModule) -> Callable[..., Any]:
+    """A captured graph in eager mode; an exception has the user's line as a note."""
+    return _WithLines(module, garbage_collect_values=True).run
+
+
+class _WithLines(Interpreter):
+    def __init__(self, module: GraphModule, garbage_collect_values: bool) -> None:
+        super().__init__(module, garbage_collect_values)
+        self.extra_traceback = False
+
+    def run_node(self, n: Node) -> Any:
+        try:
+            return super().run_node(n)
+        except Exception as error:
+            if line := code_line(n.stack_trace or ""):
+                error.add_note(line)
+            raise
+
+
+# ---- one call --------------------------------------------------------------------------------
+
+
+def _may_be_refused(node: Node) -> bool:
+    name = _name_of(node)
+    if not (name.endswith("_") or "out" in node.kwargs or node.target is operator.setitem):
+        return False
+    args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: n.meta.get("example_value"))
+    elementwise = _is_elementwise(name)
+    in_place = elementwise or name == "copy_" or node.target is operator.setitem
+    with suppress(RuntimeError), torch.no_grad():  # it depends on a size that only a call knows
+        for written, read, copied in _pairs(node, args, kwargs):
+            if shares_with_itself(written) or any(
+                overlap(written, one, in_place and copied) for one in read
+            ):
+                return True
+    function = _function(node)
+    return elementwise and function is not None and is_refused_by_eager(function, args, kwargs)
+
+
+def _name_of(node: Node) -> str:
+    """The operator's name in ATen, if it is one: `add_`."""
+    if isinstance(node.target, OpOverload):
+        return str(node.target._schema.name.partition("::")[2])
+    if isinstance(node.target, str):
+        return node.target if node.op == "call_method" else ""
+    return AUGMENTED.get(node.target) or str(getattr(node.target, "__name__", ""))
+
+
+def _function(node: Node) -> Callable[..., Any] | None:
+    if node.op == "call_method":
+        return getattr(torch.Tensor, str(node.target), None)
+    return None if node.op == "call_module" else node.target  # type: ignore[return-value]
+
+
+def _is_elementwise(name: str) -> bool:
+    """Does each element of the result depend on those at its own place alone?"""
+    packet = getattr(aten, name, None)
+    overloads = [getattr(packet, each) for each in packet.overloads()] if packet else []
+    tagged = [torch.Tag.pointwise in op.tags for op in overloads]
+    seeded = any(torch.Tag.nondeterministic_seeded in op.tags for op in overloads)
+    return any(tagged) and not seeded
+
+
+def _pairs(
+    node: Node, args: Any, kwargs: Any
+) -> Iterator[tuple[torch.Tensor, list[torch.Tensor], bool]]:
+    """What a call writes, and the tensors that it reads for that; False where it reads them at
+    places that others tell."""
+    if node.target is operator.setitem:
+        base, index, value = args
+        if isinstance(base, torch.Tensor):
+            places = _tensors(index)
+            yield base if places else base[index], [*places, *_tensors(value)], not places
+    elif "out" in kwargs:
+        read = _tensors((args, {k: v for k, v in kwargs.items() if k != "out"}))
+        for written in _tensors(kwargs["out"]):
+            yield written, read, True
+    elif args and isinstance(args[0], list | tuple):
+        rest = [other for other in args[1:] if isinstance(other, list | tuple)]
+        for place, written in enumerate(_tensors(args[0])):
+            yield written, [t for o in rest if place < len(o) for t in _tensors(o[place])], True
+    elif args and isinstance(args[0], torch.Tensor):
+        yield args[0], _tensors((args[1:], kwargs)), True
+
+
+def _tensors(given: Any) -> list[torch.Tensor]:
+    return [
+        leaf for leaf in pytree.tree_leaves(given)
+        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+    ]  # fmt: skip
+
+
+# ---- memory ----------------------------------------------------------------------------------
+
+
+def shares_with_itself(x: torch.Tensor) -> bool:
+    """Is one place in memory surely several elements?  Eager looks at strides of 0 alone."""
+    if x.layout is not torch.strided:
+        return False
+    return any(stride == 0 and n > 1 for n, stride in zip(x.shape, x.stride(), strict=True))
+
+
+def overlap(written: torch.Tensor, read: torch.Tensor, elementwise: bool) -> bool:
+    """Do two tensors share memory, as far as eager looks?
+
+    It knows of tensors without gaps alone.  Elementwise operators may write what they read if it is
+    the very same elements.
+    """
+    if written.layout is not torch.strided or written.untyped_storage()._cdata != (
+        read.untyped_storage()._cdata
+    ):
+        return False
+    if not (written.numel() and read.numel() and _is_dense(written) and _is_dense(read)):
+        return False
+    (first, end), (other_first, other_end) = map(_bytes, (written, read))
+    if first == other_first and end == other_end and written.stride() == read.stride():
+        return not elementwise
+    return bool(first < other_end and other_first < end)
+
+
+def _bytes(x: torch.Tensor) -> tuple[Any, Any]:
+    first = x.storage_offset() * x.itemsize
+    return first, first + x.numel() * x.itemsize
+
+
+def _is_dense(x: torch.Tensor) -> bool:
+    """Are the elements, in some order, all those of a piece of memory?"""
+    reach = 1
+    pairs = [pair for pair in zip(x.stride(), x.shape, strict=True) if pair[1] != 1]
+    for stride, size in sorted(pairs, key=lambda pair: pair[0]):
+        if stride != reach:
+            return False
+        reach *= size
+    return True

@@ -1,0 +1,71 @@
+"""The user's settings of torch in another thread.
+
+torch keeps some settings for each thread: overrides of its configuration (dynamo, inductor,
+functorch), gradients, autocast, the default device, the number of threads.  What is judged on the
+user's behalf in a new thread must be judged under the settings of the user's.  Other settings
+(default dtype, deterministic algorithms, precision of products) belong to the process.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+CASTING = ("cpu", "cuda")
+"""The kinds of device with an autocast of their own."""
+
+
+@dataclass(frozen=True)
+class ThreadState:
+    """The settings of the thread that calls `now`, for a thread that calls `run`, once.
+
+    context    torch's overrides of its configuration, and other context variables
+    autocasts  for each kind of device: whether it casts, and the dtype
+    """
+
+    context: contextvars.Context
+    gradients: bool
+    inference: bool
+    autocasts: tuple[tuple[str, bool, torch.dtype], ...]
+    keeps_casts: bool
+    device: torch.device
+    threads: int
+
+    @classmethod
+    def now(cls) -> ThreadState:
+        """Of this thread."""
+        casts = ((k, torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in CASTING)
+        return cls(
+            context=contextvars.copy_context(),
+            gradients=torch.is_grad_enabled(),
+            inference=torch.is_inference_mode_enabled(),
+            autocasts=tuple(casts),
+            keeps_casts=torch.is_autocast_cache_enabled(),
+            device=torch.get_default_device(),
+            threads=torch.get_num_threads(),
+        )
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do some work under these settings; they are undone after it, but for the threads."""
+        return self.context.run(self._run, work)
+
+    def _run(self, work: Callable[[], T]) -> T:
+        if torch.get_num_threads() != self.threads:
+            torch.set_num_threads(self.threads)
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode(self.inference))
+            stack.enter_context(torch.set_grad_enabled(self.gradients))
+            for kind, enabled, dtype in self.autocasts:
+                if enabled:
+                    stack.enter_context(
+                        torch.autocast(kind, dtype, cache_enabled=self.keeps_casts)
+                    )
+            if self.device != torch.get_default_device():
+                stack.enter_context(self.device)
+            return work()

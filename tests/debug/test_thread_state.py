@@ -1,0 +1,121 @@
+"""What judges on the user's behalf does so under the settings of the user's."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+import torch
+import torch._dynamo.config as dynamo_config
+import torch._functorch.config as functorch_config
+
+import inductor_lab as lab
+from inductor_lab.capture.eager import eager_cost
+from inductor_lab.debug.apart import apart
+
+inductor_config = importlib.import_module("torch._inductor.config")
+
+
+@contextmanager
+def changed(get: Callable[[], Any], put: Callable[[Any], None], value: Any) -> Iterator[None]:
+    before = get()
+    put(value)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def deterministic() -> Any:
+    on, algorithms = torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
+    return changed(on, algorithms, True)
+
+
+SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "dynamo": (
+        lambda: dynamo_config.patch(capture_scalar_outputs=True),
+        lambda: dynamo_config.capture_scalar_outputs,
+    ),
+    "inductor": (
+        lambda: inductor_config.patch({"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}),
+        lambda: inductor_config.cpp.inject_relu_bug_TESTING_ONLY,
+    ),
+    "functorch": (
+        lambda: functorch_config.patch(activation_memory_budget=0.25),
+        lambda: functorch_config.activation_memory_budget,
+    ),
+    "default dtype": (
+        lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+        torch.get_default_dtype,
+    ),
+    "no gradients": (torch.no_grad, torch.is_grad_enabled),
+    "inference mode": (torch.inference_mode, torch.is_inference_mode_enabled),
+    "autocast": (
+        lambda: torch.autocast("cpu", torch.float16, cache_enabled=False),
+        lambda: (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+                 torch.is_autocast_cache_enabled()),
+    ),
+    "default device": (lambda: torch.device("meta"), lambda: torch.ones(1).device.type),
+    "deterministic": (deterministic, torch.are_deterministic_algorithms_enabled),
+    "threads": (
+        lambda: changed(torch.get_num_threads, torch.set_num_threads, 1),
+        torch.get_num_threads,
+    ),
+    "precision": (
+        lambda: changed(
+            torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"
+        ),
+        torch.get_float32_matmul_precision,
+    ),
+    "anomalies": (torch.autograd.detect_anomaly, torch.is_anomaly_enabled),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_is_that_of_the_caller(name: str) -> None:
+    change, look = SETTINGS[name]
+    plain = look()
+    with change():
+        here = look()
+        assert here != plain, "the setting changes something"
+        assert apart(lambda tell: look()).value == here
+    assert look() == plain and apart(lambda tell: look()).value == plain
+
+
+def test_the_cost_of_eager_is_counted_under_the_settings_of_the_caller() -> None:
+    module = torch.fx.symbolic_trace(lambda x: x @ x)
+    x = torch.ones(4, 4)
+    plain = eager_cost(module, [x])
+    with torch.autocast("cpu"):
+        cast = eager_cost(module, [x])
+    assert plain is not None and cast is not None and "_to_copy" in str(cast) != str(plain)
+
+
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x) * 2
+
+
+def read(x: torch.Tensor) -> torch.Tensor:
+    return x * x.sum().item()
+
+
+WRONG_RELU = {"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}
+
+
+def test_a_wrong_stock_compiler_is_found() -> None:
+    x = torch.randn(64) * 40
+    with torch.no_grad(), inductor_config.patch(WRONG_RELU):
+        found = lab.backends(relu, x, only=("aot_eager", "stock"), limit=300)
+    assert [rung.verdict for rung in found.rungs] == ["agrees", "wrong"], str(found)
+
+
+@pytest.mark.parametrize("backend", ["ours", "stock"])
+def test_a_scalar_is_captured_as_the_user_wants(backend: str) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(dynamo_config.patch(capture_scalar_outputs=True))
+        found = lab.backends(read, torch.ones(4), only=(backend,))
+    assert found.rungs[0].verdict == "agrees", str(found)
