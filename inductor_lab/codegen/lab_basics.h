@@ -301,15 +301,35 @@ static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
 template <class T> static inline T lab_widened(T x) { return x; }
 static inline float lab_widened(lab_half x) { return lab_half_to_float(x); }
 static inline float lab_widened(lab_bfloat16 x) { return lab_bfloat16_to_float(x); }
-// From a float to an integer by way of a wider one, as torch goes: what is out of range wraps around.
-// Without lab_zero GCC 12 would make trunc(x) of (float)(int)x, also where x is out of range or -0.5.
+// A float that is hidden from the compiler, and the integer that the machine makes of it. Without the
+// first, GCC 12 converts constants itself, and differently from the machine where they are out of
+// range. Without lab_zero in the result, it makes trunc(x) of (float)(int)x.
+static inline float lab_hidden(float x) {
+    return lab_bitcast<float>(lab_bitcast<int32_t>(x) | (int32_t)lab_zero);
+}
+static inline double lab_hidden(double x) {
+    return lab_bitcast<double>(lab_bitcast<int64_t>(x) | lab_zero);
+}
+template <class Whole, class From> static inline Whole lab_whole(From x) {
+    return (Whole)lab_hidden(x) | (Whole)lab_zero;
+}
+// C++ defines no conversion of a float that is out of range. Ours goes through int32 or int64, as
+// torch's does: the result wraps around, and what is out of range there too becomes the lowest number
+// on x86. The upper half of uint64 is converted as 2**63 more than an int64.
 template <class To> struct lab_conversion {
     template <class From> static inline To of(From x) {
         constexpr bool whole = std::is_floating_point<From>::value && std::is_integral<To>::value;
-        constexpr bool wide = sizeof(To) == 8 || std::is_same<To, uint8_t>::value;
+        // A float of 2**31 or more is a multiple of 256, which is 0 as a byte either way.
+        constexpr bool byte = std::is_same<To, uint8_t>::value && sizeof(From) == 8;
+        constexpr bool wide = sizeof(To) == 8 || std::is_same<To, uint32_t>::value || byte;
         typedef typename std::conditional<wide, int64_t, int32_t>::type Whole;
-        if constexpr (whole && !std::is_same<To, bool>::value) {
-            return (To)((Whole)x | (Whole)lab_zero);
+        if constexpr (whole && std::is_same<To, uint64_t>::value) {
+            const From half = (From)9223372036854775808.0;
+            const bool upper = x >= half;
+            const uint64_t rest = (uint64_t)lab_whole<int64_t>(upper ? x - half : x);
+            return rest ^ (upper ? (uint64_t)1 << 63 : 0);
+        } else if constexpr (whole && !std::is_same<To, bool>::value) {
+            return (To)lab_whole<Whole>(x);
         } else {
             return (To)x;
         }

@@ -32,6 +32,13 @@ def _fma(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) 
     return a * b + c
 
 
+def _convert(dtype: torch.dtype, a: torch.Tensor) -> torch.Tensor:
+    """torch's conversion. A float that is out of range of uint32 goes through int64: eager's vector
+    loop and its loop over the remaining elements disagree about it."""
+    through = torch.int64 if dtype is torch.uint32 and a.is_floating_point() else a.dtype
+    return a.to(through).to(dtype)
+
+
 def philox(seed: torch.Tensor, offset: torch.Tensor) -> list[torch.Tensor]:
     """Four words of Philox4x32-10, each int64 in [0, 2**32).
 
@@ -68,7 +75,7 @@ def _philox_normal(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor)
 
 
 _OWN: Mapping[str, Operation] = {
-    "convert": lambda dtype, a: a.to(dtype),
+    "convert": _convert,
     "bitcast": lambda dtype, a: a.view(dtype),
     "shift_left": _plain(torch.bitwise_left_shift),
     "shift_right": _plain(torch.bitwise_right_shift),

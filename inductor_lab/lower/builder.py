@@ -123,6 +123,20 @@ def wrapped(value: int, dtype: torch.dtype) -> int:
     return (value - limits.min) % (limits.max - limits.min + 1) + limits.min
 
 
+def _rounded(const: Const) -> float:
+    """The value of a literal in its own dtype."""
+    if not const.dtype.is_floating_point or const.dtype is torch.float64:
+        return const.value
+    return torch.tensor(const.value, dtype=torch.float64).to(const.dtype).item()
+
+
+def _holds(dtype: torch.dtype, value: float) -> bool:
+    """Is a literal in the range of `dtype`?  Otherwise the kernel converts it."""
+    if not math.isfinite(value) or not isinstance(value, float) or dtype.is_floating_point:
+        return math.isfinite(value)
+    return dtype is torch.bool or torch.iinfo(dtype).min <= value < torch.iinfo(dtype).max + 1
+
+
 class Builder:
     """Collects the program of one graph; see the module."""
 
@@ -190,8 +204,8 @@ class Builder:
         """`expr` in another dtype; nothing if it has it, and a literal stays a literal."""
         if expr.dtype == dtype:
             return expr
-        if isinstance(expr, Const) and math.isfinite(expr.value):
-            return self.const(expr.value, dtype)
+        if isinstance(expr, Const) and _holds(dtype, value := _rounded(expr)):
+            return self.const(value, dtype)
         if isinstance(expr, SizeValue) and dtype is not torch.bool:
             return SizeValue(expr.size, dtype)
         return Op("convert", (expr,), dtype, self.origins)
