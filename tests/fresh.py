@@ -8,7 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-BUILD = Path(__file__).parents[1] / "build"
+KEPT = "INDUCTOR_LAB_TEST_CACHES"
+"""The variable that names another folder: `.ci/run` keeps what was compiled where the machine lives
+on.  A library is found by its text, flags and compiler only."""
+
+FOLDER = Path(os.environ.get(KEPT) or Path(__file__).parents[1] / "build" / "test-caches")
 CACHES = {
     "INDUCTOR_LAB_CACHE_DIR": "libraries",
     "TORCHINDUCTOR_CACHE_DIR": "graphs",
@@ -19,7 +23,7 @@ CACHES = {
 def own_caches() -> None:
     """For the rest of this process, and for those that it starts."""
     for variable, name in CACHES.items():
-        os.environ[variable] = str(BUILD / "test-caches" / name)
+        os.environ[variable] = str(FOLDER / name)
 
 
 def check_bounds_always() -> None:

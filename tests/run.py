@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.runner.history import Done, History, Memory
+from tests.fresh import KEPT
+from tests.runner.history import Done, History, Memory, kept_folder
 from tests.runner.order import in_order
 from tests.runner.parts import PARTS, ROOT, Part, named
 from tests.runner.record import Record, closing_line
@@ -191,7 +192,7 @@ def command_test(given: argparse.Namespace) -> int:
         outcomes = [*finish_lint(start_lint()), run_tests("some", "all", given.paths, given.jobs)]
         return report(outcomes, begin)
     outcomes = quick(given.jobs)
-    History.open(BUILD).add(outcomes[-1].name, done(outcomes[-1]))
+    History.open(BUILD).add("test", done(*outcomes))
     print(too_slow(outcomes[-1].record))
     print(not_run(outcomes[-1].record))
     return report(outcomes, begin)
@@ -203,8 +204,8 @@ def command_check(given: argparse.Namespace) -> int:
     parts, history = named(given.parts), History.open(BUILD)
     if not given.parts and not history.passed("test"):
         outcomes = quick(given.jobs)
-        history.add("test", done(outcomes[-1]))
-    take = "rest" if history.passed("test") else "all"
+        history.add("test", done(*outcomes))
+    take = "rest" if outcomes or history.passed("test") else "all"
     for part in parts:
         if history.passed(part.name) and not given.again:
             print(f"{part.name}: passed before, for the same sources (AGAIN=1 runs it again)")
@@ -215,12 +216,14 @@ def command_check(given: argparse.Namespace) -> int:
     return report(outcomes, begin)
 
 
-def done(outcome: Outcome) -> Done:
-    return Done(outcome.passed, outcome.seconds, outcome.cpu)
+def done(*outcomes: Outcome) -> Done:
+    passed = all(outcome.passed for outcome in outcomes)
+    return Done(passed, outcomes[-1].seconds, sum(outcome.cpu for outcome in outcomes))
 
 
 def command_ci(given: argparse.Namespace) -> int:
     begin = time.monotonic()
+    os.environ.setdefault(KEPT, str(kept_folder() / "caches"))
     outcomes = quick(given.jobs)
     used = time.monotonic() - begin
     end = begin + min(60 * given.minutes, used + 60 * PARTS_MINUTES)
@@ -277,7 +280,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     given = parser().parse_args()
-    return int(given.run(given))
+    try:
+        return int(given.run(given))
+    except KeyboardInterrupt:
+        print("\nstopped; `make check` does not run again what has passed")
+        return 130
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +127,8 @@ def wait_for(url: str, server: subprocess.Popen) -> None:
 
 def write_notebook(cells: Sequence[str], path: Path) -> None:
     """A notebook of code cells for the Python of these tests."""
+    import nbformat  # seconds, in each process that collects these tests or those of stock/
+
     made = [nbformat.v4.new_code_cell(cell) for cell in cells]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=made, metadata=kernel), path)

@@ -1,4 +1,4 @@
-"""What `make test` tries once, again and again: memory that levels off, threads, caches."""
+"""What `make check` tries once, again and again: memory that levels off, threads, caches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 
 def tries(plan: Plan) -> Iterator[Tried]:
-    """Each run of these tests is an attempt; the short form is in `make test` already."""
+    """Each run of these tests is an attempt; the short form is in `make check` already."""
     if plan.short:
         yield Tried("their short form", SKIPPED, "tests of their own")
         return

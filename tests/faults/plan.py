@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plan:
-    """`short` is the form in `make test`; random choices come from `seed`; `folder` is empty."""
+    """`short` is the form in `make check`; random choices come from `seed`; `folder` is empty."""
 
     short: bool
     seed: int

@@ -72,7 +72,7 @@ HEAD = f"{'family':16} {'what was tried':58} {'times':>6}" + "".join(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.run", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="a few of each kind, as in make test")
+    parser.add_argument("--short", action="store_true", help="a few of each kind, as in make check")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(FAMILIES), choices=list(FAMILIES),
                         metavar="FAMILY", help=", ".join(FAMILIES))  # fmt: skip

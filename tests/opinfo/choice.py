@@ -1,4 +1,4 @@
-"""Choices of ops: what `make test` checks, and a hundred that stand for all (for slow roads)."""
+"""Choices of ops: what the tests check, and a hundred that stand for all (for slow roads)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests have caches of their own, below build/."""
+"""Tests have caches of their own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from inductor_lab.runtime.cache import open_cache
 from inductor_lab.torch_aot import cache_folder
-from tests.fresh import BUILD, CACHES
+from tests.fresh import CACHES, FOLDER
 
 
 def test_nothing_of_the_users_is_used() -> None:
-    assert open_cache().root.is_relative_to(BUILD)
-    assert Path(cache_folder()).is_relative_to(BUILD)
-    assert all(Path(os.environ[name]).is_relative_to(BUILD) for name in CACHES)
+    assert open_cache().root.is_relative_to(FOLDER)
+    assert Path(cache_folder()).is_relative_to(FOLDER)
+    assert all(Path(os.environ[name]).is_relative_to(FOLDER) for name in CACHES)

@@ -44,8 +44,24 @@ NEVER = {
 }
 """Whole folders and files, with the reason."""
 
-ALWAYS: dict[str, str] = {}
-"""Tests above the limits that `make test` takes, with the reason."""
+MORE = {
+    "tests/codegen/test_cpp.py::test_agrees_with_eager": 14.0,
+    "tests/codegen/test_cpp.py::test_agrees_with_eager_for_symbolic_sizes": 6.0,
+    "tests/codegen/test_short_rows.py::test_rows_of_few_elements": 20.0,
+    "tests/codegen/test_tree.py::test_a_tree_computes_what_eager_does": 12.0,
+    "tests/codegen/test_triton.py::test_interpreted_kernels_agree_with_eager": 6.0,
+    "tests/end_to_end/test_scans.py::test_every_stage": 6.0,
+    "tests/end_to_end/test_scatters.py::test_every_stage": 6.0,
+    "tests/end_to_end/test_stages.py::test_gradients": 8.0,
+    "tests/end_to_end/test_stages.py::test_small_function": 12.0,
+    "tests/lower/test_operators.py::test_one_operand": 12.0,
+    "tests/opinfo/test_sample.py::test_float32": 20.0,
+    "tests/semantics/test_dynamic.py::test_all_sizes": 10.0,
+    "tests/semantics/test_dynamic.py::test_gradients": 8.0,
+    "tests/semantics/test_flex_attention.py::test_as_near_to_float64_as_eager": 15.0,
+    "tests/semantics/test_mutation.py::test_as_eager": 8.0,
+}
+"""Limits of their own for tests that compare many programs with eager: they notice most."""
 
 
 def measured(records: Sequence[Path]) -> dict[str, float]:
@@ -72,16 +88,15 @@ def choose(
         cases[name.partition("[")[0]].append(name)
     for function, found in cases.items():
         file = function.partition("::")[0]
-        if is_under(file, NEVER) or function in ALWAYS:
-            continue
         times = [seconds.get(name, 0.0) for name in found]
         core = is_under(file, COMPILER)
-        if sum(times) <= CASES[core]:
+        limit = MORE.get(function, CASES[core])
+        if is_under(file, NEVER) or sum(times) <= limit:
             continue
         if min(times) > ONE[core]:
             whole.append(function)
         elif len(found) > 1:
-            one_in[function] = step(found, times, CASES[core])
+            one_in[function] = step(found, times, limit)
         elif times[0] > ONE[core]:
             whole.append(function)
     return whole, {function: every for function, every in one_in.items() if every > 1}

@@ -14,6 +14,12 @@ from tests.runner.changes import git
 from tests.runner.parts import ROOT, Part
 
 
+def kept_folder() -> Path:
+    """What `.ci/run` keeps between commits, where the machine lives on."""
+    named = os.environ.get("INDUCTOR_LAB_TEST_MEMORY")
+    return Path(named) if named else user_cache_path("inductor_lab_tests")
+
+
 @dataclass(frozen=True)
 class Done:
     passed: bool
@@ -67,8 +73,7 @@ class Memory:
 
     @classmethod
     def open(cls) -> Memory:
-        folder = os.environ.get("INDUCTOR_LAB_TEST_MEMORY")
-        path = (Path(folder) if folder else user_cache_path("inductor_lab_tests")) / "parts.json"
+        path = kept_folder() / "parts.json"
         try:
             return cls(path, **json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
