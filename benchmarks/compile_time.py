@@ -32,9 +32,9 @@ from rich.table import Table
 
 from benchmarks.installed import write_bytecode
 from benchmarks.workloads import adam_step
-from inductor_lab.demo import programs
-from inductor_lab.demo.programs import trig
-from inductor_lab.observer import Observer
+from inductor_lab.bench.demo import programs
+from inductor_lab.bench.demo.programs import trig
+from inductor_lab.compiler.base.observer import Observer
 
 BACKENDS = ("inductor_lab", "inductor")
 CACHES = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
@@ -125,8 +125,8 @@ def once(case: str, backend: str) -> dict[str, float]:
 
 def phases(case: str) -> dict[str, float]:
     """In this process: processor seconds of each phase of a first call."""
-    from inductor_lab.backend import backend_with
-    from inductor_lab.options import Options
+    from inductor_lab.api.backend import backend_with
+    from inductor_lab.compiler.base.options import Options
 
     built, clock = SCALING[case](), Clock()
     begun = time.process_time()

@@ -37,9 +37,9 @@ from benchmarks.measure import (
 )
 from benchmarks.models import MODELS
 from benchmarks.workloads import KERNELS, OPERATORS, Workload
+from inductor_lab.bench.bench_result import OURS, STOCK, BenchResult, Experiments, load
 from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.machine import machine
-from inductor_lab.bench.result import OURS, STOCK, BenchResult, Experiments, load
 from inductor_lab.saved import saving
 
 LARGE = str(1 << 40)

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 from inductor_lab.widgets.picture import Item, draw
 
 Row = tuple[str, float, float, str]

@@ -24,7 +24,7 @@ import torch
 import inductor_lab as lab
 from benchmarks.gpu_workloads import DEVICE, WORKLOADS, Built, GpuWorkload
 from inductor_lab.bench.jobs import values_in
-from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 
 EAGER, STOCK, OURS, COPY = "eager", "stock", "ours", "copy"
 GRAPHS = ("stock graphs", "ours graphs")

@@ -18,10 +18,10 @@ import torch
 import torch._dynamo
 
 from benchmarks.workloads import Built, Workload
+from inductor_lab.bench.bench_result import OURS, BenchResult, CompileTime, Contender
 from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.jobs import Job, difference, tolerance, values_in
 from inductor_lab.bench.machine import machine
-from inductor_lab.bench.result import OURS, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
 
 COPY = "copy"

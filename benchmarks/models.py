@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from benchmarks.workloads import Built, Workload
-from inductor_lab.demo import programs
+from inductor_lab.bench.demo import programs
 
 
 def evaluated(model: torch.nn.Module, *args: torch.Tensor) -> Built:

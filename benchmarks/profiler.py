@@ -20,8 +20,8 @@ import torch
 
 import inductor_lab as lab
 from benchmarks.models import mobilebert
-from inductor_lab.compilation import Compilation
-from inductor_lab.records import CompiledPart
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.records import CompiledPart
 
 CALLS = 200_000
 ROUNDS = 7

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import geometric_mean
 
 from benchmarks.measure import COPY
+from inductor_lab.bench.bench_result import OURS, STOCK, BenchResult, CompileTime, Contender, Table
 from inductor_lab.bench.contenders import EAGER
-from inductor_lab.bench.result import OURS, STOCK, BenchResult, CompileTime, Contender, Table
 
 TITLES = {EAGER: "eager", STOCK: "stock", OURS: "ours"}
 KINDS = ("kernel", "operator", "model", "training")

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 
 Function: TypeAlias = Callable[..., Any]
 Built: TypeAlias = tuple[Function, tuple[Any, ...]]

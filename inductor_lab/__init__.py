@@ -11,33 +11,33 @@ fast = lab.compile(f)              # or torch.compile(f, backend="inductor_lab")
 import importlib
 from typing import Any
 
-from inductor_lab import display, operations
+from inductor_lab.compiler.base import display, operations
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Blame": "debug.result",
+    "Blame": "debug.blame.blame_result",
     "backends": "debug.backends",
-    "blame": "debug.blame",
-    "compile": "backend",
-    "inductor_lab": "backend",
-    "inspect": "backend",
+    "blame": "debug.blame.find_blame",
+    "compile": "api.backend",
+    "inductor_lab": "api.backend",
+    "inspect": "api.backend",
     "join": "distributed.join",
-    "Compilation": "compilation",
+    "Compilation": "api.compilation",
     "language": "notebook.language",
     "minify": "debug.minify.run",
-    "load": "compilation",
-    "LabError": "errors",
-    "Observer": "observer",
-    "FusionOptions": "options",
-    "Options": "options",
-    "lowers": "overrides",
-    "override": "overrides",
+    "load": "api.compilation",
+    "LabError": "compiler.base.errors",
+    "Observer": "compiler.base.observer",
+    "FusionOptions": "compiler.base.options",
+    "Options": "compiler.base.options",
+    "lowers": "compiler.overrides",
+    "override": "compiler.overrides",
     "compare": "stock.compare",
     "read_trace": "stock.trace_log",
-    "recompiles": "debug.recompiles",
-    "release_memory": "accelerate.pool",
-    "try_kernel": "debug.edited",
+    "recompiles": "debug.recompiles.watch_recompiles",
+    "release_memory": "compiler.accelerate.pool",
+    "try_kernel": "debug.explore.edit_kernel",
 }
 _MODULES = {
     "bench": "bench", "course": "course", "distributed": "distributed", "faults": "debug.faults",
@@ -46,15 +46,15 @@ __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 _OPERATIONS = {
-    "decision_text": "schedule.text",
-    "ladder": "codegen.ladder",
+    "decision_text": "compiler.schedule.text",
+    "ladder": "compiler.codegen.triton.ladder",
     "measured_stock": "stock.times",
-    "program_text": "ir.text",
-    "run_executable": "debug.running",
-    "run_graph": "debug.running",
-    "run_program": "debug.running",
-    "run_schedule": "debug.running",
-    "schedule_text": "schedule.text",
+    "program_text": "compiler.ir.text",
+    "run_executable": "debug.explore.run_stages",
+    "run_graph": "debug.explore.run_stages",
+    "run_program": "debug.explore.run_stages",
+    "run_schedule": "debug.explore.run_stages",
+    "schedule_text": "compiler.schedule.text",
 }
 
 display.drawn_by(f"{__name__}.widgets")

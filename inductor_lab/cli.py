@@ -14,13 +14,13 @@ from typing import Any
 
 from inductor_lab import __version__
 from inductor_lab.bench.progress import StatusLine
-from inductor_lab.display import bytes_text
-from inductor_lab.errors import BadArguments, LabError
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.base.errors import BadArguments, LabError
+from inductor_lab.compiler.base.observer import Observer
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.debug.user_file import load_function, place_in
 from inductor_lab.notebook.failure import sentence, torch_failed, where
 from inductor_lab.notebook.quiet import hushed
-from inductor_lab.observer import Observer
-from inductor_lab.options import Options
-from inductor_lab.user_file import load_function, place_in
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,9 +146,9 @@ class PhaseProgress(Observer):
 
 
 def _demo(given: argparse.Namespace) -> int:
-    from inductor_lab.demo.programs import PROGRAMS
-    from inductor_lab.demo.run import run_program
-    from inductor_lab.demo.table import outcome_table
+    from inductor_lab.bench.demo.programs import PROGRAMS
+    from inductor_lab.bench.demo.run import run_program
+    from inductor_lab.bench.demo.table import outcome_table
 
     known = [program.name for program in PROGRAMS]
     unknown = [name for name in given.names if name not in known]
@@ -233,7 +233,7 @@ def _warm(given: argparse.Namespace) -> int:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from inductor_lab.doctor import report
+    from inductor_lab.debug.doctor import report
 
     doctor = report()
     print(str(doctor))
@@ -252,8 +252,8 @@ def _course(given: argparse.Namespace) -> int:
 
 
 def _cache(given: argparse.Namespace) -> int:
-    from inductor_lab.runtime import prune
-    from inductor_lab.runtime.cache import open_cache, own_version
+    from inductor_lab.compiler.runtime.cache import prune
+    from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache, own_version
 
     root, version = open_cache().root, own_version()
     if given.clear:

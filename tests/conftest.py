@@ -62,8 +62,8 @@ def simple_loops(request: pytest.FixtureRequest) -> Iterator[None]:
     """`--passes-off`: every compilation as `options={"passes_off": "all"}` makes it."""
     with pytest.MonkeyPatch.context() as patch:
         if request.config.getoption("--passes-off"):
-            from inductor_lab.codegen import generate
-            from inductor_lab.codegen.cpu.passes import OPTIONAL
+            from inductor_lab.compiler.codegen import generate
+            from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL
 
             patch.setattr(generate, "switched_off", lambda names: OPTIONAL)
         yield

@@ -28,7 +28,7 @@ def own_caches() -> None:
 
 def check_bounds_always() -> None:
     """For the rest of this process, unless a compile says otherwise."""
-    from inductor_lab.options import Options
+    from inductor_lab.compiler.base.options import Options
 
     own = Options.__init__
 
@@ -43,7 +43,7 @@ def compile_always() -> None:
     import torch._dynamo.guards
     import torch._functorch.config
 
-    from inductor_lab.debug.vector_math import settle_vector_math
+    from inductor_lab.debug.compare.vector_math import settle_vector_math
 
     settle_vector_math()
     torch._functorch.config.enable_autograd_cache = False

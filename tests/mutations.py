@@ -40,11 +40,11 @@ from tests.runner.parts import ROOT, left_out
 from tests.runner.record import Record
 
 SOURCES = {
-    "tests/ir": "inductor_lab/ir",
-    "tests/lower": "inductor_lab/lower",
-    "tests/schedule": "inductor_lab/schedule",
-    "tests/codegen": "inductor_lab/codegen",
-    "tests/runtime": "inductor_lab/runtime",
+    "tests/ir": "inductor_lab/compiler/ir",
+    "tests/lower": "inductor_lab/compiler/lower",
+    "tests/schedule": "inductor_lab/compiler/schedule",
+    "tests/codegen": "inductor_lab/compiler/codegen",
+    "tests/runtime": "inductor_lab/compiler/runtime",
 }
 """Folders of tests, and the sources that are mutated for each."""
 

@@ -125,7 +125,7 @@ def test_the_same_input_twice() -> None:
 def test_a_call_imports_nothing_of_stock_inductor() -> None:
     """TorchDynamo itself imports some of it; we must not add to that."""
     program = (
-        "import sys, torch, torch._dynamo; import inductor_lab.backend\n"
+        "import sys, torch, torch._dynamo; import inductor_lab.api.backend\n"
         "before = set(sys.modules)\n"
         "torch.compile(lambda x: x.sin(), backend='inductor_lab')(torch.ones(3))\n"
         "new = {m for m in set(sys.modules) - before if m.startswith('torch._inductor')}\n"

@@ -12,7 +12,7 @@ import pytest
 
 import inductor_lab as lab
 from inductor_lab import cli
-from inductor_lab.user_file import load_function
+from inductor_lab.debug.user_file import load_function
 
 MINE = """
 import statistics

@@ -34,4 +34,4 @@ def test_examples_are_right(name: str) -> None:
 
 
 def test_modules_with_examples_are_found() -> None:
-    assert "inductor_lab.errors" in modules()
+    assert "inductor_lab.compiler.base.errors" in modules()

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadOption, NothingToChange, UnknownTarget, rather
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.runtime.ready import tell_of_mode
-from inductor_lab.stock.option_names import OURS, hint
+from inductor_lab.compiler.base.errors import BadOption, NothingToChange, UnknownTarget, rather
+from inductor_lab.compiler.base.inductor_options import OURS, hint
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.runtime.prestart import tell_of_mode
 
 STRANGE = (
     None, 7, -1, 1.5, math.inf, math.nan, 10**400, "attention", "", b"x", [1, 2], [["a"]], [None],

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.debug.again import call_with_edits
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
+from inductor_lab.debug.recompiles.call_again import call_with_edits
 
 
 def states() -> tuple[Any, ...]:

@@ -15,14 +15,15 @@ import sympy
 import torch
 
 import inductor_lab as lab
-from inductor_lab.bench.result import BenchResult, Experiments, SweepResult
-from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
-from inductor_lab.compilation import Compilation
-from inductor_lab.demo.programs import PROGRAMS
-from inductor_lab.errors import CannotWrite, NotPicklable, UnreadableFile
-from inductor_lab.ir.expr import Const, Expr, Load, Op
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import (
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.bench.bench_result import BenchResult, Experiments, SweepResult
+from inductor_lab.bench.demo.programs import PROGRAMS
+from inductor_lab.compiler.base.errors import CannotWrite, NotPicklable, UnreadableFile
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span, TensorFacts
+from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -30,9 +31,8 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Pointwise,
 )
-from inductor_lab.options import FusionOptions, Options
+from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
 from inductor_lab.saved import saving
-from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
 f32 = torch.float32
 

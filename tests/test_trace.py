@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import CannotWrite
-from inductor_lab.observer import Phase, in_order
+from inductor_lab.compiler.base.errors import CannotWrite
+from inductor_lab.compiler.base.observer import Phase, in_order
 from inductor_lab.saved.trace import chrome_trace
 from inductor_lab.widgets.time import rows_of
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch._functorch.partitioners import default_partition
 
-from inductor_lab import torch_aot
-from inductor_lab.lower.graph import lowered
-from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.torch_door import torch_aot
 
 
 def through_aot(

@@ -37,7 +37,7 @@ _HOMES = {
 
 
 def drawing(name: str) -> Callable[..., Any]:
-    """The function that draws what `inductor_lab.display` asks for by this name."""
+    """The function that draws what `inductor_lab.compiler.base.display` asks for by this name."""
     module, function = _HOMES[name].split(".", 1)
     found: Callable[..., Any] = attrgetter(function)(import_module(f"{__name__}.{module}"))
     return found

@@ -17,12 +17,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import Spent, duration
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import Buffer, read_by
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.ir.index import hint
+from inductor_lab.compiler.ir.program import Buffer, read_by
+from inductor_lab.compiler.schedule.cost import extern_cost
+from inductor_lab.compiler.schedule.schedule import Group
 from inductor_lab.notebook.language import say
-from inductor_lab.schedule.cost import extern_cost
-from inductor_lab.schedule.result import Group
 from inductor_lab.widgets.links import Links, Thing
 from inductor_lab.widgets.parts import link_part
 from inductor_lab.widgets.plain import STYLE
@@ -31,8 +31,8 @@ from inductor_lab.widgets.user_side import source_view
 from inductor_lab.widgets.views import code_lines, loop_lines
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
-    from inductor_lab.records import CompiledPart
+    from inductor_lab.api.compilation import Compilation
+    from inductor_lab.compiler.records import CompiledPart
 
 SHADES = """
 .lab-ann{--shade:#ffb000;overflow-x:auto}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from inductor_lab.bench.result import BenchResult, Experiments, Measured, SweepResult
-from inductor_lab.display import Svg, write_text
-from inductor_lab.errors import UnknownName
+from inductor_lab.bench.bench_result import BenchResult, Experiments, Measured, SweepResult
+from inductor_lab.compiler.base.display import Svg, write_text
+from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.charts import (
     bench_chart,

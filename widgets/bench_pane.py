@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from inductor_lab.bench.bench_result import BenchResult
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import BenchResult
 from inductor_lab.bench.run import bench
-from inductor_lab.debug.apart import Tell, apart
-from inductor_lab.debug.what_if import call_of
-from inductor_lab.errors import NotRunnable
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.debug.explore.what_if import call_of
+from inductor_lab.debug.isolate import Tell, apart
 from inductor_lab.stock.processes import in_one_process
 from inductor_lab.widgets.shapes import Pane
 from inductor_lab.widgets.time import bars_view
 from inductor_lab.widgets.views import pane, row, table_view
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
+    from inductor_lab.api.compilation import Compilation
 
 SECONDS = 1.0
 PATIENCE = 290.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from inductor_lab.autograd.result import Cut, Partition
-from inductor_lab.display import bytes_text
+from inductor_lab.compiler.autograd.graphs import Cut, Partition
+from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import Tree, at_step, element, inside

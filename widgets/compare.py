@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.display import bytes_text
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.rewrite.passes import PASSES
+from inductor_lab.compiler.schedule.fusion.rules import PROFIT
 from inductor_lab.notebook.language import say
-from inductor_lab.rewrite.passes import PASSES
-from inductor_lab.schedule.rules import PROFIT
 from inductor_lab.widgets.graphs import schedule_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import decisions_view, kernel_block, module_paths, ops_to
@@ -24,8 +24,8 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.debug.what_if import Comparison
-    from inductor_lab.records import CompiledPart
+    from inductor_lab.compiler.records import CompiledPart
+    from inductor_lab.debug.explore.what_if import Comparison
 
 
 def switches() -> list[Switches]:

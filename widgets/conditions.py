@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from inductor_lab.capture.result import Capture, Guard, Symbol, readable_source
+from inductor_lab.compiler.capture.capture import Capture, Guard, Symbol, readable_source
 from inductor_lab.widgets.shapes import GuardInput
 
 Condition = list[Any]

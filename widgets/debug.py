@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from textwrap import dedent
 
+from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.debug.backends import Backends
-from inductor_lab.debug.minify.result import Minified
-from inductor_lab.debug.result import Blame, Born, ValueRow
-from inductor_lab.debug.steps import BufferState, Steps
-from inductor_lab.display import bytes_text
+from inductor_lab.debug.blame.blame_result import Blame, Born, ValueRow
+from inductor_lab.debug.explore.steps import BufferState, Steps
+from inductor_lab.debug.minify.minified import Minified
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style, debug_style

@@ -13,7 +13,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from inductor_lab.debug.steps import Steps
+from inductor_lab.debug.explore.steps import Steps
 from inductor_lab.notebook.language import spoken
 from inductor_lab.widgets.debug import html, tree
 from inductor_lab.widgets.markup import element, written

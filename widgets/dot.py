@@ -11,7 +11,7 @@ from typing import Any
 import graphviz
 import pydot
 
-from inductor_lab.errors import UnknownName
+from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.widgets.picture import ROOT, Picture
 from inductor_lab.widgets.plots import picture_of
 

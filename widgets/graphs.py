@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from inductor_lab.bench.roofline import StepTime, duration
-from inductor_lab.capture.graph import FxGraph, FxNode
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferView,
     ExternCall,
@@ -17,9 +17,9 @@ from inductor_lab.ir.program import (
     read_by,
     written_by,
 )
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
 from inductor_lab.notebook.language import say, translate
-from inductor_lab.schedule.result import Group, Schedule
-from inductor_lab.torch_api import DTYPE_NAMES
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.modules import common_module, module_frames
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw

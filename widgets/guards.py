@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import duration
-from inductor_lab.capture.result import Capture, Guard, readable_source
-from inductor_lab.debug.again import call_with_edits
-from inductor_lab.debug.recompiles import recompiles
+from inductor_lab.compiler.capture.capture import Capture, Guard, readable_source
+from inductor_lab.debug.recompiles.call_again import call_with_edits
+from inductor_lab.debug.recompiles.watch_recompiles import recompiles
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.conditions import Condition, condition_of, entry_guards, inputs_of
 from inductor_lab.widgets.links import Links
@@ -17,7 +17,7 @@ from inductor_lab.widgets.shapes import GuardEntry, GuardsView, View
 from inductor_lab.widgets.views import empty_view, row, table_view
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
+    from inductor_lab.api.compilation import Compilation
 
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
 

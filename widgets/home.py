@@ -11,12 +11,12 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.errors import MissingPackage
+from inductor_lab.compiler.base.errors import MissingPackage
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
-    from inductor_lab.debug.recompiles import Recompiles
-    from inductor_lab.debug.steps import Steps
+    from inductor_lab.api.compilation import Compilation
+    from inductor_lab.debug.explore.steps import Steps
+    from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
     from inductor_lab.widgets.links import Links
     from inductor_lab.widgets.live import Connection
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from inductor_lab.debug.assembly import assembly
-from inductor_lab.debug.ladder_text import ladder_code
-from inductor_lab.errors import LabError
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.debug.explore.assembly import assembly
+from inductor_lab.debug.explore.ladder_text import ladder_code
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.views import block, code_lines, empty_view, pane, text_view
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
-    from inductor_lab.records import CompiledPart
+    from inductor_lab.api.compilation import Compilation
+    from inductor_lab.compiler.records import CompiledPart
 
 LANGUAGES = {"triton": "triton", "ptx": "assembly", "amdgcn": "assembly"}
 """Of the rungs of the ladder, for their colours; the others are forms of MLIR."""

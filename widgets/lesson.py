@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.display import write_text
-from inductor_lab.errors import MissingPackage
+from inductor_lab.compiler.base.display import write_text
+from inductor_lab.compiler.base.errors import MissingPackage
 from inductor_lab.widgets.pack import unpacked
 from inductor_lab.widgets.page import json_for_html, lesson_style, page, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document

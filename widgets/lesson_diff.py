@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.display import write_text
+from inductor_lab.compiler.base.display import write_text
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.lesson import (
     code_html,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inductor_lab.capture.graph import FxGraph, FxNode, Span
-from inductor_lab.capture.span import outside_torch
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span
+from inductor_lab.compiler.capture.span import outside_torch
 from inductor_lab.widgets.shapes import LinkColumns
 
 Thing = int

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import anywidget
 import traitlets
 
-from inductor_lab.debug.apart import can_fork
-from inductor_lab.debug.edited import try_kernel
-from inductor_lab.errors import LabError
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.debug.explore.edit_kernel import try_kernel
+from inductor_lab.debug.isolate import can_fork
 from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.guards import answer_again
@@ -41,7 +41,7 @@ from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import static_pictures
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
+    from inductor_lab.api.compilation import Compilation
 
 KEPT = 16
 """So many explorers of a session can be asked; older ones let go of their tensors."""

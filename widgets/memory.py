@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from inductor_lab.display import bytes_text
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.schedule.memory import live_bytes, storages
+from inductor_lab.compiler.schedule.schedule import Group, Lifetime, MemoryPlan, Schedule
 from inductor_lab.notebook.language import say
-from inductor_lab.schedule.memory import live_bytes, storages
-from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, Schedule
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import Tree, about, element
 from inductor_lab.widgets.picture import shorten

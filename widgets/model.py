@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from inductor_lab.bench.roofline import Spent, duration
-from inductor_lab.display import bytes_text
+from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.notebook.language import say, spoken
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets import stock
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
@@ -33,7 +33,7 @@ from inductor_lab.widgets.views import block, empty_view, fx_lines, pane, text_v
 from inductor_lab.widgets.words import words
 
 if TYPE_CHECKING:
-    from inductor_lab.records import CompiledGraph, Record
+    from inductor_lab.compiler.records import CompiledGraph, Record
 
 VERSION = 1
 SHOWN_INPUTS = 4

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.errors import LabError
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.notebook.language import say
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.widgets.plain import STYLE

@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.bench.roofline import StepTime, duration
-from inductor_lab.codegen.cpu.passes import PASSES
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.text import tree_lines
-from inductor_lab.codegen.tree import Tree
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.higher_order import KERNELS_OF_OURS
-from inductor_lab.ir.index import ASSUMED
-from inductor_lab.ir.program import LoopProgram, written_by
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.tree.loop_tree import Tree
+from inductor_lab.compiler.codegen.tree.text import tree_lines
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS
+from inductor_lab.compiler.ir.index import ASSUMED
+from inductor_lab.compiler.ir.program import LoopProgram, written_by
+from inductor_lab.compiler.rewrite.rewrites import Step
+from inductor_lab.compiler.schedule.cost import extern_cost
+from inductor_lab.compiler.schedule.schedule import Decision, Group, Schedule
 from inductor_lab.notebook.language import say, translate
-from inductor_lab.rewrite.result import Step
-from inductor_lab.schedule.cost import extern_cost
-from inductor_lab.schedule.result import Decision, Group, Schedule
 from inductor_lab.widgets.graphs import (
     cost_text,
     fx_picture,
@@ -46,7 +46,7 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.records import CompiledPart
+    from inductor_lab.compiler.records import CompiledPart
 
 ABOUT = {step.name: step.what for step in PASSES}
 """What each pass over loop trees does."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inductor_lab.autograd.result import JointGraph, Partition
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.result import Capture
-from inductor_lab.compilation import Compilation
-from inductor_lab.debug.arguments import checked
+from inductor_lab.api.arguments import checked
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
+from inductor_lab.compiler.base.display import Svg
+from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.capture.capture import Capture
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.rewrite.rewrites import Rewrites, Step
+from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.debug.profile import Profile
-from inductor_lab.debug.recompiles import Recompiles
-from inductor_lab.display import Svg
-from inductor_lab.errors import UnknownName
-from inductor_lab.ir.program import LoopProgram
+from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.notebook.language import translate
-from inductor_lab.records import CompiledPart
-from inductor_lab.rewrite.result import Rewrites, Step
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.budget import budget_svg
 from inductor_lab.widgets.graphs import (
     OPEN_UP_TO,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inductor_lab.bench.roofline import duration
-from inductor_lab.debug.reasons import in_words
-from inductor_lab.debug.recompiles import Compiled, Recompiles
-from inductor_lab.debug.served import Call
+from inductor_lab.debug.recompiles.reasons import in_words
+from inductor_lab.debug.recompiles.served import Call
+from inductor_lab.debug.recompiles.watch_recompiles import Compiled, Recompiles
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.charts import WIDTH, chart_page, text_at
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written

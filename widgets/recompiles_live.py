@@ -6,7 +6,7 @@ import time
 
 from IPython.display import HTML, display
 
-from inductor_lab.debug.recompiles import Recompiles
+from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.widgets.bench_live import RunningBenchmark
 from inductor_lab.widgets.recompiles import recompiles_html, recompiles_tree
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_lab.display import write_text
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.compiler.base.display import write_text
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
 from inductor_lab.widgets.page import document_for_html, page, script, style
@@ -14,7 +14,7 @@ from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import static_pictures
 
 if TYPE_CHECKING:
-    from inductor_lab.compilation import Compilation
+    from inductor_lab.api.compilation import Compilation
 
 _BODY = """<div id="lab" class="lab-page">{plain}</div>
 <script type="application/json" id="lab-document">{data}</script>

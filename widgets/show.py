@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
+from inductor_lab.api.compilation import Compilation
 from inductor_lab.bench.ablation import Ablation
-from inductor_lab.bench.result import Measured
-from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
-from inductor_lab.compilation import Compilation
+from inductor_lab.bench.bench_result import Measured
+from inductor_lab.compiler.base.display import counted
+from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.debug.backends import Backends
-from inductor_lab.debug.minify.result import Minified
+from inductor_lab.debug.blame.blame_result import Blame
+from inductor_lab.debug.explore.steps import Steps
+from inductor_lab.debug.explore.what_if import Comparison
+from inductor_lab.debug.minify.minified import Minified
 from inductor_lab.debug.profile import Profile
-from inductor_lab.debug.recompiles import Recompiles
-from inductor_lab.debug.result import Blame
-from inductor_lab.debug.steps import Steps
-from inductor_lab.debug.what_if import Comparison
-from inductor_lab.display import counted
+from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.distributed.join import Ranks
 from inductor_lab.distributed.timeline import Timeline
 from inductor_lab.notebook.calls import Explorers
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.stock.compare import SideBySide
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.ablation import ablation_html

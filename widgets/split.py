@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inductor_lab.autograd.result import JointGraph, Partition
-from inductor_lab.display import bytes_text
+from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
+from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.budget import budget_view
 from inductor_lab.widgets.graphs import fx_picture

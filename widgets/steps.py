@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor_lab.capture.result import Capture, Instruction, SymbolicRun, readable_source
+from inductor_lab.compiler.capture.capture import Capture, Instruction, SymbolicRun, readable_source
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.shapes import Pane, Run, View

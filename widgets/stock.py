@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.display import bytes_text
-from inductor_lab.rewrite.result import Step
-from inductor_lab.stock.result import IrNode, StockKernel
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.rewrite.rewrites import Step
+from inductor_lab.stock.stock_compilation import IrNode, StockKernel
 from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.modules import common_module, module_frames
@@ -34,8 +34,8 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.capture.graph import FxGraph
-    from inductor_lab.stock.result import StockCompilation, StockGraph, StockPart
+    from inductor_lab.compiler.capture.fx_graph import FxGraph
+    from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph, StockPart
 
 EXTERN = "(a library function: its code is not stock's)"
 FROM_LOG = "As stock's fusion log says."

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from inductor_lab.bench.roofline import Spent, StepTime, duration
+from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.notebook.language import say
-from inductor_lab.observer import Phase
 from inductor_lab.saved.trace import chrome_trace
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.markup import Tree, about, element
 from inductor_lab.widgets.shapes import OfferedFile, Pane, TreeView
 from inductor_lab.widgets.svg import WIDTH, drawing, width_of
 from inductor_lab.widgets.views import empty_view, note_tree, pane, tree_view
 
 if TYPE_CHECKING:
-    from inductor_lab.records import CompiledPart, Record
+    from inductor_lab.compiler.records import CompiledPart, Record
 
 ROW, TRACK_HEAD = 20.0, 20.0
 NARROW = 24.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from inductor_lab.display import writing
+from inductor_lab.compiler.base.display import writing
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.model import document

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, readable_source
-from inductor_lab.capture.source import SourceFile
+from inductor_lab.compiler.capture.capture import Bytecode, Capture, GraphBreak, readable_source
+from inductor_lab.compiler.capture.source import SourceFile
 from inductor_lab.widgets.guards import guard_views
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.shapes import Block, Pane, View

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.codegen.kernel import Code
-from inductor_lab.ir.program import LoopProgram
-from inductor_lab.ir.text import program_lines
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.codegen.kernel import Code
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.ir.text import program_lines
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links, Thing
 from inductor_lab.widgets.markup import Tree, about, element, head_row, inside, number
@@ -36,7 +36,7 @@ from inductor_lab.widgets.shapes import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.records import CompiledPart
+    from inductor_lab.compiler.records import CompiledPart
 
 CONTEXT = 3
 ONE_LINE, MANY_LINES = 24, 60

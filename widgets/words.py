@@ -11,10 +11,10 @@ from functools import cache
 from inspect import getdoc
 from pathlib import Path
 
-from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.schedule.fusion import legality, profit  # noqa: F401  (their rules enter the tables)
+from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import Language, language, table, translate
-from inductor_lab.schedule import legality, profit  # noqa: F401  (their rules enter the tables)
-from inductor_lab.schedule.rules import LEGALITY, PROFIT
 
 GLOSSARY = Path(__file__).parents[1] / "docs" / "glossary.md"
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| .+ \|$", re.MULTILINE)

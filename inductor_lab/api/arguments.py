@@ -25,10 +25,10 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import torch
 
-from inductor_lab.errors import BadArguments
-from inductor_lab.option_types import IN_WORDS, admits
-from inductor_lab.options import TARGETS
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.option_types import IN_WORDS, admits
+from inductor_lab.compiler.base.options import TARGETS
+from inductor_lab.compiler.torch_door.torch_api import pytree
 
 C = TypeVar("C", bound=Callable[..., Any])
 OURS = {

@@ -9,22 +9,22 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import source_of_call
-from inductor_lab.compilation import Compilation
-from inductor_lab.debug.arguments import expect, expect_data
-from inductor_lab.debug.dump import DumpingCompiler, debug_folder_wanted
-from inductor_lab.debug.telling import TellsTorch
-from inductor_lab.debug.what_if import refuse_unknown
-from inductor_lab.errors import BadOption, LabError
-from inductor_lab.garbage import no_collection_in_captures
+from inductor_lab.api.arguments import expect, expect_data
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.base.errors import BadOption, LabError
+from inductor_lab.compiler.base.garbage import no_collection_in_captures
+from inductor_lab.compiler.base.observer import Observer, Stopwatch, in_order
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.dynamo_listener import recording
+from inductor_lab.compiler.capture.source import source_of_call
+from inductor_lab.compiler.pipeline import GraphCompiler
+from inductor_lab.compiler.records import Call
+from inductor_lab.compiler.runtime.prestart import before_capture
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.debug.dump.write_dump import DumpingCompiler, debug_folder_wanted
+from inductor_lab.debug.explore.what_if import refuse_unknown
+from inductor_lab.debug.torch_logging import TellsTorch
 from inductor_lab.notebook.variables import compiled_functions_go_first
-from inductor_lab.observer import Observer, Stopwatch, in_order
-from inductor_lab.options import Options
-from inductor_lab.pipeline import GraphCompiler
-from inductor_lab.records import Call
-from inductor_lab.runtime.ready import before_capture
 
 
 def inductor_lab(

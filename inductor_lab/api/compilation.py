@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.debug.again import Again, call_again
-from inductor_lab.debug.arguments import Count, Gpu, Seconds, checked
-from inductor_lab.debug.dump import dump
+from inductor_lab.api.arguments import Count, Gpu, Seconds, checked
+from inductor_lab.compiler.base.display import annotated, live_widget, mime_bundle, write_report
+from inductor_lab.compiler.records import Record
+from inductor_lab.debug.dump.write_dump import dump
+from inductor_lab.debug.explore.what_if import Comparison, recompile
 from inductor_lab.debug.profile import Profile, profile
-from inductor_lab.debug.what_if import Comparison, recompile
-from inductor_lab.display import annotated, live_widget, mime_bundle, write_report
-from inductor_lab.records import Record
+from inductor_lab.debug.recompiles.call_again import Again, call_again
 from inductor_lab.saved import saving
 from inductor_lab.saved.trace import write_trace
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 
 if TYPE_CHECKING:
     from inductor_lab.bench.ablation import Ablation
-    from inductor_lab.debug.result import Blame
-    from inductor_lab.debug.steps import Steps
+    from inductor_lab.debug.blame.blame_result import Blame
+    from inductor_lab.debug.explore.steps import Steps
 
 
 @checked
@@ -74,7 +74,7 @@ class Compilation(Record):
         something else is told as such.  `limit` is the seconds that the compiled code may take.
         Raises NotRunnable for a compilation that was loaded from a file.
         """
-        from inductor_lab.debug.blame import blame_again
+        from inductor_lab.debug.blame.find_blame import blame_again
 
         return blame_again(self, *args, limit=limit, **kwargs)
 
@@ -84,7 +84,7 @@ class Compilation(Record):
         Calls the compiled function once (with its gradient, if it has one) to see what each part is
         given, and steps on copies.  Raises NotRunnable for a compilation that was loaded.
         """
-        from inductor_lab.debug.steps import steps_of
+        from inductor_lab.debug.explore.steps import steps_of
 
         return steps_of(self)
 

@@ -13,16 +13,16 @@ from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.kernels import ready
 from inductor_lab.bench.roofline import duration
 from inductor_lab.bench.timing import Timings, compare
-from inductor_lab.codegen.cpu.passes import OPTIONAL, PASSES
-from inductor_lab.codegen.tree import Local, Loop, Store, Tree
-from inductor_lab.codegen.visit import expressions, walk
-from inductor_lab.debug.what_if import call_of, recompile
-from inductor_lab.display import Shown, bytes_text, counted
-from inductor_lab.errors import NotRunnable
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import hint
+from inductor_lab.compiler.base.display import Shown, bytes_text, counted
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL, PASSES
+from inductor_lab.compiler.codegen.tree.loop_tree import Local, Loop, Store, Tree
+from inductor_lab.compiler.codegen.tree.visit import expressions, walk
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.index import hint
+from inductor_lab.compiler.records import AnyRecord, CompiledPart
+from inductor_lab.debug.explore.what_if import call_of, recompile
 from inductor_lab.notebook.columns import last_column
-from inductor_lab.records import AnyRecord, CompiledPart
 
 COLUMNS = ("without", ">time", ">times as long", ">loads and stores", "what it does")
 HOW = "times as long: the middle of the rounds' own ratios, not the ratio of two times"

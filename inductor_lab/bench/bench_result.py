@@ -7,13 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from inductor_lab.api.arguments import checked
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
-from inductor_lab.debug.arguments import checked
-from inductor_lab.display import Shown, Svg, benchmark_svg, bytes_text, counted, write_benchmark
+from inductor_lab.compiler.base.display import (
+    Shown,
+    Svg,
+    benchmark_svg,
+    bytes_text,
+    counted,
+    write_benchmark,
+)
+from inductor_lab.compiler.records import Record
 from inductor_lab.notebook.language import say, translate
-from inductor_lab.records import Record
 from inductor_lab.saved import saving
 
 OURS = "inductor_lab"

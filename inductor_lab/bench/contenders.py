@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import torch
 
-from inductor_lab.backend import backend_with
-from inductor_lab.bench.result import OURS, STOCK
-from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import BadOption
-from inductor_lab.observer import Observer
-from inductor_lab.options import Mode, Options
-from inductor_lab.runtime.cache import VARIABLE
+from inductor_lab.api.backend import backend_with
+from inductor_lab.bench.bench_result import OURS, STOCK
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.observer import Observer
+from inductor_lab.compiler.base.options import Mode, Options
+from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
+from inductor_lab.compiler.runtime.cache.kernel_cache import VARIABLE
 from inductor_lab.stock.caches import forget
 
 EAGER = "eager"

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.debug.inside import leaves_in, tensors_in
-from inductor_lab.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.debug.compare.flatten_values import leaves_in, tensors_in
 
 TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-9}
 """Largest difference, relative to 1 + |expected|, that still counts as agreement."""

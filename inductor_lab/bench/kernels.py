@@ -21,14 +21,14 @@ from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.machine import Ceilings, ceilings, keep
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, clock_of
-from inductor_lab.codegen.host import QUICKLY
-from inductor_lab.debug.what_if import made_anew
-from inductor_lab.errors import NotRunnable
-from inductor_lab.ir.higher_order import KERNELS_OF_OURS, PREFIX, call_higher_order
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.records import AnyRecord, CompiledPart
-from inductor_lab.schedule.cost import extern_cost
-from inductor_lab.schedule.result import ScheduleStep
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.codegen.host.host_program import QUICKLY
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, PREFIX, call_higher_order
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.records import AnyRecord, CompiledPart
+from inductor_lab.compiler.schedule.cost import extern_cost
+from inductor_lab.compiler.schedule.schedule import ScheduleStep
+from inductor_lab.debug.explore.what_if import made_anew
 
 FEWEST_ROUNDS = 5
 ONE_AT_A_TIME = threading.Lock()

@@ -22,13 +22,13 @@ from pathlib import Path
 
 import torch
 
+from inductor_lab.api.arguments import checked
 from inductor_lab.bench.timing import clock_of
-from inductor_lab.debug.arguments import checked
-from inductor_lab.display import Shown
-from inductor_lab.doctor import cpu_name
-from inductor_lab.errors import CacheRefused, CannotWrite, UnreadableFile
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.toolchain import cpu_identity
+from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.base.errors import CacheRefused, CannotWrite, UnreadableFile
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.toolchain.find_compiler import cpu_identity
+from inductor_lab.debug.doctor import cpu_name
 from inductor_lab.saved import saving
 
 

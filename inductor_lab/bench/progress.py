@@ -9,7 +9,7 @@ import sys
 from importlib.util import find_spec
 from typing import IO, Any
 
-from inductor_lab.display import live_benchmark
+from inductor_lab.compiler.base.display import live_benchmark
 
 
 class Progress:

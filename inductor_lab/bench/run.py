@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.arguments import Seconds, checked, expect_data
+from inductor_lab.api.backend import inspect
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.bench.bench_result import STOCK, BenchResult, CompileTime, Contender
 from inductor_lab.bench.contenders import Way, caches_in, empty_folder, plus_one, ways
 from inductor_lab.bench.jobs import Job, difference, tolerance, values_in
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.machine import Ceilings, machine
 from inductor_lab.bench.progress import Progress, usual_progress
-from inductor_lab.bench.result import STOCK, BenchResult, CompileTime, Contender
 from inductor_lab.bench.timing import Timings, compare
-from inductor_lab.compilation import Compilation
-from inductor_lab.debug.arguments import Seconds, checked, expect_data
-from inductor_lab.debug.state import Kept
-from inductor_lab.errors import BadArguments, NothingToChange, NotRunnable
+from inductor_lab.compiler.base.errors import BadArguments, NothingToChange, NotRunnable
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
+from inductor_lab.debug.compare.state import Kept
 from inductor_lab.notebook.language import say, translate
-from inductor_lab.options import Options
-from inductor_lab.torch_api import DTYPE_NAMES
 
 FEWEST_ROUNDS = 7
 BETWEEN_UPDATES = 0.2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from inductor_lab.bench.bench_result import BenchResult
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import BenchResult
 from inductor_lab.notebook.language import translate
 
 Item = TypeVar("Item")

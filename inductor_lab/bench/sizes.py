@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from inductor_lab.api.arguments import Seconds, checked
+from inductor_lab.bench.bench_result import BenchResult, SweepResult
 from inductor_lab.bench.machine import machine
 from inductor_lab.bench.progress import Progress, usual_progress
-from inductor_lab.bench.result import BenchResult, SweepResult
 from inductor_lab.bench.run import bench
 from inductor_lab.bench.series import in_series
-from inductor_lab.debug.arguments import Seconds, checked
-from inductor_lab.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments
 
 
 @checked

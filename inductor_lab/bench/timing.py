@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
+from inductor_lab.compiler.torch_door.torch_names import optional
 from inductor_lab.notebook.language import say
-from inductor_lab.torch_names import optional
 
 WARMUP_CALLS = 2
 FEWEST_ROUNDS = 3

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.torch_api import OperatorBase, OpOverloadPacket
+from inductor_lab.compiler.torch_door.torch_api import OperatorBase, OpOverloadPacket
 
 PACKAGE = str(Path(__file__).parent)
 KNOWN_FOLDERS = (PACKAGE, str(Path(torch.__file__).parent))

@@ -16,35 +16,37 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.accelerate import convolutions, flex_attention, masked_attention
-from inductor_lab.autograd import partition
-from inductor_lab.codegen import generate, host
-from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.codegen.triton_ops import TRITON_OPS
-from inductor_lab.debug.arguments import checked, expect
-from inductor_lab.errors import BadArguments
-from inductor_lab.fingerprint import THEIRS, Opaque, content
-from inductor_lab.ir.ops import OPS
-from inductor_lab.lower.graph import lowered
-from inductor_lab.lower.registry import LOWERINGS, Lowering
-from inductor_lab.lower.registry import lowers as _lowers
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.identities import BY_TARGET, RULES
-from inductor_lab.rewrite.own_definitions import DEFINITIONS
-from inductor_lab.rewrite.passes import PASSES
-from inductor_lab.schedule import combo, fuse, legality, precision, profit
-from inductor_lab.schedule.rules import LEGALITY, PROFIT
-from inductor_lab.torch_api import OperatorBase, OpOverloadPacket
+from inductor_lab.api.arguments import checked, expect
+from inductor_lab.compiler.accelerate import convolutions, flex_attention, masked_attention
+from inductor_lab.compiler.autograd import partition
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.codegen import generate
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.host import host_program
+from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS
+from inductor_lab.compiler.fingerprint import THEIRS, Opaque, content
+from inductor_lab.compiler.ir.ops import OPS
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.lower.registry import LOWERINGS, Lowering
+from inductor_lab.compiler.lower.registry import lowers as _lowers
+from inductor_lab.compiler.rewrite.aten.identities import BY_TARGET, RULES
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.decompose.own_definitions import DEFINITIONS
+from inductor_lab.compiler.rewrite.passes import PASSES
+from inductor_lab.compiler.schedule import keep_precision
+from inductor_lab.compiler.schedule.fusion import combo, fuse, legality, profit
+from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door.torch_api import OperatorBase, OpOverloadPacket
 
 FILLED = (
-    convolutions, flex_attention, masked_attention, legality, profit, fuse, precision, partition,
-    generate, host,
+    convolutions, flex_attention, masked_attention, legality, profit, fuse, keep_precision, partition,
+    generate, host_program,
 )  # fmt: skip
 """Modules whose import fills tables, and those that import all others of the phases."""
 
 PHASES_GIVEN: dict[str, Callable[..., Any]] = {}
-"""Phases that a user does: `schedule` (`schedule/given.py`), `partition` (`autograd/given.py`)."""
+"""Phases that a user does: `schedule` (`schedule/user_schedule.py`), `partition` (`autograd/user_partition.py`)."""
 
 GIVEN = ("schedule", "partition")
 TABLES: dict[str, dict[Any, Any]] = {
@@ -72,9 +74,9 @@ PHASES = ("ir", "autograd", "rewrite", "lower", "schedule", "codegen")
 def override(**changes: Mapping[Any, Any] | Callable[..., Any]) -> Iterator[None]:
     """Change tables of the compiler while a block runs: `cpp={"neg": "2 * {0}"}`.
 
-    `schedule=mine`, `partition=mine`: a phase is done by a function of yours (`schedule/given.py`,
-    `autograd/given.py` say what it is given and returns).  Its result is verified, and Refused is
-    raised, with the reason, for one that is not legal.
+    `schedule=mine`, `partition=mine`: a phase is done by a function of yours
+    (`schedule/user_schedule.py`, `autograd/user_partition.py` say what it is given and returns).
+    Its result is verified, and Refused is raised, with the reason, for one that is not legal.
 
     A key's new value is added or takes the old one's place; None takes it away.  The tables are
     those of `TABLES`.  What the block itself registers (`@lab.lowers`, `@identity`, ...) is undone

@@ -13,49 +13,53 @@ from typing import Any, TypeVar
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab import torch_aot, torch_api
-from inductor_lab.accelerate.convolutions import lay_out_training
-from inductor_lab.accelerate.first_call import FirstCall
-from inductor_lab.accelerate.flex_attention import forget_blocks
-from inductor_lab.accelerate.libraries import choose_libraries
-from inductor_lab.accelerate.pool import make_room
-from inductor_lab.accelerate.products import asked_for, own_products
-from inductor_lab.accelerate.switches import possible
-from inductor_lab.accelerate.warm import Part, loaded_call, warm_key
-from inductor_lab.autograd.joint import call_sizes_by_one_name, joint_graph
-from inductor_lab.autograd.partition import partition
-from inductor_lab.autograd.result import JointGraph, Partition
-from inductor_lab.capture.as_captured import captured, runs_as_captured, where_storage_begins
-from inductor_lab.capture.eager import EagerCost, as_it_is, eager_cost
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.refused_writes import refused_write, with_lines
-from inductor_lab.codegen.cpu.station import kernel_trees
-from inductor_lab.codegen.generate import generate_kernels
-from inductor_lab.codegen.host import host_program
-from inductor_lab.errors import CompilerDefect, LabError, Stumbled
-from inductor_lab.garbage import no_collection
-from inductor_lab.lower.builder import source_line
-from inductor_lab.lower.extern import may_overlap
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.lower.retarget import retarget
-from inductor_lab.lower.writes import may_write_inputs, written_apart
-from inductor_lab.observer import Observer, Stopwatch
-from inductor_lab.options import Options
-from inductor_lab.overrides import PHASES_GIVEN, changed_at_run_time, definitions
-from inductor_lab.records import CompiledGraph, CompiledPart
-from inductor_lab.rewrite.idle_dropout import take_out_idle_dropout
-from inductor_lab.rewrite.masks import simplify_masks
-from inductor_lab.rewrite.passes import rewrite
-from inductor_lab.rewrite.record import decompositions_of
-from inductor_lab.rewrite.repeats import Repeats
-from inductor_lab.runtime.cuda_graphs import recorded
-from inductor_lab.runtime.executable import build_executable
-from inductor_lab.runtime.peers import tell_of
-from inductor_lab.runtime.ready import make_ready
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.given import scheduled_by
-from inductor_lab.schedule.precision import keep_precision
+from inductor_lab.compiler.accelerate.convolutions import lay_out_training
+from inductor_lab.compiler.accelerate.first_call import FirstCall
+from inductor_lab.compiler.accelerate.flex_attention import forget_blocks
+from inductor_lab.compiler.accelerate.matmul_libraries import choose_libraries
+from inductor_lab.compiler.accelerate.pool import make_room
+from inductor_lab.compiler.accelerate.switches import possible
+from inductor_lab.compiler.accelerate.tune_matmul import asked_for, own_products
+from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm_key
+from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
+from inductor_lab.compiler.autograd.joint import call_sizes_by_one_name, joint_graph
+from inductor_lab.compiler.autograd.partition import partition
+from inductor_lab.compiler.base.errors import CompilerDefect, LabError, Stumbled
+from inductor_lab.compiler.base.garbage import no_collection
+from inductor_lab.compiler.base.observer import Observer, Stopwatch
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.eager import EagerCost, as_it_is, eager_cost
+from inductor_lab.compiler.capture.eager_fallback import (
+    captured,
+    runs_as_captured,
+    where_storage_begins,
+)
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.refused_writes import refused_write, with_lines
+from inductor_lab.compiler.codegen.cpu.display_trees import kernel_trees
+from inductor_lab.compiler.codegen.generate import generate_kernels
+from inductor_lab.compiler.codegen.host.host_program import host_program
+from inductor_lab.compiler.lower.builder import source_line
+from inductor_lab.compiler.lower.extern import may_overlap
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.lower.input_writes import may_write_inputs, written_apart
+from inductor_lab.compiler.lower.retarget import retarget
+from inductor_lab.compiler.overrides import PHASES_GIVEN, changed_at_run_time, definitions
+from inductor_lab.compiler.records import CompiledGraph, CompiledPart
+from inductor_lab.compiler.rewrite.captured.attention_masks import simplify_masks
+from inductor_lab.compiler.rewrite.captured.idle_dropout import take_out_idle_dropout
+from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
+from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
+from inductor_lab.compiler.rewrite.passes import rewrite
+from inductor_lab.compiler.runtime.cuda_graphs import recorded
+from inductor_lab.compiler.runtime.executable import build_executable
+from inductor_lab.compiler.runtime.prestart import make_ready
+from inductor_lab.compiler.runtime.rank_failures import tell_of
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.keep_precision import keep_precision
+from inductor_lab.compiler.schedule.user_schedule import scheduled_by
+from inductor_lab.compiler.torch_door import torch_aot, torch_api
 
 T = TypeVar("T")
 

@@ -14,26 +14,26 @@ from typing import Any, TypeVar
 
 import torch
 
-from inductor_lab.accelerate.libraries import Choice
-from inductor_lab.autograd.result import JointGraph, Partition
 from inductor_lab.bench.roofline import StepTime
-from inductor_lab.capture.eager import EagerCost
-from inductor_lab.capture.graph import FxGraph, Span
-from inductor_lab.capture.result import Capture
-from inductor_lab.capture.source import SourceFile
-from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.codegen.trees import KernelTrees
-from inductor_lab.display import Shown, bytes_text, counted
-from inductor_lab.errors import NotPicklable
-from inductor_lab.ir.higher_order import KERNELS_OF_OURS, written_kernels
-from inductor_lab.ir.index import ASSUMED
-from inductor_lab.ir.program import ExternCall, LoopProgram
-from inductor_lab.observer import Phase
-from inductor_lab.options import Options
-from inductor_lab.rewrite.record import Decomposed
-from inductor_lab.rewrite.result import Rewrites
-from inductor_lab.runtime.executable import Executable
-from inductor_lab.schedule.result import Cost, Schedule
+from inductor_lab.compiler.accelerate.matmul_libraries import Choice
+from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
+from inductor_lab.compiler.base.display import Shown, bytes_text, counted
+from inductor_lab.compiler.base.errors import NotPicklable
+from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.capture import Capture
+from inductor_lab.compiler.capture.eager import EagerCost
+from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
+from inductor_lab.compiler.capture.source import SourceFile
+from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
+from inductor_lab.compiler.codegen.tree.tree_history import KernelTrees
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, written_kernels
+from inductor_lab.compiler.ir.index import ASSUMED
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.rewrite.decompose.decomposition_record import Decomposed
+from inductor_lab.compiler.rewrite.rewrites import Rewrites
+from inductor_lab.compiler.runtime.executable import Executable
+from inductor_lab.compiler.schedule.schedule import Cost, Schedule
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import inductor_lab
+from inductor_lab.compiler.base.display import asked_for
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course.language import LANGUAGES, Language
 from inductor_lab.course.source import Source, read_source
-from inductor_lab.display import asked_for
-from inductor_lab.errors import BadArguments
 
 SOURCES = "source"
 

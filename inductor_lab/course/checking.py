@@ -19,13 +19,13 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course.exercise import EXERCISES, Exercise, in_order
 from inductor_lab.course.language import language, say
 from inductor_lab.course.lines import file_of, line_now, line_text
 from inductor_lab.course.pictures import Picture
 from inductor_lab.course.scores import points_text, record
-from inductor_lab.debug.apart import Ended, Tell, apart
-from inductor_lab.errors import BadArguments
+from inductor_lab.debug.isolate import Ended, Tell, apart
 
 _IN_TRACE = re.compile(r'File "([^"]+)", line (\d+) in')
 

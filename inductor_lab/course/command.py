@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from inductor_lab.compiler.base.display import draw
 from inductor_lab.course.build import build, own_folder
 from inductor_lab.course.language import LANGUAGES, language
 from inductor_lab.course.lesson import pairs, read_lesson
 from inductor_lab.course.nbgrader import export
 from inductor_lab.course.scores import board
 from inductor_lab.course.times import LIMIT, times
-from inductor_lab.display import draw
 
 
 def command(arguments: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.backend import compile
-from inductor_lab.errors import CompileFailed, MissingPackage, NotRunnable
-from inductor_lab.torch_names import optional
+from inductor_lab.api.backend import compile
+from inductor_lab.compiler.base.errors import CompileFailed, MissingPackage, NotRunnable
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 SOFTMAX = """
 // the largest value, or the sum, over all threads of a block

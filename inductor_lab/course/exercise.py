@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, ClassVar
 
+from inductor_lab.compiler.base.errors import CompilerDefect
 from inductor_lab.course.language import say
 from inductor_lab.course.lines import line_of
 from inductor_lab.course.order import hint
 from inductor_lab.course.pictures import Picture
-from inductor_lab.errors import CompilerDefect
 
 SHRINKS = 400
 """So many smaller cases are tried."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from inductor_lab.compiler.base.errors import MissingPackage
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
-from inductor_lab.errors import MissingPackage
 
 MOST_DRAWN = 64
 """Elements of a line of the picture."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.errors import UnreadableFile
+from inductor_lab.compiler.base.errors import UnreadableFile
 
 NOTE = re.compile(r"(?:^|\s+)#!\s*(?:([\w.]+)/(\d+):\s*)?(.+)$")
 _MEASURED = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\s?(?:GB/s|ns|[µu]s|ms|s|min)\b|0x[0-9a-fA-F]+")

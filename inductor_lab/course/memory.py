@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.schedule.memory import storage_bytes
 from inductor_lab.course.language import Both, one_of, say
 from inductor_lab.course.pictures import Picture, drawn
-from inductor_lab.display import bytes_text
-from inductor_lab.records import CompiledPart
-from inductor_lab.schedule.memory import storage_bytes
 
 Pass = tuple[str, int, bool]
 """A buffer, its bytes, and whether it is written."""

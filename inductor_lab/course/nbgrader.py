@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.build import Cell, file_text, sources, write_changed
 from inductor_lab.course.exercise import EXERCISES
 from inductor_lab.course.language import LANGUAGES, Language
 from inductor_lab.course.source import Block, Source
-from inductor_lab.errors import UnreadableFile
 
 CONFIG = "nbgrader_config.py"
 CONFIG_TEXT = '''\

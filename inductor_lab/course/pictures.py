@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from inductor_lab.compiler.base.display import draw
 from inductor_lab.course.language import Both, one_of
-from inductor_lab.display import draw
 
 Bar: TypeAlias = tuple[Both, float, str]
 """A name, a value, and the value with its unit."""

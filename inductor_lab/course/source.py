@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.language import LANGUAGES, Language
-from inductor_lab.errors import UnreadableFile
 
 Kind = Literal["en", "zh", "python", "stub", "solution"]
 _OPENS = re.compile(r"^(?::::(en|zh)|```python(?: (stub|solution))?)$")

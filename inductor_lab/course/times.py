@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inductor_lab.compiler.base.errors import LabError, MissingPackage
 from inductor_lab.course.build import Cell, file_text, sources
 from inductor_lab.course.scores import VARIABLE
 from inductor_lab.course.source import Source
-from inductor_lab.errors import LabError, MissingPackage
 
 LIMIT = 20.0
 """Seconds of a cell: nobody looks at a cell that runs any longer."""

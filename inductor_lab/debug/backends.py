@@ -21,13 +21,16 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.backend import backend_with
-from inductor_lab.debug.apart import Ended, Tell, all_apart
-from inductor_lab.debug.arguments import Count, Seconds, checked
-from inductor_lab.debug.judging import first_wrong
-from inductor_lab.debug.shaken import Move, judged_by_shaking, reference
-from inductor_lab.debug.values import (
+from inductor_lab.api.arguments import Count, Seconds, checked
+from inductor_lab.api.backend import backend_with
+from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.rewrite.passes import PASSES
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.compare.compare_results import first_wrong
+from inductor_lab.debug.compare.values import (
     Outcome,
     copied_call,
     gradients,
@@ -35,12 +38,9 @@ from inductor_lab.debug.values import (
     taken_apart,
     widened,
 )
-from inductor_lab.display import Shown
-from inductor_lab.errors import BadArguments
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.rewrite.passes import PASSES
+from inductor_lab.debug.isolate import Ended, Tell, all_apart
+from inductor_lab.debug.perturb import Move, judged_by_shaking, reference
 from inductor_lab.stock.processes import in_one_process
-from inductor_lab.torch_api import pytree
 
 LIMIT = 120.0
 PLAIN = Options(

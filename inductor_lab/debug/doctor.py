@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 
-from inductor_lab import torch_aot, torch_names
-from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.errors import LabError
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.library import build_library
-from inductor_lab.runtime.openmp import loaded_runtimes
-from inductor_lab.runtime.toolchain import find_toolchain
-from inductor_lab.runtime.trust import distrust
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.runtime.cache.folder_permissions import distrust
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
+from inductor_lab.compiler.runtime.toolchain.openmp import loaded_runtimes
+from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
+from inductor_lab.compiler.torch_door import torch_aot, torch_names
 
 PROBE = """
 #ifdef _WIN32

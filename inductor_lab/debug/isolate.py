@@ -28,7 +28,7 @@ from typing import IO, Any, Literal, TypeAlias
 
 import torch
 
-from inductor_lab.thread_state import ThreadState
+from inductor_lab.compiler.base.thread_state import ThreadState
 
 Tell: TypeAlias = Callable[[Any], None]
 """Sends a message to the process that waits."""

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.debug.judging import judge_all
-from inductor_lab.debug.precision import Judged
-from inductor_lab.debug.stages import spread_of
-from inductor_lab.debug.values import Outcome
-from inductor_lab.torch_api import TorchDispatchMode, pytree
+from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode, pytree
+from inductor_lab.debug.blame.stages import spread_of
+from inductor_lab.debug.compare.compare_results import judge_all
+from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.debug.compare.values import Outcome
 
 SHAKES = 3
 

@@ -28,11 +28,11 @@ from inductor_lab.bench.kernels import (
     with_times,
 )
 from inductor_lab.bench.roofline import StepTime, duration
-from inductor_lab.display import Shown
-from inductor_lab.observer import Phase
-from inductor_lab.records import AnyRecord, CompiledPart
+from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.records import AnyRecord, CompiledPart
+from inductor_lab.compiler.schedule.schedule import ScheduleStep
 from inductor_lab.saved.trace import write_trace
-from inductor_lab.schedule.result import ScheduleStep
 
 HOST = "between kernels"
 """What the rest of a call is called: Python, and whatever it waits for."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inductor_lab.observer import Observer
-from inductor_lab.torch_logs import tell_log, tell_trace
+from inductor_lab.compiler.base.observer import Observer
+from inductor_lab.compiler.torch_door.torch_logs import tell_log, tell_trace
 
 Text = Callable[[], str]
 

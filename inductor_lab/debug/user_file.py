@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments
 
 PREFIX = "explained_"
 """Such a module is named so in `sys.modules`: a file `statistics.py` leaves Python's own alone."""

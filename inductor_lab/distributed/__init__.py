@@ -8,8 +8,8 @@ lab.join(["rank0.lab.json", "rank1.lab.json"])   # side by side, on any machine
 ```
 """
 
+from inductor_lab.compiler.ir.collective import Rates
 from inductor_lab.distributed.join import Ranks, join
 from inductor_lab.distributed.timeline import INFINIBAND, NVLINK, Timeline, timeline
-from inductor_lab.ir.collective import Rates
 
 __all__ = ["INFINIBAND", "NVLINK", "Ranks", "Rates", "Timeline", "join", "timeline"]

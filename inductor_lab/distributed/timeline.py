@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from inductor_lab.api.arguments import Count, checked
 from inductor_lab.bench.roofline import duration
-from inductor_lab.debug.arguments import Count, checked
+from inductor_lab.compiler.base.display import Shown, bytes_text
+from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.ir.collective import RATES, Rates
+from inductor_lab.compiler.records import CompiledPart, Record
+from inductor_lab.compiler.schedule.cost import extern_cost
+from inductor_lab.compiler.schedule.order.overlap import Clock, bytes_on_wire
+from inductor_lab.compiler.schedule.schedule import Group
 from inductor_lab.debug.profile import Profile
-from inductor_lab.display import Shown, bytes_text
-from inductor_lab.ir.collective import RATES, Rates
-from inductor_lab.observer import Phase
-from inductor_lab.records import CompiledPart, Record
-from inductor_lab.schedule.cost import extern_cost
-from inductor_lab.schedule.overlap import Clock, bytes_on_wire
-from inductor_lab.schedule.result import Group
 
 NVLINK = RATES["cuda"]
 """GPUs of one host: 200 GB/s to a neighbour, 20 µs a hop."""

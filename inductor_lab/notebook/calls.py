@@ -6,14 +6,14 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.backend import inspect
-from inductor_lab.compilation import Compilation
-from inductor_lab.display import Shown
-from inductor_lab.errors import LabError
+from inductor_lab.api.backend import inspect
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.base.options import Options
 from inductor_lab.notebook.failure import shorten, torch_failed
 from inductor_lab.notebook.quiet import hushed
 from inductor_lab.notebook.so_far import SoFar
-from inductor_lab.options import Options
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from IPython.core.error import UsageError
 
-from inductor_lab.capture.span import outside_torch, shown_file
+from inductor_lab.compiler.capture.span import outside_torch, shown_file
 
 CALLEE = "__lab_callee__"
 """The name under which a rewritten cell asks who makes a call."""

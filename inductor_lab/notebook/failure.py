@@ -14,8 +14,8 @@ import sysconfig
 import traceback
 from typing import Any
 
-from inductor_lab.capture.span import outside_torch, shown_file
-from inductor_lab.errors import LabError
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.capture.span import outside_torch, shown_file
 
 SIGNS = {"matmul": "@", "mm": "@", "bmm": "@", "add": "+", "sub": "-", "mul": "*", "truediv": "/"}
 _OPERATION = re.compile(r"call_\w+ <?(?:built-in (?:function|method) )?([\w.]+)")

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from inductor_lab.debug.arguments import checked
-from inductor_lab.errors import BadArguments
+from inductor_lab.api.arguments import checked
+from inductor_lab.compiler.base.errors import BadArguments
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")

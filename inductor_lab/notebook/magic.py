@@ -22,14 +22,14 @@ from IPython.core.magic import (
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.bench.bench_result import BenchResult
 from inductor_lab.bench.kernels import Timed, timed
-from inductor_lab.bench.result import BenchResult
-from inductor_lab.compilation import Compilation
-from inductor_lab.display import annotated
+from inductor_lab.compiler.base.display import annotated
+from inductor_lab.compiler.base.options import MODES, Options
 from inductor_lab.notebook.calls import Explorers, Inspected
 from inductor_lab.notebook.cell import run_calling
 from inductor_lab.notebook.variables import compiled_functions_go_first
-from inductor_lab.options import MODES, Options
 
 LAST = "_lab"
 """The notebook's variable for the last compilation."""
@@ -145,7 +145,7 @@ class LabMagics(Magics):
 
     def _blame(self, cell: str, options: Options, arguments: str) -> Any:
         """Run the cell, and show who is wrong in its calls."""
-        from inductor_lab.debug.cell import Blamed
+        from inductor_lab.debug.blame.cell import Blamed
 
         blamed = Blamed(options)
         ran = run_calling(self.shell, cell, blamed, arguments)
@@ -191,12 +191,12 @@ class LabMagics(Magics):
         torch.compiler.reset()
         for name in (LAST, ALL):
             self._names.pop(name, None)
-        importlib.import_module("inductor_lab.display").close_explorers()
+        importlib.import_module("inductor_lab.compiler.base.display").close_explorers()
 
     @line_magic
     def lab_doctor(self, line: str) -> None:
         """%lab_doctor: what this machine has for inductor_lab, and what it lacks."""
-        print(importlib.import_module("inductor_lab.doctor").report())
+        print(importlib.import_module("inductor_lab.debug.doctor").report())
 
     @property
     def _names(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from inductor_lab.display import Shown, counted
-from inductor_lab.observer import Observer
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.observer import Observer
 
 OUTER = ("total", "graph")
 """Phases that hold others and have no result of their own."""

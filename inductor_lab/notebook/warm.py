@@ -1,7 +1,7 @@
 """Run notebooks so that what they compile lies on disk: `inductor-lab warm notebooks/tutorials`.
 
 With `--into FOLDER` it lies there, readable for everybody and writable for its owner alone: a class
-cache, which kernels find by `INDUCTOR_LAB_SHARED_CACHE` (`runtime/cache.py`).
+cache, which kernels find by `INDUCTOR_LAB_SHARED_CACHE` (`runtime/cache/kernel_cache.py`).
 
 What is compiled depends on the number of threads and on the CPU: warm with the students' own
 `OMP_NUM_THREADS`, on the machine that they work on.
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.display import asked_for
-from inductor_lab.errors import BadArguments, MissingPackage
-from inductor_lab.runtime.cache import SHARED, VARIABLE
-from inductor_lab.runtime.prune import libraries
+from inductor_lab.compiler.base.display import asked_for
+from inductor_lab.compiler.base.errors import BadArguments, MissingPackage
+from inductor_lab.compiler.runtime.cache.kernel_cache import SHARED, VARIABLE
+from inductor_lab.compiler.runtime.cache.prune import libraries
 
 SECONDS = 600
 """For one cell."""

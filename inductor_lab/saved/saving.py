@@ -28,9 +28,9 @@ from typing import Any, TypeVar
 import sympy
 import torch
 
-from inductor_lab.errors import CannotWrite, UnreadableFile
+from inductor_lab.compiler.base.errors import CannotWrite, UnreadableFile
+from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
 from inductor_lab.saved.checks import checks_of
-from inductor_lab.torch_api import SYMPY_FUNCTIONS
 
 T = TypeVar("T")
 

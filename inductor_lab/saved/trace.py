@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.display import write_text
-from inductor_lab.observer import Phase
+from inductor_lab.compiler.base.display import write_text
+from inductor_lab.compiler.base.observer import Phase
 
 
 def chrome_trace(name: str, phases: Iterable[Phase]) -> dict[str, Any]:

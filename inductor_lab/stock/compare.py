@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.codegen.kernel import Code
-from inductor_lab.debug.arguments import checked
-from inductor_lab.display import Shown, bytes_text, counted
-from inductor_lab.errors import UnknownName
-from inductor_lab.ir.higher_order import KERNELS_OF_OURS
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.records import CompiledPart, Record
-from inductor_lab.schedule.cost import extern_cost
-from inductor_lab.stock.result import StockCompilation, StockPart
+from inductor_lab.api.arguments import checked
+from inductor_lab.compiler.base.display import Shown, bytes_text, counted
+from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.codegen.kernel import Code
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.records import CompiledPart, Record
+from inductor_lab.compiler.schedule.cost import extern_cost
+from inductor_lab.stock.stock_compilation import StockCompilation, StockPart
 
 Place = tuple[str, int]
 

@@ -15,9 +15,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
-from inductor_lab.capture.span import shown_file
-from inductor_lab.torch_api import DTYPE_NAMES
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span, TensorFacts
+from inductor_lab.compiler.capture.span import shown_file
+from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
 
 _PLACE = re.compile(
     r"# File: (?P<file>.*?):(?P<line>\d+) in (?P<function>[^,]*?)(?:, code: (?P<code>.*))?$"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from inductor_lab.autograd.result import JointGraph
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.span import shown_file
+from inductor_lab.compiler.autograd.graphs import JointGraph
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.span import shown_file
 from inductor_lab.stock.graph_text import read_graph
 from inductor_lab.stock.ir_text import fusion_steps, ir_nodes, origins_by_node
 from inductor_lab.stock.output_code import read_output_code
-from inductor_lab.stock.result import StockGraph, StockPart
-from inductor_lab.stock.told import PartTold, Told
+from inductor_lab.stock.stock_compilation import StockGraph, StockPart
+from inductor_lab.stock.trace_index import PartTold, Told
 
 _FRAME = re.compile(r'File "(.*?)", line (\d+)')
 Ancestors = Mapping[str, tuple[str, ...]]

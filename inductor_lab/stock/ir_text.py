@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from inductor_lab.stock.result import FusionStep, IrNode
+from inductor_lab.stock.stock_compilation import FusionStep, IrNode
 
 _HEAD = re.compile(r"^(\w+): (\w+)\(([^)]*)\)")
 _CANDIDATE = re.compile(r"SchedulerNode\(name=\\?'(\w+)\\?'\)")

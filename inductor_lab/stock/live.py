@@ -15,15 +15,15 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api, torch_logs
-from inductor_lab.capture.events import Event
-from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import function_source
-from inductor_lab.observer import Observer, Stopwatch, in_order
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.observer import Observer, Stopwatch, in_order
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.dynamo_listener import recording
+from inductor_lab.compiler.capture.events import Event
+from inductor_lab.compiler.capture.source import function_source
+from inductor_lab.compiler.torch_door import torch_api, torch_logs
 from inductor_lab.stock.graphs import stock_graph
-from inductor_lab.stock.result import StockCompilation
-from inductor_lab.stock.told import by_compile_id, size_hints
+from inductor_lab.stock.stock_compilation import StockCompilation
+from inductor_lab.stock.trace_index import by_compile_id, size_hints
 
 _LOGGERS = {
     logger: (kind, torch_logs.heard(logger))

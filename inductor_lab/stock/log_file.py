@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from inductor_lab.capture.events import Event
-from inductor_lab.errors import UnreadableFile
-from inductor_lab.stock.told import kind_of
+from inductor_lab.compiler.base.errors import UnreadableFile
+from inductor_lab.compiler.capture.events import Event
+from inductor_lab.stock.trace_index import kind_of
 
 LONGEST_LINE = 64 << 20
 """A longer line is taken for damage."""

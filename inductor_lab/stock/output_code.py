@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from inductor_lab.capture.graph import FxGraph, FxNode
-from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.stock.result import Language, StockKernel
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.stock.stock_compilation import Language, StockKernel
 
 Origins = frozenset[str]
 

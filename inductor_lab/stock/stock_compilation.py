@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab.autograd.result import JointGraph
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.result import Capture
-from inductor_lab.capture.source import SourceFile
-from inductor_lab.codegen.kernel import Code
-from inductor_lab.display import Shown, counted, write_report
-from inductor_lab.observer import Phase
-from inductor_lab.operations import perform
+from inductor_lab.compiler.autograd.graphs import JointGraph
+from inductor_lab.compiler.base.display import Shown, counted, write_report
+from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.base.operations import perform
+from inductor_lab.compiler.capture.capture import Capture
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.source import SourceFile
+from inductor_lab.compiler.codegen.kernel import Code
 from inductor_lab.saved import saving
 from inductor_lab.saved.trace import write_trace
 

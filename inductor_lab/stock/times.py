@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 from inductor_lab.bench.jobs import Job
-from inductor_lab.errors import NotRunnable
-from inductor_lab.stock.result import StockCompilation, StockPart
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.stock.stock_compilation import StockCompilation, StockPart
 
 LIBRARIES = "extern_kernels"
 FEWEST_ROUNDS = 5

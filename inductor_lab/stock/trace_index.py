@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_lab.capture.events import Event
+from inductor_lab.compiler.capture.events import Event
 
 _CACHE = "fx_graph_cache_"
 _AOT_CACHE = "aotautograd_cache_"

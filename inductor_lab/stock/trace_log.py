@@ -17,20 +17,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from inductor_lab.capture import events
-from inductor_lab.capture.events import Event, Reader
-from inductor_lab.capture.graph import Span
-from inductor_lab.capture.result import Bytecode, Capture, GraphBreak, Recompile
-from inductor_lab.capture.source import SourceFile
-from inductor_lab.capture.span import outside_torch, shown_file
-from inductor_lab.debug.arguments import checked
-from inductor_lab.display import Shown, counted, write_trace_report
-from inductor_lab.errors import UnknownName, UnreadableFile
-from inductor_lab.observer import in_order
+from inductor_lab.api.arguments import checked
+from inductor_lab.compiler.base.display import Shown, counted, write_trace_report
+from inductor_lab.compiler.base.errors import UnknownName, UnreadableFile
+from inductor_lab.compiler.base.observer import in_order
+from inductor_lab.compiler.capture import events
+from inductor_lab.compiler.capture.capture import Bytecode, Capture, GraphBreak, Recompile
+from inductor_lab.compiler.capture.events import Event, Reader
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.capture.source import SourceFile
+from inductor_lab.compiler.capture.span import outside_torch, shown_file
 from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.log_file import LogFile, Progress
-from inductor_lab.stock.result import StockCompilation, StockGraph
-from inductor_lab.stock.told import by_compile_id, kind_of, size_hints
+from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph
+from inductor_lab.stock.trace_index import by_compile_id, kind_of, size_hints
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import inductor_lab as lab
-from inductor_lab import torch_api
-from inductor_lab.accelerate import convolutions
-from inductor_lab.options import Options
-from inductor_lab.rewrite import adding
-from inductor_lab.rewrite.passes import rewrite
+from inductor_lab.compiler.accelerate import convolutions
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.rewrite import insert_calls
+from inductor_lab.compiler.rewrite.passes import rewrite
+from inductor_lab.compiler.torch_door import torch_api
 
 SIZE = 32
 
@@ -140,7 +140,7 @@ def cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Facts as they are where there is a GPU: images keep the layout of what they are made of."""
 
     def as_cudnn(node: torch.fx.Node) -> object:
-        value: Any = adding.computed(node)
+        value: Any = insert_calls.computed(node)
         if node.target is not torch.ops.aten.convolution.default:
             return value
         with value.fake_mode:

@@ -10,7 +10,7 @@ import torch._functorch.config as functorch_config
 from torch._dynamo.utils import counters
 from torch.testing import assert_close
 
-from inductor_lab.accelerate.warm import discard_damaged
+from inductor_lab.compiler.accelerate.warm_graphs import discard_damaged
 
 
 def bent(x: torch.Tensor) -> torch.Tensor:

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import library_ops
-from inductor_lab.accelerate import libraries as matmul
-from inductor_lab.ir.program import ExternCall
+from inductor_lab.compiler.accelerate import matmul_libraries as matmul
+from inductor_lab.compiler.ir import library_ops
+from inductor_lab.compiler.ir.program import ExternCall
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"

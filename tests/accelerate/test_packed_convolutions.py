@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.accelerate import convolutions
-from inductor_lab.accelerate.packing import PAYS, TRIES, WEIGHTS
+from inductor_lab.compiler.accelerate import convolutions
+from inductor_lab.compiler.accelerate.packing import PAYS, TRIES, WEIGHTS
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"

@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.accelerate import libraries as matmul
-from inductor_lab.accelerate.packing import LIBRARIES as LIBRARY
-from inductor_lab.accelerate.packing import LINEAR, MOST_FORMS, PAYS, TRIES, WEIGHTS, unfit
-from inductor_lab.backend import backend_with
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.library_ops import mkl_knows, onednn_knows
-from inductor_lab.observer import Observer
-from inductor_lab.options import Options
+from inductor_lab.api.backend import backend_with
+from inductor_lab.compiler.accelerate import matmul_libraries as matmul
+from inductor_lab.compiler.accelerate.packing import LIBRARIES as LIBRARY
+from inductor_lab.compiler.accelerate.packing import LINEAR, MOST_FORMS, PAYS, TRIES, WEIGHTS, unfit
+from inductor_lab.compiler.base.observer import Observer
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.library_ops import mkl_knows, onednn_knows
+from inductor_lab.compiler.ir.program import ExternCall
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.accelerate.pool import POOL, Pool
-from inductor_lab.codegen.host import POOLED_FROM
+from inductor_lab.compiler.accelerate.pool import POOL, Pool
+from inductor_lab.compiler.codegen.host.host_program import POOLED_FROM
 
 N = 2 * POOLED_FROM // 4
 

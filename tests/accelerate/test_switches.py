@@ -10,12 +10,12 @@ from torch._dynamo.utils import counters
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.accelerate import bare, switches
-from inductor_lab.accelerate.packing import WEIGHTS
-from inductor_lab.accelerate.pool import POOL
-from inductor_lab.errors import BadOption
-from inductor_lab.options import Options
-from inductor_lab.torch_names import OPTIONAL
+from inductor_lab.compiler.accelerate import bare_calls, switches
+from inductor_lab.compiler.accelerate.packing import WEIGHTS
+from inductor_lab.compiler.accelerate.pool import POOL
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.torch_door.torch_names import OPTIONAL
 
 OFF = [(), *((name,) for name in switches.NEEDS), ("all",)]
 
@@ -62,8 +62,8 @@ def test_what_is_off_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the calls are made of that go past AOTAutograd's wrapper."""
     made: list[Any] = []
-    own = bare.direct_call
-    monkeypatch.setattr(bare, "direct_call", lambda *given: made.append(given) or own(*given))
+    own = bare_calls.direct_call
+    monkeypatch.setattr(bare_calls, "direct_call", lambda *given: made.append(given) or own(*given))
     return made
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_aot, torch_api
-from inductor_lab.autograd.joint import joint_graph
-from inductor_lab.autograd.partition import partition
-from inductor_lab.autograd.result import JointGraph, Partition
-from inductor_lab.capture.graph_of import fx_graph
+from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
+from inductor_lab.compiler.autograd.joint import joint_graph
+from inductor_lab.compiler.autograd.partition import partition
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.torch_door import torch_aot, torch_api
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inductor_lab.autograd.mincut import Pipe, cheapest_cut
+from inductor_lab.compiler.autograd.mincut import Pipe, cheapest_cut
 
 
 def _pipe(name, inputs="", width=4, source=False, needed=False):

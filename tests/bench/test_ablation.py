@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 import inductor_lab as lab
 from inductor_lab.bench.ablation import tree_bytes
-from inductor_lab.errors import BadOption, NotRunnable
+from inductor_lab.compiler.base.errors import BadOption, NotRunnable
 
 
 def test_the_passes_of_a_pooling_are_told() -> None:

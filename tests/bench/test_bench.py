@@ -14,12 +14,12 @@ import torch._functorch.config as functorch_config
 from torch._dynamo.utils import counters
 
 import inductor_lab as lab
+from inductor_lab.bench.bench_result import APART, BenchResult, roofline_table
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import APART, BenchResult, roofline_table
 from inductor_lab.bench.roofline import StepTime
-from inductor_lab.errors import BadArguments, BadOption, NothingToChange
-from inductor_lab.runtime.ready import tell_of_mode
+from inductor_lab.compiler.base.errors import BadArguments, BadOption, NothingToChange
+from inductor_lab.compiler.runtime.prestart import tell_of_mode
 
 QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
 

@@ -10,9 +10,9 @@ from benchmarks import report
 from benchmarks.cpu import WORKLOADS
 from benchmarks.measure import COPY, failure
 from benchmarks.workloads import KERNELS
+from inductor_lab.bench.bench_result import OURS, STOCK, BenchResult, Contender, load
 from inductor_lab.bench.contenders import EAGER
 from inductor_lab.bench.machine import Machine
-from inductor_lab.bench.result import OURS, STOCK, BenchResult, Contender, load
 from inductor_lab.bench.timing import Timings
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.bench.jobs import Job, difference, leaves_of, tolerance, values_in
 from inductor_lab.bench.run import copied, describe
-from inductor_lab.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments
 
 
 def test_the_gradient_of_all_leaves() -> None:

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.errors import NotRunnable
-from inductor_lab.ir.program import Buffer, BufferKind, BufferView, ExternCall, Layout
-from inductor_lab.schedule.cost import extern_cost
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.ir.program import Buffer, BufferKind, BufferView, ExternCall, Layout
+from inductor_lab.compiler.schedule.cost import extern_cost
 
 
 def layer(x, w):

@@ -7,7 +7,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.bench.progress import Progress
-from inductor_lab.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments
 
 
 def wave(x):

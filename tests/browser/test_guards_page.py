@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.again import call_with_edits
+from inductor_lab.debug.recompiles.call_again import call_with_edits
 
 FACTOR = 3
 VERDICT = ".lab-guard-verdict b"

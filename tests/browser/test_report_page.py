@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compilation import Compilation
+from inductor_lab.api.compilation import Compilation
 
 FORWARD, BACKWARD = (
     f'.lab-pane[data-pane="g0.{part}.graph"]' for part in ("forward", "backward")

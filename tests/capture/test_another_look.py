@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments
 
 
 def scaled(x: Any) -> Any:

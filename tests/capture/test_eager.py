@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch.profiler import ProfilerActivity, profile
 
 import inductor_lab as lab
-from inductor_lab.capture.eager import ALLOCATIONS
+from inductor_lab.compiler.capture.eager import ALLOCATIONS
 
 VIEWS = {"t", "transpose", "expand", "view", "reshape", "as_strided", "unsqueeze", "squeeze",
          "select", "slice", "permute", "_unsafe_view", "resize_", "to", "detach_", "contiguous",

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import torch_api
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.span import innermost, shown_file, spans_in
-from inductor_lab.errors import NotRunnable
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.span import innermost, shown_file, spans_in
+from inductor_lab.compiler.torch_door import torch_api
 from tests.autograd.backend import compiled
 from tests.capture import programs
 

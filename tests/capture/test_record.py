@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import torch_api
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.record import recording
-from inductor_lab.capture.source import function_source
-from inductor_lab.errors import NotRunnable
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.capture.dynamo_listener import recording
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.source import function_source
+from inductor_lab.compiler.torch_door import torch_api
 from tests.capture import programs
 
 HERE = "tests/capture/programs.py"

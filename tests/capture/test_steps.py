@@ -5,7 +5,7 @@ import logging
 import torch
 
 import inductor_lab as lab
-from inductor_lab.capture import steps
+from inductor_lab.compiler.capture import symbolic_steps
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.steps import steps_view
@@ -64,7 +64,7 @@ def test_a_graph_break_starts_again():
 
 
 def test_only_so_many_are_kept(monkeypatch):
-    monkeypatch.setattr(steps, "KEPT", 5)
+    monkeypatch.setattr(symbolic_steps, "KEPT", 5)
     (run,) = lab.inspect(straight, torch.randn(8), 3).capture.runs
     assert len(run.instructions) == 5 and run.total > 10
 

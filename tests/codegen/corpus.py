@@ -29,12 +29,12 @@ from unittest import mock
 import torch
 
 import inductor_lab as lab
-from inductor_lab import pipeline
-from inductor_lab.codegen.cpp import cpp_kernel
-from inductor_lab.codegen.generate import generate_kernels
-from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler import pipeline
+from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
+from inductor_lab.compiler.codegen.generate import generate_kernels
+from inductor_lab.compiler.codegen.triton.printer import triton_kernel
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 from tests.fresh import compile_always
 
 VARIANTS: dict[str, dict[str, int]] = {
@@ -63,7 +63,7 @@ class Recorded:
 def programs() -> Iterator[tuple[str, Callable[[], Call], bool]]:
     """Names, what makes a function and its arguments, and whether it is differentiated."""
     from benchmarks.workloads import KERNELS, OPERATORS
-    from inductor_lab.demo.programs import PROGRAMS
+    from inductor_lab.bench.demo.programs import PROGRAMS
     from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
     from tests.end_to_end.functions import CASES
     from tests.end_to_end.test_golden import FUNCTIONS
@@ -176,7 +176,7 @@ def _triton(group: Group, buffers: Mapping[str, Buffer]) -> str:
 
 def _modules_with(constant: str) -> list[Any]:
     """The modules of the code generator that hold it: one that has been renamed is an error."""
-    modules = [m for name, m in sys.modules.items() if name.startswith("inductor_lab.codegen")]
+    modules = [m for name, m in sys.modules.items() if name.startswith("inductor_lab.compiler.codegen")]
     found = [module for module in modules if constant in vars(module)]
     if not found:
         raise AttributeError(f"no module of the code generator has {constant}")

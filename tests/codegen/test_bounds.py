@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpu import passes
-from inductor_lab.errors import OutOfBounds
-from inductor_lab.lower import fits
-from inductor_lab.runtime.bounds import extent
+from inductor_lab.compiler.base.errors import OutOfBounds
+from inductor_lab.compiler.codegen.cpu import passes
+from inductor_lab.compiler.lower import fits
+from inductor_lab.compiler.runtime.check_bounds import extent
 from tests.semantics.compare import assert_same, wave
 
 LAST = torch.tensor([3, 8, 0])

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab.codegen.build import build_tree, full_tree
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.codegen.visit import loads_in, walk
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, BufferKind, Layout, Nest, Pointwise, Reduction
-from inductor_lab.schedule.result import Cost, Group
+from inductor_lab.compiler.codegen.tree.build import build_tree, full_tree
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Init,
+    Let,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    When,
+)
+from inductor_lab.compiler.codegen.tree.visit import loads_in, walk
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import Buffer, BufferKind, Layout, Nest, Pointwise, Reduction
+from inductor_lab.compiler.schedule.schedule import Cost, Group
 
 F32 = torch.float32
 ROW, COLUMN, REDUCED = Axis("i0", 64), Axis("i1", 128), Axis("r0", 128)

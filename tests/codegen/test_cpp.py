@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_lab.codegen.cpp import cpp_kernel, translation_unit
-from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.errors import IndexOutOfRange
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.compiler.base.errors import IndexOutOfRange
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel, translation_unit
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 
 sys.path.insert(0, str(Path(__file__).parent))
 cases = importlib.import_module("cpp_cases")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from inductor_lab.codegen.cpp_header import header_lines
-from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 
 ACCURACY = Path(__file__).parents[2] / "docs" / "accuracy.md"
 TABLE = re.findall(

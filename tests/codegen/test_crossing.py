@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.kernel import Kernel
 from tests.codegen.triton_programs import InTriton, kernels_of
 
 sys.path.insert(0, str(Path(__file__).parent))

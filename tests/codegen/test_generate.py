@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpp import translation_unit
+from inductor_lab.compiler.codegen.cpp.printer import translation_unit
 
 
 def three_layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -11,11 +11,11 @@ import sympy
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.host import host_program, returns_one
-from inductor_lab.codegen.kernel import Code, Kernel, Parameter
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.codegen.host.host_program import host_program, returns_one
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Parameter
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index, Size
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -26,7 +26,7 @@ from inductor_lab.ir.program import (
     Output,
     Pointwise,
 )
-from inductor_lab.schedule.result import Cost, Decisions, Group, MemoryPlan, Schedule
+from inductor_lab.compiler.schedule.schedule import Cost, Decisions, Group, MemoryPlan, Schedule
 
 F32 = torch.float32
 IN, COMPUTED, EXTERN = BufferKind.INPUT, BufferKind.COMPUTED, BufferKind.EXTERN

@@ -7,8 +7,8 @@ import math
 import pytest
 import sympy
 
-from inductor_lab.codegen.host_sizes import size_text
-from inductor_lab.torch_api import SYMPY_FUNCTIONS as OF
+from inductor_lab.compiler.codegen.host.host_sizes import size_text
+from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS as OF
 
 S, T = sympy.symbols("s0 s1", integer=True, positive=True)
 Z = sympy.Symbol("zuf0", real=True)

@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from inductor_lab.codegen.cpp import cpp_kernel
-from inductor_lab.codegen.cpp_ops import CTYPES, const_text
-from inductor_lab.codegen.host import host_program
-from inductor_lab.ir.expr import Const, Load, Op
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, BufferKind, BufferView, Layout, LoopProgram, Pointwise
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.runtime.executable import build_executable
-from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES, const_text
+from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
+from inductor_lab.compiler.codegen.host.host_program import host_program
+from inductor_lab.compiler.ir.expr import Const, Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    Layout,
+    LoopProgram,
+    Pointwise,
+)
+from inductor_lab.compiler.runtime.executable import build_executable
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 
 INTEGERS = [t for t in CTYPES if not t.is_floating_point and t is not torch.bool]
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.codegen.kernel import Code, Kernel
-from inductor_lab.errors import CompileFailed, UnknownTarget
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.errors import CompileFailed, UnknownTarget
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.kernel import Code, Kernel
 from tests.codegen.triton_programs import InTriton, kernels_of
 
 pytest.importorskip("triton")

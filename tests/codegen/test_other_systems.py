@@ -19,8 +19,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.runtime.families import FAMILIES
-from inductor_lab.runtime.toolchain import Toolchain
+from inductor_lab.compiler.runtime.toolchain.compiler_flags import FAMILIES
+from inductor_lab.compiler.runtime.toolchain.find_compiler import Toolchain
 
 pytest.importorskip("ziglang", reason="to run it: pip install 'inductor-lab[compiler]'")
 

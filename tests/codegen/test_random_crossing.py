@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.lower import split
+from inductor_lab.compiler.lower.passes import split_reductions
 from tests.codegen.test_crossing import BACKENDS
 
 ROWS: list[Callable[..., Any]] = [
@@ -58,7 +58,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What real programs do from some hundred rows on, these do from four on."""
     limits = {"SHORTEST_ROW": 2, "FEWEST_ROWS": 2, "GPU_PARTS": 2, "CPU_PARTS": 4}
     for name, value in {**limits, "ELEMENTS_AT_ONCE": 64}.items():
-        monkeypatch.setattr(split, name, value)
+        monkeypatch.setattr(split_reductions, name, value)
 
 
 @pytest.mark.parametrize(("language", "count"), [("C++", 30), ("Triton", 12)])

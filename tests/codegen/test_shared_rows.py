@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import inductor_lab as lab
-from inductor_lab.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.kernel import Kernel
 from tests.codegen.triton_programs import kernels_of, loads_of_rows
 
 Shape = tuple[int, ...]

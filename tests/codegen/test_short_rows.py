@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpp_header import header_lines
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 
 ROWS = 203  # three strips, and some
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpu.stack import STACK_BYTES, fit
-from inductor_lab.codegen.tree import Local
+from inductor_lab.compiler.codegen.cpu.stack import STACK_BYTES, fit
+from inductor_lab.compiler.codegen.tree.loop_tree import Local
 
 F64 = torch.float64
 ARRAY = re.compile(r"^ +(\w+) \w+\[(\d+)\](?:\[(\d+)\])?(?: = \{\})?;$", re.MULTILINE)

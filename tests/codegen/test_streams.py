@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpu import passes
+from inductor_lab.compiler.codegen.cpu import passes
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int64]
 

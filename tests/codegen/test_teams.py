@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpu.passes import cpu_tree
-from inductor_lab.codegen.tree import Loop, Store
-from inductor_lab.codegen.visit import walk
+from inductor_lab.compiler.codegen.cpu.passes import cpu_tree
+from inductor_lab.compiler.codegen.tree.loop_tree import Loop, Store
+from inductor_lab.compiler.codegen.tree.visit import walk
 from tests.fuzz.check import shared_among
 
 Function = Callable[[torch.Tensor], tuple[torch.Tensor, ...]]

@@ -14,9 +14,9 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpp_header import header_lines
-from inductor_lab.codegen.cpu import tiles
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.codegen.cpu import tiles
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64, torch.bool]
 

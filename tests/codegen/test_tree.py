@@ -12,18 +12,27 @@ from unittest import mock
 import pytest
 import torch
 
-from inductor_lab.codegen.cpu import parts, passes, plan, tiles
-from inductor_lab.codegen.cpu.passes import OPTIONAL, cpu_tree, switched_off
-from inductor_lab.codegen.run import run_tree, run_trees
-from inductor_lab.codegen.tree import Accumulate, Held, Init, Let, Loop, LoopKind, Store, Tree
-from inductor_lab.codegen.verify import InvalidTree, verify_tree
-from inductor_lab.errors import BadOption
-from inductor_lab.ir.expr import Load, Temp
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.options import Options
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.cpu import passes, plan, thread_parts, tiles
+from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL, cpu_tree, switched_off
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Held,
+    Init,
+    Let,
+    Loop,
+    LoopKind,
+    Store,
+    Tree,
+)
+from inductor_lab.compiler.codegen.tree.run import run_tree, run_trees
+from inductor_lab.compiler.codegen.tree.verify import InvalidTree, verify_tree
+from inductor_lab.compiler.ir.expr import Load, Temp
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.schedule import Group
 from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
 from tests.tracing import through_aot
 
@@ -32,7 +41,7 @@ CASES = {
     name: (function, tuple(x[:ROWS] if len(getattr(x, "shape", ())) > 1 else x for x in given))
     for name, (function, given) in (POINTWISE | REDUCTIONS).items()
 }
-SMALL = ((plan, "GRAIN", 16), (parts, "GRAIN", 16), (tiles, "SMALLEST_TRANSPOSED", 0),
+SMALL = ((plan, "GRAIN", 16), (thread_parts, "GRAIN", 16), (tiles, "SMALLEST_TRANSPOSED", 0),
          (passes, "STREAMED_BYTES", 0))  # fmt: skip
 """Constants with which passes have something to do in small programs."""
 SETTINGS: dict[str, tuple[frozenset[str], tuple[Any, ...]]] = {

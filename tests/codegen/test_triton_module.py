@@ -14,7 +14,7 @@ triton = pytest.importorskip("triton")
 
 
 def test_the_text_can_be_imported_from_a_file(tmp_path: Path) -> None:
-    from inductor_lab.codegen.triton_module import module_text
+    from inductor_lab.compiler.codegen.triton.kernel_module import module_text
 
     (kernel,) = kernels_of(lambda x: torch.softmax(x, -1), torch.randn(64, 10))
     path = tmp_path / "softmax_kernel.py"

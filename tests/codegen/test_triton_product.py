@@ -5,14 +5,14 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.codegen import triton_product
-from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.codegen.triton_product import product_in, tiles_of
-from inductor_lab.ir.products import product_of
-from inductor_lab.lower.retarget import retarget
-from inductor_lab.options import FusionOptions
-from inductor_lab.runtime.triton_launch import load_kernel
-from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.codegen.triton import matmul_kernel
+from inductor_lab.compiler.codegen.triton.matmul_kernel import product_in, tiles_of
+from inductor_lab.compiler.codegen.triton.printer import triton_kernel
+from inductor_lab.compiler.ir.match_matmul import product_of
+from inductor_lab.compiler.lower.retarget import retarget
+from inductor_lab.compiler.runtime.triton.launch import load_kernel
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from tests.schedule.programs import traced
 
 pytest.importorskip("triton")
@@ -129,7 +129,7 @@ def test_small_gpus_have_small_tiles(monkeypatch):
     given = (t.half() for t in randoms((4, 256, 256), (512, 256), (512,), (4, 256, 512)))
     (group,) = planned(layer, *given).groups
     product = product_in(group)
-    monkeypatch.setattr(triton_product, "shared_memory", lambda device: 65_536)
+    monkeypatch.setattr(matmul_kernel, "shared_memory", lambda device: 65_536)
     tiles = tiles_of(product, "cuda:0")
     assert tiles and max(tile.nbytes for tile in tiles) <= 65_536
 

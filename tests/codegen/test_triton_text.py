@@ -6,14 +6,14 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.codegen.triton_ops import TRITON_OPS
-from inductor_lab.ir.expr import Const, Load, Op
-from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
-from inductor_lab.schedule.result import Cost, Group
-from inductor_lab.torch_api import fake_mode
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton.printer import triton_kernel
+from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS
+from inductor_lab.compiler.ir.expr import Const, Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index, Size
+from inductor_lab.compiler.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
+from inductor_lab.compiler.schedule.schedule import Cost, Group
+from inductor_lab.compiler.torch_door.torch_api import fake_mode
 from tests.codegen.triton_programs import kernels_of
 
 F32 = torch.float32

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.runtime.triton_launch import load_kernel
-from inductor_lab.runtime.triton_tuned import variants
+from inductor_lab.compiler.runtime.triton.launch import load_kernel
+from inductor_lab.compiler.runtime.triton.tune_blocks import variants
 from tests.codegen.triton_programs import kernels_of
 
 FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {

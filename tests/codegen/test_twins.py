@@ -11,16 +11,17 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.codegen import cpp, generate
-from inductor_lab.codegen.cpu import passes
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.twins import Spelling, Twins
-from inductor_lab.ir.expr import Const, Expr, Load, Masked, Op, map_expr
-from inductor_lab.ir.index import ZERO, Axis, Index
-from inductor_lab.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
-from inductor_lab.options import Options
-from inductor_lab.records import CompiledPart
-from inductor_lab.schedule.result import Cost, Group
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen import generate
+from inductor_lab.compiler.codegen.cpp import printer
+from inductor_lab.compiler.codegen.cpu import passes
+from inductor_lab.compiler.codegen.dedupe_kernels import Spelling, Twins
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.ir.expr import Const, Expr, Load, Masked, Op, map_expr
+from inductor_lab.compiler.ir.index import ZERO, Axis, Index
+from inductor_lab.compiler.ir.program import Buffer, BufferKind, Layout, Pointwise, Reduction
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.schedule.schedule import Cost, Group
 
 F32 = torch.float32
 X, W = torch.randn(32, 64), torch.randn(64, 64)
@@ -243,7 +244,7 @@ def test_more_equal_layers_print_nothing_more(monkeypatch: pytest.MonkeyPatch) -
 
     def counted(*args: Any, **how: Any) -> Kernel:
         printed.append(args[2])
-        return cpp.cpp_kernel(*args, **how)
+        return printer.cpp_kernel(*args, **how)
 
     monkeypatch.setattr(generate, "cpp_kernel", counted)
     for count in (3, 9):

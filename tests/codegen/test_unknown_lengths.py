@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.cpu.loops import point_loops
-from inductor_lab.codegen.cpu.plan import plan_of
+from inductor_lab.compiler.codegen.cpu.loops import point_loops
+from inductor_lab.compiler.codegen.cpu.plan import plan_of
+from inductor_lab.compiler.codegen.tree.build import build_tree
 
 LENGTHS: dict[str, Callable[[int], int]] = {
     "a quotient": lambda n: n // 100,

@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from inductor_lab.codegen.generate import generate_kernels
-from inductor_lab.codegen.host import host_program
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.options import Options
-from inductor_lab.runtime.executable import build_executable
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_api import boxed
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.generate import generate_kernels
+from inductor_lab.compiler.codegen.host.host_program import host_program
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.runtime.executable import build_executable
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.torch_door.torch_api import boxed
 from tests.tracing import through_aot
 
 

@@ -19,10 +19,10 @@ from IPython.utils.capture import capture_output
 
 import inductor_lab as lab
 from inductor_lab import course
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course import exercise, order
 from inductor_lab.course.labs.capture import OPERATIONS
 from inductor_lab.course.language import VARIABLE
-from inductor_lab.errors import BadArguments
 from tests.course.wrong import WRONG
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadArguments, Refused
+from inductor_lab.compiler.base.errors import BadArguments, Refused
 
 
 def attend(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ import pytest
 
 from inductor_lab import course
 from inductor_lab.course.labs.fusion import refused
-from inductor_lab.doctor import NO_TRITON, _compiler
+from inductor_lab.debug.doctor import NO_TRITON, _compiler
 
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")

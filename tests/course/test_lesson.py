@@ -11,8 +11,8 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.cli import main
+from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.lesson import Note, pairs, read_lesson
-from inductor_lab.errors import UnreadableFile
 from inductor_lab.notebook.calls import Explorers
 from inductor_lab.widgets.lesson import documents_in
 from inductor_lab.widgets.lesson_diff import compilations

@@ -16,11 +16,11 @@ import pytest
 from nbformat import NotebookNode
 
 from inductor_lab.cli import main
+from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course import EXERCISES
 from inductor_lab.course.build import sources
 from inductor_lab.course.nbgrader import CONFIG, assignment
 from inductor_lab.course.source import read_source
-from inductor_lab.errors import UnreadableFile
 from tests.course import wrong
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

@@ -14,12 +14,12 @@ from IPython.utils.capture import capture_output
 
 from inductor_lab import course
 from inductor_lab.cli import main
+from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.build import build, notebooks, sources
 from inductor_lab.course.language import LANGUAGES
 from inductor_lab.course.scores import VARIABLE
 from inductor_lab.course.source import Source, read_source
 from inductor_lab.course.times import CellTime, run
-from inductor_lab.errors import UnreadableFile
 from tests.widgets.reading import without_words
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

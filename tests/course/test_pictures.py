@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from inductor_lab import course
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
+from inductor_lab.compiler.base.errors import CompileFailed, MissingPackage
 from inductor_lab.course import cuda, memory
 from inductor_lab.course.checking import Verdict
 from inductor_lab.course.labs import beside
 from inductor_lab.course.scores import VARIABLE
-from inductor_lab.errors import CompileFailed, MissingPackage
 from tests.course import wrong_fast, wrong_ranks, wrong_whole
 from tests.course.wrong import WRONG
 

@@ -30,8 +30,8 @@ def test_the_site_builds_in_both_languages_and_its_links_lead_somewhere(tmp_path
         tutorials = html / language / "notebooks" / "tutorials" / language
         assert "<svg" in (tutorials / "01_capture.html").read_text(encoding="utf-8")
         assert len(list(tutorials.glob("*.html"))) >= 7
-    api = (html / "en" / "api" / "inductor_lab.schedule.html").read_text(encoding="utf-8")
-    assert 'id="module-inductor_lab.schedule.given"' in api
+    api = (html / "en" / "api" / "inductor_lab.compiler.schedule.html").read_text(encoding="utf-8")
+    assert 'id="module-inductor_lab.compiler.schedule.user_schedule"' in api
 
 
 def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
@@ -61,20 +61,20 @@ def test_docstrings_keep_their_pictures_and_lose_no_character() -> None:
     ("[r](rules.md#a)", "[r](rules.md#a)"),
     ("[r](https://x.org)", "[r](https://x.org)"),
     ("![p](p.png)", "![p](p.png)"),
-    ("[`given.py`](../inductor_lab/schedule/given.py)",
-     '<a href="../api/inductor_lab.schedule.html#module-inductor_lab.schedule.given">given.py</a>'),
+    ("[`given.py`](../inductor_lab/compiler/schedule/user_schedule.py)",
+     '<a href="../api/inductor_lab.compiler.schedule.html#module-inductor_lab.compiler.schedule.user_schedule">given.py</a>'),
     ("[tests](../tests/course)", "tests"),
     ("[start](../README.md)", "[start](../index.md)"),
     ("[中文](../notebooks/labs/zh/01_capture.ipynb)",
      '<a href="../../zh/notebooks/labs/zh/01_capture.html">中文</a>'),
 ])  # fmt: skip
 def test_links_of_a_page_stay_inside_of_the_site(text: str, made: str) -> None:
-    on = {"inductor_lab.schedule.given":
-          "api/inductor_lab.schedule.html#module-inductor_lab.schedule.given"}  # fmt: skip
+    on = {"inductor_lab.compiler.schedule.user_schedule":
+          "api/inductor_lab.compiler.schedule.html#module-inductor_lab.compiler.schedule.user_schedule"}  # fmt: skip
     assert linked(text, PurePosixPath("docs"), on) == made
 
 
 def test_the_reference_has_every_public_module_once() -> None:
     found = [m for top, p in PACKAGES.items() for ms in pages(p, top).values() for m in ms]
     assert len(found) == len(set(found)) > 200
-    assert {"inductor_lab", "inductor_lab.pipeline", "inductor_lab.widgets.model"} <= set(found)
+    assert {"inductor_lab", "inductor_lab.compiler.pipeline", "inductor_lab.widgets.model"} <= set(found)

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from inductor_lab.compiler.ir.expr import Const
 from inductor_lab.course.labs.capture import OPERATIONS
 from inductor_lab.course.labs.fusion import Graph, traffic
-from inductor_lab.ir.expr import Const
 from tests.course.wrong_fast import LABS_6_TO_9
 from tests.course.wrong_ranks import LAB_13
 from tests.course.wrong_whole import LABS_10_TO_12

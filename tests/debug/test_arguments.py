@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compilation import Compilation
-from inductor_lab.debug.arguments import Count, Gpu, Seconds, checked, fits, in_words
-from inductor_lab.errors import BadArguments, LabError
+from inductor_lab.api.arguments import Count, Gpu, Seconds, checked, fits, in_words
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.base.errors import BadArguments, LabError
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.debug.faults import CATALOGUE
-from inductor_lab.errors import BadArguments
 
 QUICK = ("eager", "aot_eager", "ours")
 

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional as F
 
 import inductor_lab as lab
-from inductor_lab.errors import CannotWrite
+from inductor_lab.compiler.base.errors import CannotWrite
 
 FILES = {
     "fx_graph_readable.py", "fx_graph_runnable.py", "fx_graph_transformed.py", "ir_pre_fusion.txt",

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.debug.apart import can_fork
-from inductor_lab.debug.edited import NEW, OLD, EditedKernel, edited_code
-from inductor_lab.errors import UnknownName
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.library import LIBRARY
+from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY
+from inductor_lab.debug.explore.edit_kernel import NEW, OLD, EditedKernel, edited_code
+from inductor_lab.debug.isolate import can_fork
 
 needs_fork = pytest.mark.skipif(not can_fork(), reason="it would run in this process")
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
 from inductor_lab.debug.faults import CATALOGUE, Seeded
 
 LIMIT = 2.0

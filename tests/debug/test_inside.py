@@ -13,10 +13,10 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.bench.jobs import difference, values_in
-from inductor_lab.capture.eager import eager_cost
-from inductor_lab.debug.inside import NotCompared, leaves_in, tensors_in
-from inductor_lab.debug.transforms import transforms_end, transforms_on
-from inductor_lab.debug.values import copies, named_results, taken_apart, widened
+from inductor_lab.compiler.capture.eager import eager_cost
+from inductor_lab.debug.compare.flatten_values import NotCompared, leaves_in, tensors_in
+from inductor_lab.debug.compare.functorch_transforms import transforms_end, transforms_on
+from inductor_lab.debug.compare.values import copies, named_results, taken_apart, widened
 
 
 @dataclass

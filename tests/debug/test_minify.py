@@ -13,12 +13,12 @@ import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 import inductor_lab as lab
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.debug.faults import CATALOGUE
 from inductor_lab.debug.minify.candidate import Candidate, keep
 from inductor_lab.debug.minify.checks import slower_than_eager
-from inductor_lab.debug.minify.result import Minified
+from inductor_lab.debug.minify.minified import Minified
 from inductor_lab.debug.minify.run import captured
-from inductor_lab.errors import BadArguments
 
 ROOT = Path(__file__).parents[2]
 KINDS = {

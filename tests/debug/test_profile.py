@@ -12,8 +12,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import inductor_lab as lab
+from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.profile import FEWEST
-from inductor_lab.errors import NotRunnable
 from inductor_lab.widgets.svg import width_of
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.reasons import in_words
-from inductor_lab.debug.recompiles import Recompiles
+from inductor_lab.debug.recompiles.reasons import in_words
+from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.widgets.recompiles import recompiles_html
 
 
@@ -157,7 +157,7 @@ def test_others_see_the_code_that_torch_wrote() -> None:
 
 def test_without_torchs_rewriting_the_rest_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.compiler.reset()
-    monkeypatch.setattr("inductor_lab.debug.served.CAN_NOTE", False)
+    monkeypatch.setattr("inductor_lab.debug.recompiles.served.CAN_NOTE", False)
     with lab.recompiles() as seen:
         torch.compile(shifted, backend="eager")(torch.ones(4), 1.0)
     assert len(seen.compiled) == 1 and seen.calls == ()
@@ -165,7 +165,7 @@ def test_without_torchs_rewriting_the_rest_is_there(monkeypatch: pytest.MonkeyPa
 
 def test_later_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.compiler.reset()
-    monkeypatch.setattr("inductor_lab.debug.served.MOST_RUNS", 3)
+    monkeypatch.setattr("inductor_lab.debug.recompiles.served.MOST_RUNS", 3)
     fast = torch.compile(shifted, backend="eager")
     with lab.recompiles() as seen:
         for _ in range(5):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.precision import judge
+from inductor_lab.debug.compare.precision import judge
 
 F = torch.nn.functional
 Program = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.state import Kept
+from inductor_lab.debug.compare.state import Kept
 
 running = torch.zeros(4)
 calls: list[int] = []
@@ -111,7 +111,7 @@ def test_state_that_cannot_be_put_back_is_told() -> None:
 
 
 def test_a_captured_graph_that_is_wrong_is_still_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from inductor_lab.debug.watch import Site
+    from inductor_lab.debug.blame.watch_call import Site
 
     right = Site.first_call
     monkeypatch.setattr(

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compilation import Compilation
-from inductor_lab.debug.steps import BufferState
-from inductor_lab.errors import NotRunnable
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.debug.explore.steps import BufferState
 from inductor_lab.widgets.debug import html
 from inductor_lab.widgets.debug_live import LiveSteps, bundle
 

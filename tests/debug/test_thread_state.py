@@ -13,8 +13,8 @@ import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 
 import inductor_lab as lab
-from inductor_lab.capture.eager import eager_cost
-from inductor_lab.debug.apart import apart
+from inductor_lab.compiler.capture.eager import eager_cost
+from inductor_lab.debug.isolate import apart
 
 inductor_config = importlib.import_module("torch._inductor.config")
 

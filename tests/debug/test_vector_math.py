@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from inductor_lab.debug.values import copied_call, copies
-from inductor_lab.debug.vector_math import FUNCTIONS, settle_vector_math
+from inductor_lab.debug.compare.values import copied_call, copies
+from inductor_lab.debug.compare.vector_math import FUNCTIONS, settle_vector_math
 
 
 def test_copies_to_call_something_with_come_after_the_first_calls() -> None:

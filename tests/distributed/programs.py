@@ -27,9 +27,9 @@ from torch.nn.functional import cross_entropy, gelu
 from torch.nn.parallel import DistributedDataParallel
 
 import inductor_lab as lab
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.runtime.peers import Collectives
-from inductor_lab.runtime.toolchain import Toolchain
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.runtime.rank_failures import Collectives
+from inductor_lab.compiler.runtime.toolchain.find_compiler import Toolchain
 
 WORDS, WIDTH, STEPS = 50, 32, 20
 

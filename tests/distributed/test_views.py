@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.distributed import INFINIBAND, Rates
-from inductor_lab.errors import BadArguments
 from inductor_lab.widgets.svg import DARK, LIGHT, SHAPES
 from tests.distributed.programs import save_step
 from tests.distributed.ranks import of_all, results_of

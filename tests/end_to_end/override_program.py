@@ -16,16 +16,16 @@ import torch
 from torch._dynamo.utils import counters
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
 
 CPP_OPS_AT_FIRST = dict(CPP_OPS)
 if "early" in sys.argv:
     CPP_OPS["neg"] = "2 * {0}"  # before the compiler is imported
 
-from inductor_lab.lower import pointwise  # noqa: E402
-from inductor_lab.lower.registry import LOWERINGS  # noqa: E402
-from inductor_lab.rewrite.identities import BY_TARGET, RULES, identity  # noqa: E402
-from inductor_lab.rewrite.own_definitions import DEFINITIONS  # noqa: E402
+from inductor_lab.compiler.lower.ops import pointwise  # noqa: E402
+from inductor_lab.compiler.lower.registry import LOWERINGS  # noqa: E402
+from inductor_lab.compiler.rewrite.aten.identities import BY_TARGET, RULES, identity  # noqa: E402
+from inductor_lab.compiler.rewrite.decompose.own_definitions import DEFINITIONS  # noqa: E402
 
 aten = torch.ops.aten
 FACTOR = 3.0

@@ -15,7 +15,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab import cli
-from inductor_lab.errors import (
+from inductor_lab.compiler.base.errors import (
     CannotWrite,
     CompileFailed,
     CompilerDefect,
@@ -24,7 +24,7 @@ from inductor_lab.errors import (
     UnknownTarget,
     UnreadableFile,
 )
-from inductor_lab.lower.graph import LOWERINGS
+from inductor_lab.compiler.lower.graph import LOWERINGS
 from tests.scripts import script
 
 
@@ -118,7 +118,7 @@ def test_explain_writes_a_report(tmp_path: Path, capsys) -> None:
 SLOW_COMPILE = """
 import os, sys, torch
 import inductor_lab as lab
-from inductor_lab.runtime import toolchain
+from inductor_lab.compiler.runtime import toolchain
 print("ready", flush=True)
 f = lambda x: (x.sin() + x.cos()).tanh()
 try:
@@ -169,13 +169,13 @@ def stumble(*given: object, **more: object) -> None:
 @pytest.mark.parametrize(
     "broken, phase, op, line",
     [
-        ("rewrite.passes._first_match", "forward.rewrite", "aten.sin.default", "y = x.sin()"),
-        ("lower.graph.fallback", "forward.lower", "aten.erf.default", "torch.erf(x)"),
-        ("schedule.walk.Walk.place", "forward.schedule", "aten.mul.Tensor", "torch.erf(x)"),
-        ("codegen.generate.cpp_kernel", "forward.codegen", "aten.sin.default", "y = x.sin()"),
-        ("pipeline.host_program", "forward.host", "", ""),
-        ("pipeline.build_executable", "forward.load", "", ""),
-        ("pipeline.partition", "partition", "", ""),
+        ("compiler.rewrite.passes._first_match", "forward.rewrite", "aten.sin.default", "y = x.sin()"),
+        ("compiler.lower.graph.fallback", "forward.lower", "aten.erf.default", "torch.erf(x)"),
+        ("compiler.schedule.fusion.walk.Walk.place", "forward.schedule", "aten.mul.Tensor", "torch.erf(x)"),
+        ("compiler.codegen.generate.cpp_kernel", "forward.codegen", "aten.sin.default", "y = x.sin()"),
+        ("compiler.pipeline.host_program", "forward.host", "", ""),
+        ("compiler.pipeline.build_executable", "forward.load", "", ""),
+        ("compiler.pipeline.partition", "partition", "", ""),
     ],
 )
 def test_a_defect_names_phase_op_and_line(

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.errors import BadOption, MissingLowering, UnreadableFile
+from inductor_lab.compiler.base.errors import BadOption, MissingLowering, UnreadableFile
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:

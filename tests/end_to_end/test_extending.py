@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_lab.codegen.cpu import passes
+from inductor_lab.compiler.codegen.cpu import passes
 from inductor_lab.widgets import views
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"

@@ -15,8 +15,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 
 import inductor_lab as lab
-from inductor_lab.errors import MissingLowering
-from inductor_lab.garbage import no_collection
+from inductor_lab.compiler.base.errors import MissingLowering
+from inductor_lab.compiler.base.garbage import no_collection
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:

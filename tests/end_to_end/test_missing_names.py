@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from inductor_lab.torch_names import OPTIONAL, REQUIRED
+from inductor_lab.compiler.torch_door.torch_names import OPTIONAL, REQUIRED
 from tests import processes
 
 NAMES = sorted({name for feature in OPTIONAL.values() for name in feature.names})
@@ -70,7 +70,7 @@ def import_anew() -> Any:
     for loaded in [m for m in sys.modules if m.split(".")[0] == "inductor_lab"]:
         del sys.modules[loaded]
     lab = importlib.import_module("inductor_lab")
-    for name in ("backend", "doctor", "accelerate.pool", "compilation"):
+    for name in ("backend", "doctor", "compiler.accelerate.pool", "compilation"):
         importlib.import_module(f"inductor_lab.{name}")
     return lab
 
@@ -82,7 +82,7 @@ def features_off(send: Callable[[Any], None], *names: str) -> Any:
         for name in names:
             stack.enter_context(torch_without(name))
         lab = import_anew()
-    doctor = sys.modules["inductor_lab.doctor"]
+    doctor = sys.modules["inductor_lab.debug.doctor"]
     send({row.name.strip() for row in doctor._names_of_torch() if row.todo})
     return lab
 

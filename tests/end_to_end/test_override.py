@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadArguments, CompilerDefect
-from inductor_lab.fingerprint import Opaque, content
-from inductor_lab.lower.registry import LOWERINGS
-from inductor_lab.overrides import TABLES, changed_at_run_time
+from inductor_lab.compiler.base.errors import BadArguments, CompilerDefect
+from inductor_lab.compiler.fingerprint import Opaque, content
+from inductor_lab.compiler.lower.registry import LOWERINGS
+from inductor_lab.compiler.overrides import TABLES, changed_at_run_time
 
 PROGRAM = Path(__file__).with_name("override_program.py")
 NAMES = ("text", "table", "lowering", "registered", "definition", "rule", "helper", "opaque")
@@ -151,7 +151,7 @@ def test_contents_of_functions() -> None:
 
 def test_a_helper_that_is_replaced_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     key = changed_at_run_time()
-    from inductor_lab.schedule import profit
+    from inductor_lab.compiler.schedule.fusion import profit
 
     number = next(name for name, value in vars(profit).items() if type(value) is int)
     with monkeypatch.context() as patch:

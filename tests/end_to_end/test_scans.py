@@ -10,9 +10,9 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.ir.program import Scan
-from inductor_lab.ir.verify import verify
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.ir.program import Scan
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.schedule.verify import verify_schedule
 
 NAN, INF = float("nan"), float("inf")
 

@@ -14,12 +14,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.ir.program import ExternCall, Pointwise, Scatter
-from inductor_lab.ir.verify import verify
-from inductor_lab.lower.graph import lower_graph, lowered
-from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import ExternCall, Pointwise, Scatter
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.lower.graph import lower_graph, lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.schedule.verify import verify_schedule
 
 f16, bf16, f32, i8, i64 = torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.int64
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 
 ENOUGH = 0.98
 MODELS = {"bert", "gpt2", "resnet18"}

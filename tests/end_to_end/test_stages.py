@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 from tests.end_to_end.functions import CASES
 
 SMALL_PROGRAMS = {program.name: program for program in PROGRAMS[:5]}

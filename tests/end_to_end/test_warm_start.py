@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_lab.accelerate import warm
-from inductor_lab.accelerate.warm import warm_key
-from inductor_lab.options import Options
+from inductor_lab.compiler.accelerate import warm_graphs
+from inductor_lab.compiler.accelerate.warm_graphs import warm_key
+from inductor_lab.compiler.base.options import Options
 
 PROGRAM = Path(__file__).with_name("warm_program.py")
 FOUND = (
@@ -107,7 +107,7 @@ def test_errors_tell_the_line_of_today(reports: tuple[Report, Report]) -> None:
 
 
 def test_a_call_is_as_direct_as_after_a_compile(reports: tuple[Report, Report]) -> None:
-    assert [r["direct"]["values"] for r in reports] == [["inductor_lab.accelerate.bare"]] * 2
+    assert [r["direct"]["values"] for r in reports] == [["inductor_lab.compiler.accelerate.bare_calls"]] * 2
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(
@@ -131,6 +131,6 @@ def test_what_a_compile_looks_at_is_in_the_key(monkeypatch: pytest.MonkeyPatch) 
         keys.append(warm_key(Options(), ()))
     finally:
         torch.set_num_threads(threads)
-    monkeypatch.setattr(warm, "compiler_itself", lambda: "of tomorrow")
+    monkeypatch.setattr(warm_graphs, "compiler_itself", lambda: "of tomorrow")
     keys.append(warm_key(Options(), ()))
     assert len(set(keys)) == len(keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-import inductor_lab.torch_names
+import inductor_lab.compiler.torch_door.torch_names
 
-NAMES = sorted({name for f in inductor_lab.torch_names.OPTIONAL.values() for name in f.names})
+NAMES = sorted({name for f in inductor_lab.compiler.torch_door.torch_names.OPTIONAL.values() for name in f.names})
 torch.compile(lambda x: x.sin() + 1, backend="aot_eager")(torch.ones(3))

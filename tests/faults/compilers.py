@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
-from inductor_lab.runtime import toolchain
+from inductor_lab.compiler.runtime.toolchain import find_compiler
 from tests.faults import jobs
 from tests.faults.child import attempt, caches
 from tests.faults.outcome import CLEAR, DEFECT, OK, Tried
@@ -41,12 +41,12 @@ SHORT = ("it hangs", "it warns", "it is killed", "it writes garbage", "it prints
 
 def impatient() -> None:
     """A compiler is given three seconds, and is called in vain; another one works then."""
-    toolchain.SECONDS_TO_COMPILE = toolchain.SECONDS_TO_ANSWER = 3.0
+    find_compiler.SECONDS_TO_COMPILE = find_compiler.SECONDS_TO_ANSWER = 3.0
     jobs.infer()
 
 
 def impatient_training() -> None:
-    toolchain.SECONDS_TO_COMPILE = toolchain.SECONDS_TO_ANSWER = 3.0
+    find_compiler.SECONDS_TO_COMPILE = find_compiler.SECONDS_TO_ANSWER = 3.0
     jobs.train()
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.accelerate.warm import NAME_LENGTH
-from inductor_lab.runtime.cache import CHECKSUM, checksum
+from inductor_lab.compiler.accelerate.warm_graphs import NAME_LENGTH
+from inductor_lab.compiler.runtime.cache.kernel_cache import CHECKSUM, checksum
 from tests.faults import jobs
 from tests.faults.child import Setting, attempt, caches
 from tests.faults.outcome import CLEAR, DEFECT, OK, SKIPPED, Tried

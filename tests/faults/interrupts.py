@@ -10,9 +10,9 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.backend import backend_with
-from inductor_lab.observer import Observer
-from inductor_lab.options import Options
+from inductor_lab.api.backend import backend_with
+from inductor_lab.compiler.base.observer import Observer
+from inductor_lab.compiler.base.options import Options
 from tests.faults import jobs
 from tests.faults.child import batch, caches
 from tests.faults.outcome import DEFECT, OK, Tried, judged

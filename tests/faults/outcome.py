@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.errors import CompilerDefect, LabError
+from inductor_lab.compiler.base.errors import CompilerDefect, LabError
 
 OK, CLEAR, DEFECT, SKIPPED = "ok", "clear error", "defect", "skipped"
 

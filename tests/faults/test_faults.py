@@ -17,7 +17,7 @@ def test_short_form(name: str) -> None:
 
 
 def test_what_counts_as_clear() -> None:
-    from inductor_lab.errors import CacheRefused, CompilerDefect
+    from inductor_lab.compiler.base.errors import CacheRefused, CompilerDefect
 
     def raises(error: BaseException) -> tuple[str, str]:
         def call() -> None:

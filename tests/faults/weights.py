@@ -12,8 +12,8 @@ from torch import nn
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.accelerate import libraries as matmul
-from inductor_lab.accelerate.packing import WEIGHTS
+from inductor_lab.compiler.accelerate import matmul_libraries as matmul
+from inductor_lab.compiler.accelerate.packing import WEIGHTS
 from tests.faults.child import batch, caches
 from tests.faults.outcome import OK, Tried, judged
 from tests.faults.plan import Plan

@@ -16,9 +16,14 @@ import torch._dynamo.config as dynamo_config
 from torch.overrides import TorchFunctionMode
 
 import inductor_lab as lab
-from inductor_lab.codegen import cpp_combo
-from inductor_lab.codegen.cpu import parts, plan
-from inductor_lab.errors import CompileFailed, CompilerDefect, DividedByZero, OutOfBounds
+from inductor_lab.compiler.base.errors import (
+    CompileFailed,
+    CompilerDefect,
+    DividedByZero,
+    OutOfBounds,
+)
+from inductor_lab.compiler.codegen.cpp import combo_function
+from inductor_lab.compiler.codegen.cpu import plan, thread_parts
 from tests.fresh import compile_always
 from tests.fuzz.program import Program
 from tests.fuzz.shrink import said
@@ -182,7 +187,7 @@ def found_with(backend: str, calls: Sequence[Call], gradients: bool, dynamic: An
 def shared_among(threads: int) -> Iterator[None]:
     """Kernels are threaded that are far too small for it."""
     before = torch.get_num_threads()
-    modules = (plan, parts, cpp_combo)
+    modules = (plan, thread_parts, combo_function)
     with ExitStack() as stack:
         for module in modules:
             stack.enter_context(mock.patch.object(module, "GRAIN", 16))

@@ -23,8 +23,8 @@ import torch
 import transformers as hf
 
 import inductor_lab as lab
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.errors import CompileFailed
+from inductor_lab.compiler.base.errors import CompileFailed
+from inductor_lab.compiler.codegen.kernel import Kernel
 
 Built = tuple[torch.nn.Module, Mapping[str, torch.Tensor]]
 TARGET = "cuda:90"

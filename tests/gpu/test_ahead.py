@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.codegen.kernel import Code
+from inductor_lab.compiler.codegen.kernel import Code
 from tests.gpu.ahead import TARGET, compiled, main, usage
 
 pytest.importorskip("triton")

@@ -65,8 +65,8 @@ def test_with_a_bias(sizes):
 
 
 def test_every_tile_computes_the_same(tmp_path: Path, monkeypatch):
-    from inductor_lab.runtime.triton_launch import load_kernel
-    from inductor_lab.runtime.triton_tuned import variants
+    from inductor_lab.compiler.runtime.triton.launch import load_kernel
+    from inductor_lab.compiler.runtime.triton.tune_blocks import variants
 
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     x, w, v, r = randoms(torch.bfloat16, 300, 520, 1100)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.options import Options
 from tests.codegen.test_triton import CASES
 from tests.codegen.triton_programs import InTriton
 from tests.end_to_end.functions import CASES as FUNCTIONS

@@ -40,7 +40,7 @@ print(json.dumps(counters["aot_autograd"]))
 EARLY = """
 import torch
 import inductor_lab as lab
-from inductor_lab.runtime.ready import start_triton
+from inductor_lab.compiler.runtime.prestart import start_triton
 
 started = []
 
@@ -71,8 +71,8 @@ ELSEWHERE = """
 import time
 import torch
 import inductor_lab as lab
-from inductor_lab.runtime.triton_launch import Launcher, this_gpu
-from inductor_lab.runtime.triton_processes import processes
+from inductor_lab.compiler.runtime.triton.launch import Launcher, this_gpu
+from inductor_lab.compiler.runtime.triton.worker_processes import processes
 
 x = torch.randn(64, 1000, device="cuda")
 while not processes(this_gpu())._ready:
@@ -95,7 +95,7 @@ LIBRARIES = """
 import torch
 import torch.nn.functional as F
 import inductor_lab as lab
-from inductor_lab.runtime import first_use
+from inductor_lab.compiler.runtime import first_use
 
 def f(q, k, v, w):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True) @ w

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import inductor_lab as lab
-from inductor_lab.ir.flops import call_flops
+from inductor_lab.compiler.ir.flops import call_flops
 
 WEIGHT = torch.randn(6, 4, 3, 3)
 CALLS = {

@@ -7,7 +7,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.ir.index import (
     ZERO,
     Axis,
     Index,
@@ -20,7 +20,7 @@ from inductor_lab.ir.index import (
     product,
     within,
 )
-from inductor_lab.ir.text import index_text
+from inductor_lab.compiler.ir.text import index_text
 
 n = sympy.Symbol("n", integer=True, positive=True)
 AXES = (Axis("i", 4), Axis("j", 6), Axis("k", 5))

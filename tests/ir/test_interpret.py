@@ -10,13 +10,13 @@ import pytest
 import sympy
 import torch
 
-from inductor_lab.errors import BadArguments
-from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, SizeValue
-from inductor_lab.ir.index import ZERO, Axis, Gathered, Index
-from inductor_lab.ir.interpret import evaluate, run_nest
-from inductor_lab.ir.ops import OPS, REDUCTIONS, SCANS
-from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.ir.expr import Const, IndexValue, Load, Masked, Op, SizeValue
+from inductor_lab.compiler.ir.index import ZERO, Axis, Gathered, Index
+from inductor_lab.compiler.ir.interpret import evaluate, run_nest
+from inductor_lab.compiler.ir.ops import OPS, REDUCTIONS, SCANS
+from inductor_lab.compiler.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 from torch.utils._sympy.functions import FloorDiv
 
-from inductor_lab.ir.order import at_most
+from inductor_lab.compiler.ir.size_order import at_most
 
 n = sympy.Symbol("n", integer=True, positive=True)
 

@@ -6,10 +6,10 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv
 
-from inductor_lab.ir import text
-from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, SizeValue, Temp
-from inductor_lab.ir.index import ZERO, Axis, Gathered, Index
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir import text
+from inductor_lab.compiler.ir.expr import Const, IndexValue, Load, Masked, Op, SizeValue, Temp
+from inductor_lab.compiler.ir.index import ZERO, Axis, Gathered, Index
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,

@@ -7,13 +7,13 @@ import sys
 
 import torch
 
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index
 
 WRITE = """
 import pickle, sys, torch
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index
 load = Load("x", (Index.of(Axis("i0", 4)),), torch.float32, frozenset({"sin"}))
 sys.stdout.buffer.write(pickle.dumps(Op("sin", (load,), torch.float32, frozenset({"sin"}))))
 """

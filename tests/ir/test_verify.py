@@ -6,9 +6,9 @@ import pytest
 import sympy
 import torch
 
-from inductor_lab.ir.expr import Const, IndexValue, Load, Masked, Op, Temp
-from inductor_lab.ir.index import ZERO, Axis, Gathered, Index
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir.expr import Const, IndexValue, Load, Masked, Op, Temp
+from inductor_lab.compiler.ir.index import ZERO, Axis, Gathered, Index
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -20,7 +20,7 @@ from inductor_lab.ir.program import (
     Scatter,
     Write,
 )
-from inductor_lab.ir.verify import (
+from inductor_lab.compiler.ir.verify import (
     EXPR_RULES,
     PROGRAM_RULES,
     STEP_RULES,

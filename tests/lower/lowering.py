@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch._functorch.aot_autograd import aot_function
 
-from inductor_lab import torch_api
-from inductor_lab.ir.program import ExternCall, LoopProgram
-from inductor_lab.ir.verify import verify
-from inductor_lab.lower.graph import lower_graph, lowered
-from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.lower.graph import lower_graph, lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.torch_door import torch_api
 from tests.tracing import through_aot
 
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.lower.graph import lower_graph, lowered
-from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.torch_api import make_fx
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.lower.graph import lower_graph, lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.torch_door.torch_api import make_fx
 
 
 def calls(function: Callable[..., Any], *shapes: tuple[int, ...]) -> list[str]:

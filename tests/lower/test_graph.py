@@ -8,14 +8,14 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inductor_lab.errors import LabError, MissingLowering
-from inductor_lab.ir.program import BufferView, ExternCall, Pointwise
-from inductor_lab.ir.verify import verify
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.lower.registry import LOWERINGS, lowers
-from inductor_lab.lower.tensor import TensorValue
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.errors import LabError, MissingLowering
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import BufferView, ExternCall, Pointwise
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.lower.registry import LOWERINGS, lowers
+from inductor_lab.compiler.lower.tensor import TensorValue
 from tests.lower.lowering import Lowered, assert_same, program_of
 
 aten = torch.ops.aten

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.ir.verify import verify
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.schedule.verify import verify_schedule
 from tests.codegen.triton_programs import loads_of_rows
 
 

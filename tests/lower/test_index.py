@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.ir.program import ExternCall
+from inductor_lab.compiler.ir.program import ExternCall
 
 
 def doubled(*parts: torch.Tensor) -> torch.Tensor:

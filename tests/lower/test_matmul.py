@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.ir.program import ExternCall
+from inductor_lab.compiler.ir.program import ExternCall
 
 K, N = 96, 160
 Given = tuple[torch.Tensor, ...]

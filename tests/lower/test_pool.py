@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.ir.expr import Load
-from inductor_lab.lower.window import Adaptive
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.lower.window import Adaptive
 from tests.lower.lowering import Lowered, assert_same, program_of
 
 SHORT = (torch.float16, torch.bfloat16)

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.compilation import Compilation
-from inductor_lab.ir.verify import verify
-from inductor_lab.lower import softmax
-from inductor_lab.lower.rows import ALIGNED
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.lower.passes import split_softmax
+from inductor_lab.compiler.lower.passes.gpu_rows import ALIGNED
+from inductor_lab.compiler.schedule.verify import verify_schedule
 
 ROWS, LENGTH = 32, 410
 INF, NAN = float("inf"), float("nan")
@@ -23,7 +23,7 @@ INF, NAN = float("inf"), float("nan")
 @pytest.fixture
 def short_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in {"LONG_ROW": 400, "PART": 128, "SHORTEST_PART": 32}.items():
-        monkeypatch.setattr(softmax, name, number)
+        monkeypatch.setattr(split_softmax, name, number)
 
 
 def strange(dtype: torch.dtype = torch.float32) -> torch.Tensor:

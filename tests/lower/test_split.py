@@ -11,10 +11,10 @@ import torch
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.ir.program import Reduction
-from inductor_lab.ir.verify import verify
-from inductor_lab.lower.split import ENOUGH_PROGRAMS
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.ir.program import Reduction
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.lower.passes.split_reductions import ENOUGH_PROGRAMS
+from inductor_lab.compiler.schedule.verify import verify_schedule
 from tests.codegen.triton_programs import loads_of_rows
 
 NAN, INF = float("nan"), float("inf")

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.lower.table import Piece, affine_place, pieces_of
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.lower.index_table import Piece, affine_place, pieces_of
 
 I = np.arange(100)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.lower import tensor
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.lower import tensor
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 from tests.lower.lowering import Lowered, assert_same, program_of
 
 VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {

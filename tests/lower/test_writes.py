@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.ir.verify import verify
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.schedule.verify import verify_schedule
 from tests.semantics.compare import assert_same, sharing, wave
 
 

@@ -7,7 +7,7 @@ import builtins
 import pytest
 import torch
 
-from inductor_lab.compilation import Compilation
+from inductor_lab.api.compilation import Compilation
 from tests.notebooks.test_magics import run, shell  # noqa: F401
 
 DEFINE = """

@@ -9,9 +9,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from inductor_lab import pipeline
-from inductor_lab.compilation import Compilation
-from inductor_lab.errors import LabError
+from inductor_lab.api.compilation import Compilation
+from inductor_lab.compiler import pipeline
+from inductor_lab.compiler.base.errors import LabError
 
 DEFINE = "def wave(x):\n    return ((x + 1) * 2).sin()\n"
 CALL = DEFINE + "wave(torch.randn(8))\n"

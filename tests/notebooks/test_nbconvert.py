@@ -16,7 +16,7 @@ def wave(x):
 
 wave(torch.randn(8))"""
 BROKEN = """from inductor_lab import pipeline
-from inductor_lab.errors import LabError
+from inductor_lab.compiler.base.errors import LabError
 def refuse(schedule, options):
     raise LabError("no kernel today", "return ((x + 1) * 2).sin()", "try tomorrow")
 pipeline.generate_kernels = refuse"""

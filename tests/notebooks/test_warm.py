@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from inductor_lab.cli import main
-from inductor_lab.runtime.cache import CHECKSUM, SHARED, VARIABLE
+from inductor_lab.compiler.runtime.cache.kernel_cache import CHECKSUM, SHARED, VARIABLE
 
 CODE = """import torch
 import inductor_lab as lab

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import CompilerDefect
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.errors import CompilerDefect
+from inductor_lab.compiler.base.options import Options
 from tests.opinfo import database, judge, roads
 from tests.opinfo.database import Sample
 from tests.processes import CRASH

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.options import Options
 from tests.opinfo import database, roads
 from tests.opinfo.database import Leaves, Sample
 

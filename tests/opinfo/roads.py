@@ -15,16 +15,16 @@ import torch
 from torch._functorch.aot_autograd import aot_function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from inductor_lab import torch_api
-from inductor_lab.ir.program import ExternCall, LoopProgram
-from inductor_lab.ir.verify import verify
-from inductor_lab.lower.graph import lower_graph, lowered
-from inductor_lab.observer import Observer
-from inductor_lab.options import Options
-from inductor_lab.pipeline import GraphCompiler
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.passes import rewrite
-from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.compiler.base.observer import Observer
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.lower.graph import lower_graph, lowered
+from inductor_lab.compiler.pipeline import GraphCompiler
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.passes import rewrite
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.torch_door import torch_api
 from tests.fresh import compile_always
 from tests.opinfo.database import Sample
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.torch_aot import cache_folder
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.torch_door.torch_aot import cache_folder
 from tests.fresh import CACHES, FOLDER
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import inductor_lab as lab
 from inductor_lab import course
+from inductor_lab.api.compilation import Compilation
 from inductor_lab.cli import main
-from inductor_lab.compilation import Compilation
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 from tests.project.test_sizes import lines_of_code
 
 ROOT = Path(__file__).parents[2]

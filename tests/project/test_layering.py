@@ -87,7 +87,7 @@ def test_a_wrong_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     (tmp_path / "ir").mkdir()
     bad = tmp_path / "ir" / "bad.py"
-    bad.write_text("def f():\n    from inductor_lab.schedule.result import Group\n")
+    bad.write_text("def f():\n    from inductor_lab.compiler.schedule.schedule import Group\n")
     assert wrong_way(bad) == ["ir/bad.py imports schedule"]
 
 
@@ -122,7 +122,7 @@ def import_graph() -> nx.DiGraph[str]:
     return graph
 
 
-MUTUAL = [["inductor_lab.ir.expr", "inductor_lab.ir.index"]]
+MUTUAL = [["inductor_lab.compiler.ir.expr", "inductor_lab.compiler.ir.index"]]
 """One recursive type in two files: an expression loads at indices, and an index may hold a value
 (`Gathered`).  Together they are too long for a file, and each is an idea of its own; `index` names
 `Expr` for the type checker alone."""
@@ -140,16 +140,16 @@ def test_imports_make_no_circles() -> None:
 def test_a_circle_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     files = {
-        "a.py": "def f():\n    from inductor_lab.ir import b\n",
-        "ir/b.py": "if TYPE_CHECKING:\n    from inductor_lab.ir.c import C\n",
-        "ir/c.py": "import inductor_lab.a\nimport inductor_lab.ir.d\n",
+        "a.py": "def f():\n    from inductor_lab.compiler.ir import b\n",
+        "ir/b.py": "if TYPE_CHECKING:\n    from inductor_lab.compiler.ir.c import C\n",
+        "ir/c.py": "import inductor_lab.a\nimport inductor_lab.compiler.ir.d\n",
         "ir/d.py": "import torch\n",
         "__init__.py": "import inductor_lab.a\n",
     }
     (tmp_path / "ir").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert circles(import_graph()) == [["inductor_lab.a", "inductor_lab.ir.b", "inductor_lab.ir.c"]]
+    assert circles(import_graph()) == [["inductor_lab.a", "inductor_lab.compiler.ir.b", "inductor_lab.compiler.ir.c"]]
 
 
 def test_each_operation_of_a_record_has_a_home() -> None:
@@ -208,4 +208,4 @@ def test_every_test_imports_what_is_there() -> None:
     files = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     found = {path.relative_to(ROOT).as_posix(): lost_imports(path) for path in files}
     assert {name: lost for name, lost in found.items() if lost} == {}
-    assert source_of("inductor_lab.ir.expr") and not source_of("inductor_lab.ir.nothing")
+    assert source_of("inductor_lab.compiler.ir.expr") and not source_of("inductor_lab.compiler.ir.nothing")

@@ -78,7 +78,7 @@ def test_a_part_is_near_what_it_imports() -> None:
     by_name = {part.name: part for part in PARTS}
     assert changes.distance(by_name["codegen"], ["tests/codegen/test_cpp.py"]) == 0
     assert changes.distance(by_name["course"], ["notebooks/labs/new.ipynb"]) == 0
-    assert changes.distance(by_name["phases"], ["inductor_lab/ir/expr.py"]) == 1
+    assert changes.distance(by_name["phases"], ["inductor_lab/compiler/ir/expr.py"]) == 1
     assert changes.distance(by_name["codegen"], ["docs/nothing.md"]) == changes.FAR
 
 

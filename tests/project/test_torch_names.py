@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_lab.torch_names import FEATURES, REQUIRED
+from inductor_lab.compiler.torch_door.torch_names import FEATURES, REQUIRED
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "inductor_lab"

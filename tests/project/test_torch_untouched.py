@@ -62,7 +62,7 @@ print(*(".".join(key) for key in changed))
 """
 
 IMPORT = """
-import inductor_lab.backend, inductor_lab.bench.run, inductor_lab.notebook.magic
+import inductor_lab.api.backend, inductor_lab.bench.run, inductor_lab.notebook.magic
 """
 USE = """
 import torch

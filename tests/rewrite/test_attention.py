@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.rewrite import attention
+from inductor_lab.compiler.rewrite.aten import match_attention
 
 Function = Callable[..., torch.Tensor]
 N, H, ROWS, COLUMNS, D = 2, 3, 20, 24, 8
@@ -18,7 +18,7 @@ INF = float("inf")
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "SMALLEST", 1)
+    monkeypatch.setattr(match_attention, "SMALLEST", 1)
 
 
 def operands(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, ...]:
@@ -203,7 +203,7 @@ def test_sizes_that_change() -> None:
 def test_small_ones_and_other_targets_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fired(inspected(WRITTEN["plain"], *operands(), rewrites_off=("attention",))) == []
     assert fired(inspected(WRITTEN["plain"], *operands(), target="cuda:90")) == []
-    monkeypatch.setattr(attention, "SMALLEST", ROWS * COLUMNS + 1)
+    monkeypatch.setattr(match_attention, "SMALLEST", ROWS * COLUMNS + 1)
     assert fired(inspected(WRITTEN["plain"], *operands())) == []
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from inductor_lab.options import Options
-from inductor_lab.rewrite.collectives import BUCKET
-from inductor_lab.rewrite.passes import rewrite
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.rewrite.aten.bucket_collectives import BUCKET
+from inductor_lab.compiler.rewrite.passes import rewrite
 
 aten, c10d = torch.ops.aten, torch.ops._c10d_functional
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.lower.graph import lowered
-from inductor_lab.overrides import definitions
-from inductor_lab.rewrite.decompositions import ADDED, decomposition_table
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.overrides import definitions
+from inductor_lab.compiler.rewrite.decompose.decompositions import ADDED, decomposition_table
+from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 COMPOSITE = {aten.linear.default, aten.scaled_dot_product_attention.default, aten.square.default}

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.lower.graph import lowered
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.foreach import ELEMENTWISE, SPECIAL
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.decompose.foreach import ELEMENTWISE, SPECIAL
 
 A = [torch.rand(3, 4) + 0.1, torch.rand(5) + 0.1, torch.rand(()) + 0.1]
 B = [x * 2 for x in A]

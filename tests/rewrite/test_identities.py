@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inductor_lab.options import Options
-from inductor_lab.rewrite.identities import RULES, holds
-from inductor_lab.rewrite.passes import rewrite
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.rewrite.aten.identities import RULES, holds
+from inductor_lab.compiler.rewrite.passes import rewrite
 
 aten, prims = torch.ops.aten, torch.ops.prims
 nan, inf = float("nan"), float("inf")

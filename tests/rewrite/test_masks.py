@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.rewrite.masks import ATTENTION, simplify_masks
-from inductor_lab.torch_api import fake_mode
+from inductor_lab.compiler.rewrite.captured.attention_masks import ATTENTION, simplify_masks
+from inductor_lab.compiler.torch_door.torch_api import fake_mode
 
 N, H, ROWS, D = 2, 3, 12, 8
 Mask = Callable[[torch.Tensor], torch.Tensor]

@@ -5,14 +5,14 @@ import torch
 from torch._functorch.partitioners import default_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inductor_lab import torch_aot, torch_api
-from inductor_lab.accelerate import convolutions, flex_attention, masked_attention
-from inductor_lab.errors import BadOption
-from inductor_lab.lower.graph import lowered
-from inductor_lab.options import Options
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.passes import PASSES, rewrite
-from inductor_lab.rewrite.record import decompositions_of
+from inductor_lab.compiler.accelerate import convolutions, flex_attention, masked_attention
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.passes import PASSES, rewrite
+from inductor_lab.compiler.torch_door import torch_aot, torch_api
 
 aten = torch.ops.aten
 x = torch.randn(4, 8)

@@ -14,16 +14,17 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inductor_lab.options import Options
-from inductor_lab.rewrite import passes, products
-from inductor_lab.rewrite.passes import rewrite
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.rewrite import passes
+from inductor_lab.compiler.rewrite.aten import matmul_forms
+from inductor_lab.compiler.rewrite.passes import rewrite
 
 BF16 = torch.bfloat16
 
 
 @pytest.fixture(autouse=True)
 def always_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "PAYS", 0)
+    monkeypatch.setattr(matmul_forms, "PAYS", 0)
 
 
 def traced(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
@@ -82,7 +83,7 @@ def test_what_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "aten.constant_pad_nd.default" not in same(product, *aligned)
     wide = torch.randn(32, 16), torch.randn(37, 16)
     assert "aten.constant_pad_nd.default" not in same(product, *wide)
-    monkeypatch.setattr(products, "PAYS", 120)
+    monkeypatch.setattr(matmul_forms, "PAYS", 120)
     small = torch.randn(32, 16, dtype=BF16), torch.randn(37, 16, dtype=BF16)
     assert "aten.constant_pad_nd.default" not in same(product, *small)
 
@@ -123,7 +124,7 @@ def on_a_cpu(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
 def test_halves_on_a_cpu_that_multiplies_none(
     name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "onednn_knows", lambda dtype: dtype is torch.float32)
+    monkeypatch.setattr(matmul_forms, "onednn_knows", lambda dtype: dtype is torch.float32)
     fn, *shapes = {**WIDENED, **LEFT}[name]
     given = [torch.randn(shape, dtype=dtype) for shape in shapes]
     module = on_a_cpu(fn, *given)
@@ -141,7 +142,7 @@ def test_halves_on_a_cpu_that_multiplies_none(
 def test_other_products_of_a_cpu_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = torch.randn(32, 16), torch.randn(37, 16)
     assert not list(passes.products(on_a_cpu(lambda x, w: x @ w.t(), x, w), frozenset(), None))
-    monkeypatch.setattr(products, "onednn_knows", lambda dtype: True)
+    monkeypatch.setattr(matmul_forms, "onednn_knows", lambda dtype: True)
     module = on_a_cpu(lambda x, w: x @ w.t(), x.to(BF16), w.to(BF16))
     assert not list(passes.products(module, frozenset(), None))
 

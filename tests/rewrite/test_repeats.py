@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch.fx import GraphModule
 
-from inductor_lab import torch_aot
-from inductor_lab.lower.graph import lowered
-from inductor_lab.rewrite import repeats
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.repeats import Repeats
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.rewrite.decompose import trace_reuse
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
+from inductor_lab.compiler.torch_door import torch_aot
 
 TABLE = decomposition_table(lowered())
 
@@ -67,13 +67,13 @@ def lines(graph: GraphModule) -> Iterator[tuple[Any, ...]]:
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators whose calls were copied."""
     names: list[str] = []
-    copy = repeats._copied
+    copy = trace_reuse._copied
 
     def noted(trace: Any, *rest: Any) -> Any:
         names.append(str(trace.nodes[-1].target))
         return copy(trace, *rest)
 
-    monkeypatch.setattr(repeats, "_copied", noted)
+    monkeypatch.setattr(trace_reuse, "_copied", noted)
     return names
 
 

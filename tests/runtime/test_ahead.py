@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import CompileFailed
-from inductor_lab.runtime.ahead import NAME, Ahead, wait_for_all
-from inductor_lab.runtime.executable import RunsUncompiled
+from inductor_lab.compiler.base.errors import CompileFailed
+from inductor_lab.compiler.runtime.executable import RunsUncompiled
+from inductor_lab.compiler.runtime.toolchain.background_compile import NAME, Ahead, wait_for_all
 from tests.scripts import script
 
 

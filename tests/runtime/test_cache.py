@@ -18,11 +18,15 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab import cli
-from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.errors import CacheRefused, CompileFailed
-from inductor_lab.runtime.cache import Cache, DamagedEntry, open_cache, own_version
-from inductor_lab.runtime.library import build_library
-from inductor_lab.runtime.prune import (
+from inductor_lab.compiler.base.errors import CacheRefused, CompileFailed
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.runtime.cache.kernel_cache import (
+    Cache,
+    DamagedEntry,
+    open_cache,
+    own_version,
+)
+from inductor_lab.compiler.runtime.cache.prune import (
     LIMIT_MB,
     MOST_MB,
     STAMP,
@@ -37,6 +41,7 @@ from inductor_lab.runtime.prune import (
     touched,
     triton_kernels,
 )
+from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 from tests.scripts import script
 
 
@@ -146,8 +151,8 @@ def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
         f'echo $$ > {tmp_path / "pid"}; sleep 60 & wait $!; exec g++ "$@"',
     )
     program = (
-        "from inductor_lab.codegen.kernel import Code, Line\n"
-        "from inductor_lab.runtime.library import build_library\n"
+        "from inductor_lab.compiler.codegen.kernel import Code, Line\n"
+        "from inductor_lab.compiler.runtime.toolchain.shared_library import build_library\n"
         "unit = Code.of([Line('extern \"C\" int f() { return 7; }')])\n"
         "print(build_library(unit, 'f').handle.f())\n"
     )
@@ -177,7 +182,7 @@ def test_what_a_killed_process_has_left_goes_with_the_next_build(cache: Cache) -
     program = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from inductor_lab.runtime.cache import Cache\n"
+        "from inductor_lab.compiler.runtime.cache.kernel_cache import Cache\n"
         "with Cache(Path(sys.argv[1])).workspace() as folder:\n"
         "    (folder / 'cc1.s').write_text('half')\n"
         "    os.kill(os.getpid(), 9)\n"
@@ -221,9 +226,9 @@ def test_python_ends_without_waiting_for_the_compiler(tmp_path: Path) -> None:
     program = (
         "import time, torch, inductor_lab as lab, threading\n"
         "from pathlib import Path\n"
-        "from inductor_lab.codegen.kernel import Code, Line\n"
-        "from inductor_lab.runtime.ahead import Ahead\n"
-        "from inductor_lab.runtime.library import library_builder\n"
+        "from inductor_lab.compiler.codegen.kernel import Code, Line\n"
+        "from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead\n"
+        "from inductor_lab.compiler.runtime.toolchain.shared_library import library_builder\n"
         "unit = Code.of([Line('extern \"C\" int f() { return 7; }')])\n"
         "Ahead(library_builder(unit, 'f'))\n"
         f"while len(Path({str(tmp_path / 'pid')!r}).read_text().split() if "
@@ -291,7 +296,7 @@ def test_the_limit_is_kept_by_those_who_build(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_MB", "0.5")
-    monkeypatch.setattr("inductor_lab.runtime.prune.BUILDS_BETWEEN", 10)
+    monkeypatch.setattr("inductor_lab.compiler.runtime.cache.prune.BUILDS_BETWEEN", 10)
     for n in range(40):
         cache.entry((str(n),), writes("x" * 50_000, []))
     assert cache.nbytes() <= 2**20

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import NothingToChange
-from inductor_lab.ir.program import LoopProgram
-from inductor_lab.options import Options
-from inductor_lab.runtime import cuda_graphs
-from inductor_lab.runtime.cuda_graphs import MOST_ADDRESSES, recorded, why_not
+from inductor_lab.compiler.base.errors import NothingToChange
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.runtime import cuda_graphs
+from inductor_lab.compiler.runtime.cuda_graphs import MOST_ADDRESSES, recorded, why_not
 
 
 class Tape:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor_lab.doctor import report
+from inductor_lab.debug.doctor import report
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import CompileFailed, IndexOutOfRange
+from inductor_lab.compiler.base.errors import CompileFailed, IndexOutOfRange
 from tests.scripts import script
 
 

@@ -10,8 +10,8 @@ import torch
 from torch.library import Library, custom_op
 
 import inductor_lab as lab
-from inductor_lab.errors import BrokenPromise
-from inductor_lab.runtime.memory import laid_out, restrided
+from inductor_lab.compiler.base.errors import BrokenPromise
+from inductor_lab.compiler.runtime.memory import laid_out, restrided
 
 Result = Callable[[torch.Tensor], torch.Tensor]
 SPACE = "promises"

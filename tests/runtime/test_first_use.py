@@ -9,20 +9,27 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.ir.program import Buffer, BufferKind, BufferView, ExternCall, Layout, LoopProgram
-from inductor_lab.runtime import first_use
+from inductor_lab.compiler.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternCall,
+    Layout,
+    LoopProgram,
+)
+from inductor_lab.compiler.runtime import library_warmup
 
 GPU = "cuda:90"
 
 
-def kinds(fn: Any, *args: Any) -> set[first_use.Kind]:
+def kinds(fn: Any, *args: Any) -> set[library_warmup.Kind]:
     c = lab.inspect(fn, *args, target=GPU)
     programs = [part.schedule.program for part in c.parts]
-    return {kind for p in programs for step in p.steps for kind in first_use._kinds(step, p)}
+    return {kind for p in programs for step in p.steps for kind in library_warmup._kinds(step, p)}
 
 
-def small(*size: int, dtype: torch.dtype = torch.float32) -> first_use.Small:
-    return first_use.Small(size, dtype, "cuda:0")
+def small(*size: int, dtype: torch.dtype = torch.float32) -> library_warmup.Small:
+    return library_warmup.Small(size, dtype, "cuda:0")
 
 
 def test_equal_products_of_many_sizes_are_one_kind() -> None:
@@ -41,7 +48,7 @@ def test_a_short_side_stays() -> None:
 def test_nothing_begins_on_a_cpu() -> None:
     c = lab.inspect(torch.mm, torch.ones(30, 40), torch.ones(40, 50))
     program = c.parts[0].schedule.program
-    assert program.steps and first_use.begin_libraries(program) == []
+    assert program.steps and library_warmup.begin_libraries(program) == []
 
 
 def attention(length: int, dropout: float) -> LoopProgram:
@@ -59,7 +66,7 @@ def attention(length: int, dropout: float) -> LoopProgram:
 
 def test_attention_draws_no_dropout_and_keeps_its_length() -> None:
     program = attention(512, 0.1)
-    ((op, args),) = first_use._kinds(program.steps[0], program)
+    ((op, args),) = library_warmup._kinds(program.steps[0], program)
     assert op.endswith("flash_attention.default")
     assert args == (*[small(1, 1, 512, 64, dtype=torch.float16)] * 3, 0.0, True)
 
@@ -69,23 +76,23 @@ def test_attention_with_a_mask_is_not_begun() -> None:
     in float16 ends the process's use of the GPU."""
     program = attention(12, 0.0)
     (flash,) = program.steps
-    assert isinstance(flash, ExternCall) and list(first_use._kinds(flash, program))
+    assert isinstance(flash, ExternCall) and list(library_warmup._kinds(flash, program))
     mask = Buffer("mask", BufferKind.INPUT, torch.float16, "cuda:0", Layout.contiguous((12, 12)))
     op = "aten._scaled_dot_product_efficient_attention.default"
     given = (*flash.args[:3], BufferView("mask", mask.layout), True, 0.0, True)
     program = replace(program, buffers={**program.buffers, "mask": mask})
-    assert list(first_use._kinds(ExternCall(("out", None, None, None), op, given), program)) == []
+    assert list(library_warmup._kinds(ExternCall(("out", None, None, None), op, given), program)) == []
     given = (*given[:3], None, *given[4:])
-    assert list(first_use._kinds(ExternCall(("out", None, None, None), op, given), program))
+    assert list(library_warmup._kinds(ExternCall(("out", None, None, None), op, given), program))
 
 
 def test_what_takes_much_memory_is_not_begun() -> None:
     program = attention(1 << 15, 0.0)
-    assert list(first_use._kinds(program.steps[0], program)) == []
+    assert list(library_warmup._kinds(program.steps[0], program)) == []
 
 
 def test_a_library_that_refuses_is_told_of_by_the_call_itself() -> None:
     kind = ("aten.mm.default", (torch.ones(2, 3), torch.ones(2, 3)))
     with pytest.raises(RuntimeError):
         torch.mm(*kind[1])
-    first_use._use({kind})
+    library_warmup._use({kind})

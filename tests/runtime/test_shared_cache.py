@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab.compiler.runtime.cache.kernel_cache import (
+    CHECKSUM,
+    SHARED,
+    VARIABLE,
+    Cache,
+    UntrustedCache,
+    open_cache,
+)
 from inductor_lab.notebook.warm import publish
-from inductor_lab.runtime.cache import CHECKSUM, SHARED, VARIABLE, Cache, UntrustedCache, open_cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions of POSIX")
 root_only = pytest.mark.skipif(

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.errors import CompileFailed, NoCompiler
-from inductor_lab.runtime import openmp, toolchain
-from inductor_lab.runtime.families import FAMILIES, family_of
-from inductor_lab.runtime.library import build_library
-from inductor_lab.runtime.toolchain import Toolchain, find_toolchain
+from inductor_lab.compiler.base.errors import CompileFailed, NoCompiler
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.runtime.toolchain import find_compiler, openmp
+from inductor_lab.compiler.runtime.toolchain.compiler_flags import FAMILIES, family_of
+from inductor_lab.compiler.runtime.toolchain.find_compiler import Toolchain, find_toolchain
+from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 from tests.scripts import script
 
 THREADS = """
@@ -195,14 +195,14 @@ def test_a_compiler_that_leaves_no_library(
 ) -> None:
     version = 'case "$*" in *--version*) exec g++ --version;; esac\n'
     compiler = script(tmp_path / "g++", version + body)
-    monkeypatch.setattr(toolchain, "SECONDS_TO_COMPILE", 1.0)
+    monkeypatch.setattr(find_compiler, "SECONDS_TO_COMPILE", 1.0)
     source = tmp_path / "kernel.cpp"
     source.write_text("int f() { return 1; }")
     attempt = find_toolchain({"CXX": str(compiler)}).compile(source, tmp_path / "kernel.so")
     assert attempt.status != 0 and said in attempt.output
     real = find_toolchain({**os.environ, "CXX": "g++"})
     assert real.compile(source, tmp_path / "real.so").status == 0
-    assert not toolchain.incomplete(tmp_path / "real.so")
+    assert not find_compiler.incomplete(tmp_path / "real.so")
 
 
 def test_a_command_that_is_none() -> None:

@@ -15,10 +15,10 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 
-from inductor_lab.codegen.triton_module import compile_options, jit_function, source
-from inductor_lab.errors import IndexOutOfRange
-from inductor_lab.runtime import triton_launch
-from inductor_lab.runtime.triton_launch import load_kernel
+from inductor_lab.compiler.base.errors import IndexOutOfRange
+from inductor_lab.compiler.codegen.triton.kernel_module import compile_options, jit_function, source
+from inductor_lab.compiler.runtime.triton import launch as triton_launch
+from inductor_lab.compiler.runtime.triton.launch import load_kernel
 from tests.codegen.triton_programs import InTriton, kernels_of
 
 pytest.importorskip("triton")

@@ -20,13 +20,9 @@ triton = pytest.importorskip("triton")
 
 from triton.backends.compiler import GPUTarget  # noqa: E402
 
-from inductor_lab.codegen.triton_module import (  # noqa: E402
-    compile_options,
-    jit_function,
-    source,
-)
-from inductor_lab.runtime import triton_processes, triton_worker  # noqa: E402
-from inductor_lab.runtime.triton_processes import Processes, asked_for  # noqa: E402
+from inductor_lab.compiler.codegen.triton.kernel_module import compile_options, jit_function, source
+from inductor_lab.compiler.runtime.triton import triton_worker, worker_processes  # noqa: E402
+from inductor_lab.compiler.runtime.triton.worker_processes import Processes, asked_for  # noqa: E402
 from tests.codegen.triton_programs import kernels_of  # noqa: E402
 
 TARGET = GPUTarget("cuda", 90, 32)
@@ -119,25 +115,25 @@ def test_nobody_waits_for_one_that_is_not_ready(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_new_one_for_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_processes, "_PROCESSES", [])
-    first = triton_processes.processes(TARGET)
-    assert first is not None and triton_processes.processes(TARGET) is first
+    monkeypatch.setattr(worker_processes, "_PROCESSES", [])
+    first = worker_processes.processes(TARGET)
+    assert first is not None and worker_processes.processes(TARGET) is first
     until(lambda: first._ready)
     first._process.kill()
     until(lambda: first.ended)
-    second = triton_processes.processes(TARGET)
+    second = worker_processes.processes(TARGET)
     assert second is not None and second is not first
     second.end()
 
 
 def test_one_that_never_works_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_processes, "_PROCESSES", [])
+    monkeypatch.setattr(worker_processes, "_PROCESSES", [])
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    only = triton_processes.processes(TARGET)
+    only = worker_processes.processes(TARGET)
     assert only is not None
     until(lambda: only.ended)
     only.compile(asked()[0])
-    assert triton_processes.processes(TARGET) is only
+    assert worker_processes.processes(TARGET) is only
 
 
 def test_what_the_compiler_prints_is_no_answer(processes: Processes, tmp_path: Path) -> None:
@@ -147,9 +143,9 @@ def test_what_the_compiler_prints_is_no_answer(processes: Processes, tmp_path: P
 
 
 def test_without_an_interpreter_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_processes, "_PROCESSES", [])
+    monkeypatch.setattr(worker_processes, "_PROCESSES", [])
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert triton_processes.processes(TARGET) is None
+    assert worker_processes.processes(TARGET) is None
 
 
 def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
@@ -166,7 +162,7 @@ def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
 def test_it_ends_with_the_process_that_started_it(how: str) -> None:
     program = (
         "from triton.backends.compiler import GPUTarget\n"
-        "from inductor_lab.runtime.triton_processes import processes\n"
+        "from inductor_lab.compiler.runtime.triton.worker_processes import processes\n"
         f"print(processes({TARGET})._process.pid, flush=True)\n{how}"
     )
     said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

@@ -11,9 +11,9 @@ import torch
 
 pytest.importorskip("triton")
 
-from inductor_lab.errors import CacheRefused
-from inductor_lab.runtime import triton_tuned
-from inductor_lab.runtime.triton_tuned import BlockChoice, Tuned, copies
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.runtime.triton import tune_blocks
+from inductor_lab.compiler.runtime.triton.tune_blocks import BlockChoice, Tuned, copies
 from tests.codegen.triton_programs import kernels_of
 
 
@@ -30,7 +30,7 @@ class Times:
 
 
 def tuned(monkeypatch: pytest.MonkeyPatch, measure: Any, cache: bool = True) -> Tuned:
-    monkeypatch.setattr(triton_tuned, "timed", measure)
+    monkeypatch.setattr(tune_blocks, "timed", measure)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
     (kernel,) = kernels_of(lambda x: x.softmax(-1), torch.randn(64, 300))
     return Tuned(kernel, cache)
@@ -56,7 +56,7 @@ def test_the_fastest_is_taken_and_ties_change_nothing(
 def test_without_others_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     times = Times(0.5)
     one = tuned(monkeypatch, times)
-    monkeypatch.setattr(triton_tuned, "variants", lambda kernel: [])
+    monkeypatch.setattr(tune_blocks, "variants", lambda kernel: [])
     assert one._chosen(()) is one.usual and not times.asked and one.choice is None
 
 
@@ -75,7 +75,7 @@ def test_a_cache_that_is_refused_is_done_without(monkeypatch: pytest.MonkeyPatch
     def refuse() -> None:
         raise CacheRefused("not yours")
 
-    monkeypatch.setattr(triton_tuned, "open_cache", refuse)
+    monkeypatch.setattr(tune_blocks, "open_cache", refuse)
     times = Times(0.5)
     one = tuned(monkeypatch, times)
     assert one._chosen(()) is not one.usual and times.asked == 1

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from inductor_lab.accelerate.warm import warm_key
-from inductor_lab.errors import CacheRefused
-from inductor_lab.options import Options
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.trust import distrust
+from inductor_lab.compiler.accelerate.warm_graphs import warm_key
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.runtime.cache.folder_permissions import distrust
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions of POSIX")
 root_only = pytest.mark.skipif(

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inductor_lab import torch_api
-from inductor_lab.ir.program import LoopProgram
-from inductor_lab.lower.graph import lower_graph, lowered
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.lower.graph import lower_graph, lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.schedule.verify import verify_schedule
+from inductor_lab.compiler.torch_door import torch_api
 from tests.tracing import through_aot
 
 

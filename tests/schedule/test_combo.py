@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from inductor_lab.errors import BadOption
-from inductor_lab.ir.index import ZERO
-from inductor_lab.schedule import combo
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.schedule.text import MORE
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.ir.index import ZERO
+from inductor_lab.compiler.schedule.fusion import combo
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.schedule.text import MORE
+from inductor_lab.compiler.schedule.verify import verify_schedule
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory import memory_views
 from tests.schedule.programs import checked, reasons
@@ -165,8 +165,8 @@ def test_devices():
 
 def _cluster(schedule: Schedule, number: int):
     """The cluster of one nest of a program whose second buffer is on a GPU."""
-    from inductor_lab.schedule.cluster import single
-    from inductor_lab.schedule.facts import nest_facts
+    from inductor_lab.compiler.schedule.facts import nest_facts
+    from inductor_lab.compiler.schedule.fusion.cluster import single
 
     buffers = dict(schedule.program.buffers)
     buffers["buf1"] = replace(buffers["buf1"], device="cuda:0")

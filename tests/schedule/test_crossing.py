@@ -9,11 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.ir.gpu import LONGEST_HELD
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Reduction
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import Reduction
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from tests.schedule.programs import Scheduled, planned
 from tests.schedule.test_fuse import load, op, pointwise, program, scheduled
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Masked, Op
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -21,12 +22,11 @@ from inductor_lab.ir.program import (
     Reduction,
     Step,
 )
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.fuse import live_steps, schedule_program
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.schedule.verify import verify_schedule
-from inductor_lab.schedule.walk import Walk
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
+from inductor_lab.compiler.schedule.fusion.fuse import live_steps, schedule_program
+from inductor_lab.compiler.schedule.fusion.walk import Walk
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.schedule.verify import verify_schedule
 
 F32 = torch.float32
 I0, I1, R0 = Axis("i0", 64), Axis("i1", 128), Axis("r0", 128)

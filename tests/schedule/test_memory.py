@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.schedule.result import Cost
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.schedule.schedule import Cost
 from tests.schedule.programs import checked, planned
 
 

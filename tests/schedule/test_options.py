@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from inductor_lab.errors import BadOption, UnknownName
+from inductor_lab.compiler.base.errors import BadOption, UnknownName
 from tests.schedule.programs import checked, planned, reasons
 
 

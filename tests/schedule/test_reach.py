@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 
-from inductor_lab.schedule.reach import Reachability, positions
+from inductor_lab.compiler.schedule.order.dependences import Reachability, positions
 
 
 def reached(edges: Collection[tuple[int, int]], start: int) -> set[int]:

@@ -9,9 +9,10 @@ from functools import cache, reduce
 import pytest
 import torch
 
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -19,11 +20,10 @@ from inductor_lab.ir.program import (
     LoopProgram,
     Pointwise,
 )
-from inductor_lab.lower.retarget import retarget
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.schedule.rules import LEGALITY, PROFIT
+from inductor_lab.compiler.lower.retarget import retarget
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
+from inductor_lab.compiler.schedule.schedule import Schedule
 from tests.schedule.programs import planned, reasons, traced
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import DividedByZero
+from inductor_lab.compiler.base.errors import DividedByZero
 from tests.semantics.compare import assert_same
 
 Function = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.backend import inductor_lab
+from inductor_lab.api.backend import inductor_lab
 from tests.semantics.compare import assert_same, with_gradients
 from tests.semantics.sizes import CASES
 

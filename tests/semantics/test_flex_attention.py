@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 
 import inductor_lab as lab
-from inductor_lab.accelerate import flash, flash_inner
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.records import CompiledPart
-from inductor_lab.runtime.executable import RunsUncompiled, cpp_function
+from inductor_lab.compiler.accelerate import flash, flash_inner
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.runtime.executable import RunsUncompiled, cpp_function
 from tests.scripts import script
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

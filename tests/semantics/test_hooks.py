@@ -13,12 +13,12 @@ from torch._dynamo import compiled_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import inductor_lab as lab
-from inductor_lab.codegen.generate import generate_kernels
-from inductor_lab.codegen.host import host_program
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.runtime.executable import build_executable
-from inductor_lab.schedule.fuse import schedule_program
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.codegen.generate import generate_kernels
+from inductor_lab.compiler.codegen.host.host_program import host_program
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.runtime.executable import build_executable
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from tests.semantics.compare import assert_same, check_gradients, wave
 
 Hooked = Callable[..., torch.Tensor]

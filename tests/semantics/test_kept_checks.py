@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.ir.expr import IndexValue
-from inductor_lab.ir.program import Pointwise
+from inductor_lab.compiler.ir.expr import IndexValue
+from inductor_lab.compiler.ir.program import Pointwise
 
 BEYOND = [torch.tensor([0, 1, 7]), torch.tensor([0, -9, 1]), torch.tensor([9, 1, 2])]
 REFUSED: dict[str, Callable[..., Any]] = {

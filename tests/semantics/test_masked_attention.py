@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import inductor_lab as lab
-from inductor_lab.accelerate import flash, masked_attention
-from inductor_lab.records import CompiledPart
+from inductor_lab.compiler.accelerate import flash, masked_attention
+from inductor_lab.compiler.records import CompiledPart
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

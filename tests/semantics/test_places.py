@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch._dynamo.exc import TorchRuntimeError
 
 import inductor_lab as lab
-from inductor_lab.errors import IndexOutOfRange
+from inductor_lab.compiler.base.errors import IndexOutOfRange
 from tests.semantics.compare import assert_same, check_call, wave
 
 READS = {

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.schedule.verify import verify_schedule
 
 LOW = (torch.bfloat16, torch.float16)
 

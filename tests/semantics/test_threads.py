@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab import torch_logs
-from inductor_lab.accelerate.first_call import FirstCall
+from inductor_lab.compiler.accelerate.first_call import FirstCall
+from inductor_lab.compiler.torch_door import torch_logs
 
 
 def _interrupted(call: Callable[[], Any], code: Any, at: int, other: Callable[[], Any]) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import inductor_lab as lab
-from inductor_lab.pipeline import GraphCompiler
+from inductor_lab.compiler.pipeline import GraphCompiler
 from tests.semantics.compare import assert_same, wave
 from tests.test_calls import files_entered
 

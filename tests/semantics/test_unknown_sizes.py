@@ -11,9 +11,9 @@ import torch
 import torch._dynamo.config as dynamo_config
 
 import inductor_lab as lab
-from inductor_lab.ir.positions import OPERATORS
-from inductor_lab.ir.verify import verify
-from inductor_lab.schedule.verify import verify_schedule
+from inductor_lab.compiler.ir.slice_ops import OPERATORS
+from inductor_lab.compiler.ir.verify import verify
+from inductor_lab.compiler.schedule.verify import verify_schedule
 from tests.semantics.compare import assert_same, check_call, leaves, wave, with_gradients
 
 WHOLE = torch.tensor([1, 0, 2, 0, 3])

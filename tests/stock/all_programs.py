@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 
 LEAST = 0.95
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.stock.stock_compilation import StockCompilation
 from tests.browser.conftest import browser, open_page  # noqa: F401
 from tests.stock.functions import attend
 

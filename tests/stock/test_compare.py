@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadArguments, NotRunnable, UnknownName
+from inductor_lab.compiler.base.errors import BadArguments, NotRunnable, UnknownName
 from tests.stock.functions import attend
 
 FIRST = attend.__code__.co_firstlineno

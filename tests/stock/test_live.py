@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
-from inductor_lab.errors import BadOption
-from inductor_lab.stock.result import StockCompilation
+from inductor_lab.bench.demo.programs import PROGRAMS
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.model import document
 from tests.stock.functions import attend
 

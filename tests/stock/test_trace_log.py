@@ -13,7 +13,7 @@ import pytest
 
 import inductor_lab as lab
 from inductor_lab.cli import main
-from inductor_lab.errors import UnknownName, UnreadableFile
+from inductor_lab.compiler.base.errors import UnknownName, UnreadableFile
 from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.widgets.model import document
 

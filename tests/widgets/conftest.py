@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compilation import Compilation
+from inductor_lab.api.compilation import Compilation
 
 
 def pythagoras(x):

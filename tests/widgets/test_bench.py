@@ -11,18 +11,18 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.bench.machine import Ceilings, Machine
-from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import (
+from inductor_lab.bench.bench_result import (
     BenchResult,
     CompileTime,
     Contender,
     Experiments,
     SweepResult,
 )
+from inductor_lab.bench.machine import Ceilings, Machine
+from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings
-from inductor_lab.errors import CannotWrite, UnknownName
+from inductor_lab.compiler.base.errors import CannotWrite, UnknownName
 from inductor_lab.widgets.bench import html, tree
 from inductor_lab.widgets.bench_live import running
 from inductor_lab.widgets.charts import bench_chart

@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import inductor_lab as lab
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.schedule.cost import extern_cost
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.schedule.cost import extern_cost
 
 NO_KERNEL = ("detach", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 

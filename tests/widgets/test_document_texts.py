@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.rewrite.passes import PASSES as REWRITES
+from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import say
-from inductor_lab.rewrite.passes import PASSES as REWRITES
-from inductor_lab.schedule.rules import LEGALITY, PROFIT
 from inductor_lab.widgets.model import document
 
 TERMS = set("kernel pass flop eager Dynamo TorchDynamo Python NaN".split())

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.demo.programs import PROGRAMS
+from inductor_lab.bench.demo.programs import PROGRAMS
 from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.plain import plain_document

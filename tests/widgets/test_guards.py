@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.capture.result import Guard
-from inductor_lab.debug.again import call_with_edits
-from inductor_lab.errors import BadArguments, NotRunnable
+from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
+from inductor_lab.compiler.capture.capture import Guard
+from inductor_lab.debug.recompiles.call_again import call_with_edits
 from inductor_lab.widgets.conditions import condition_of, entry_guards, inputs_of
 from inductor_lab.widgets.guards import answer_again
 from inductor_lab.widgets.model import linked_document

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from inductor_lab.debug.assembly import assembly
-from inductor_lab.debug.ladder_text import ladder_code
+from inductor_lab.debug.explore.assembly import assembly
+from inductor_lab.debug.explore.ladder_text import ladder_code
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import linked_document

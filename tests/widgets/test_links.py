@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from inductor_lab.capture.graph import FxGraph, FxNode, Span
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span
 from inductor_lab.widgets.links import Links
 
 

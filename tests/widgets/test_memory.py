@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.display import bytes_text
-from inductor_lab.schedule.memory import live_bytes
-from inductor_lab.schedule.result import Lifetime
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.schedule.memory import live_bytes
+from inductor_lab.compiler.schedule.schedule import Lifetime
 from inductor_lab.widgets.budget import budget_svg, budget_view
 from inductor_lab.widgets.markup import at_step, inside, text_of
 from inductor_lab.widgets.memory import memory_views

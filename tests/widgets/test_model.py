@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.capture.source import SourceFile
-from inductor_lab.capture.span import Span
+from inductor_lab.compiler.capture.source import SourceFile
+from inductor_lab.compiler.capture.span import Span
 from inductor_lab.widgets import views
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import inside, text_of

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import inductor_lab as lab
-from inductor_lab.capture.span import outside_torch, shown_file
+from inductor_lab.compiler.capture.span import outside_torch, shown_file
 from inductor_lab.widgets.model import document
 from tests.widgets.reading import rows
 

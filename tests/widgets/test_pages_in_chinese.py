@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.bench.bench_result import Contender
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.result import Contender
 from inductor_lab.bench.timing import Timings
-from inductor_lab.capture.graph import Span
-from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.codegen.cpu.passes import PASSES
 from inductor_lab.notebook.language import translate
 from inductor_lab.stock.trace_log import Compiled
 from inductor_lab.widgets import debug

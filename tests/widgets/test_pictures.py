@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from inductor_lab.capture.graph import FxGraph, FxNode, TensorFacts
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, TensorFacts
 from inductor_lab.widgets.graphs import bytes_text, fx_picture, program_picture, schedule_picture
 from inductor_lab.widgets.picture import ROOT, Frame, Item, draw
 from inductor_lab.widgets.svg import picture_svg

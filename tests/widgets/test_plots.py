@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import CannotWrite, UnknownName
+from inductor_lab.compiler.base.errors import CannotWrite, UnknownName
 from inductor_lab.widgets.time import flame_view
 from tests.widgets.reading import parts, without_words
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.recompiles import Recompiles
+from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.widgets import recompiles_live
 from inductor_lab.widgets.markup import Tree
 from inductor_lab.widgets.recompiles import BINS, function_name, recompiles_html, recompiles_tree

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from inductor_lab.errors import CannotWrite
+from inductor_lab.compiler.base.errors import CannotWrite
 from inductor_lab.widgets.page import json_for_html
 from inductor_lab.widgets.report import report_html
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 import inductor_lab as lab
-from inductor_lab.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import table, translate
-from inductor_lab.schedule.rules import LEGALITY, PROFIT
 from inductor_lab.widgets.words import _said_by
 
 PACKAGE = Path(__file__).parents[2] / "inductor_lab"
-DECIDE = ("schedule/legality.py", "schedule/profit.py", "schedule/profit_gpu.py",
-          "schedule/combo.py",
+DECIDE = ("schedule/fusion/legality.py", "schedule/fusion/profit.py", "schedule/fusion/profit_gpu.py",
+          "schedule/fusion/combo.py",
           "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
-          "autograd/given.py")  # fmt: skip
+          "autograd/user_partition.py")  # fmt: skip
 """Files whose sentences are reasons."""
 ELSEWHERE = {
     "{} is a reduction", "{} is a scan", "{} is a scatter",
@@ -29,7 +29,7 @@ ELSEWHERE = {
     "by a factor of {}",
 }  # fmt: skip
 """`{buffer} is a {kind}` of combo.py, for each kind of nest that it says that of; and why a
-benchmark has no roofs (`bench/machine.py`, `bench/result.py`)."""
+benchmark has no roofs (`bench/machine.py`, `bench/bench_result.py`)."""
 
 
 def template(node: ast.expr, known: dict[str, str]) -> str:

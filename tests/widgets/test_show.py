@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from inductor_lab.codegen.kernel import Code, Line
+from inductor_lab.compiler.codegen.kernel import Code, Line
 
 
 def stations(compilation):

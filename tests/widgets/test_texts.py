@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import inductor_lab as lab
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course.language import speak
-from inductor_lab.errors import BadArguments
 from inductor_lab.notebook.language import language, say, table
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.words import glossary, words
@@ -35,8 +35,8 @@ PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
     "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles", "side_by_side",
     "debug", "partial", "trace")]  # fmt: skip
 FIGURES = [ROOT / "inductor_lab" / name for name in (
-    "bench/ablation.py", "bench/result.py", "bench/run.py", "bench/timing.py",
-    "debug/profile.py", "debug/reasons.py",
+    "bench/ablation.py", "bench/bench_result.py", "bench/run.py", "bench/timing.py",
+    "debug/profile.py", "debug/recompiles/reasons.py",
     "distributed/join.py", "distributed/timeline.py", "stock/trace_log.py")]  # fmt: skip
 """Where pages have the names of their columns and rows from, and sentences."""
 SPOKEN = [*DOCUMENT, *PAGES, *FIGURES, *sorted((ROOT / "inductor_lab" / "course").rglob("*.py"))]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.errors import BadOption, NotRunnable
+from inductor_lab.compiler.base.errors import BadOption, NotRunnable
 from inductor_lab.widgets.compare import comparison_panes, switches, verdict
 from inductor_lab.widgets.live import Connection, Explorer, changed_by
 from inductor_lab.widgets.markup import text_of

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 import inductor_lab as lab
+from inductor_lab.bench.demo.programs import Program, small_gpt2
 from inductor_lab.bench.jobs import Job, difference
 from inductor_lab.bench.timing import compare
-from inductor_lab.demo.programs import Program, small_gpt2
-from inductor_lab.display import asked_for
+from inductor_lab.compiler.base.display import asked_for
 
 
 @dataclass(frozen=True)

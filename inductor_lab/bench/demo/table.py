@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inductor_lab.demo.run import Outcome
-from inductor_lab.display import bytes_text, counted
+from inductor_lab.bench.demo.run import Outcome
+from inductor_lab.compiler.base.display import bytes_text, counted
 
 
 def outcome_table(outcome: Outcome) -> str:

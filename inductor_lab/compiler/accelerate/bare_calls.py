@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.accelerate.flex_definitions import DEFINITIONS
-from inductor_lab.torch_api import BackwardState, given_back
-from inductor_lab.torch_names import missing, optional
+from inductor_lab.compiler.accelerate.flex_definitions import DEFINITIONS
+from inductor_lab.compiler.torch_door.torch_api import BackwardState, given_back
+from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 _AOT = "torch._functorch._aot_autograd."
 _PlainOutput = optional(_AOT + "descriptors.PlainAOTOutput")

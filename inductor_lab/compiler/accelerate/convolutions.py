@@ -26,14 +26,14 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.capture.operands import operand
-from inductor_lab.errors import working_on
-from inductor_lab.library_ops import OWN_CONVOLUTION, packs_convolutions
-from inductor_lab.rewrite.adding import Adder, computed, flat
-from inductor_lab.rewrite.aliases import Aliases, facts, same_sizes
-from inductor_lab.rewrite.passes import SpanOf, add_pass, dead_code, replaced
-from inductor_lab.rewrite.result import Fired
-from inductor_lab.torch_api import is_own, size_hint
+from inductor_lab.compiler.base.errors import working_on
+from inductor_lab.compiler.capture.operands import operand
+from inductor_lab.compiler.ir.library_ops import OWN_CONVOLUTION, packs_convolutions
+from inductor_lab.compiler.rewrite.aliases import Aliases, facts, same_sizes
+from inductor_lab.compiler.rewrite.insert_calls import Adder, computed, flat
+from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass, dead_code, replaced
+from inductor_lab.compiler.rewrite.rewrites import Fired
+from inductor_lab.compiler.torch_door.torch_api import is_own, size_hint
 
 aten = torch.ops.aten
 CHANNELS_LAST = {"memory_format": torch.channels_last}

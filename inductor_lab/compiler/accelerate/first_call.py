@@ -2,11 +2,11 @@
 can leave out is learned meanwhile.
 
 ```
-first call      Dynamo → AOTAutograd → our compilers, or a `Part` from disk (`warm.py`)
+first call      Dynamo → AOTAutograd → our compilers, or a `Part` from disk (`warm_graphs.py`)
                          each tells `learn` of what it has: the code, and whether a call needs more
                          → AOTAutograd's wrapper is called
 later calls     Dynamo → the host program (no gradient), or an `autograd.Function` of ours
-                         (`bare.py`), where a call does no more than that; else the wrapper
+                         (`bare_calls.py`), where a call does no more than that; else the wrapper
 ```
 
 With gradients the second call is the first that knows AOTAutograd's own function, which ours
@@ -22,18 +22,18 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.accelerate import bare
-from inductor_lab.accelerate.warm import FINDER, OUR_KEYS, Part
-from inductor_lab.torch_aot import IS_WARM, KEY, Around, Compiler
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.accelerate import bare_calls
+from inductor_lab.compiler.accelerate.warm_graphs import FINDER, OUR_KEYS, Part
+from inductor_lab.compiler.torch_door.torch_aot import IS_WARM, KEY, Around, Compiler
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 _TracingContext = optional("torch._guards.TracingContext")
 _Serializable = optional("torch._functorch._aot_autograd.schemas.SerializableAOTDispatchCompiler")
 
 BARE: dict[str, Callable[[GraphModule, Any], Any]] = {
-    "inference": lambda graph, facts: bare.written_by(facts),
-    "forward": bare.Trained.of,
-    "backward": bare.Gradient.of,
+    "inference": lambda graph, facts: bare_calls.written_by(facts),
+    "forward": bare_calls.Trained.of,
+    "backward": bare_calls.Gradient.of,
 }
 """Kind of graph → what a call that does no more than that needs to know, if that is all."""
 
@@ -60,15 +60,15 @@ class FirstCall(Around):
         self.module, self.found = module, found
         self.key = key if IS_WARM and isinstance(module, GraphModule) else ""
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
-        self.plain = is_bare and bare.is_plain_call(module, inputs)
+        self.plain = is_bare and bare_calls.is_plain_call(module, inputs)
         context = _TracingContext and _TracingContext.try_get()
         self.pretends = bool(context) and context.fakify_first_call
         self.arguments = len(inputs)
         nodes = module.graph.nodes if self.key else ()
         self.traces: Sequence[str] = [node.stack_trace or "" for node in nodes]
         self.facts: Any = None
-        self.forwards: tuple[bare.Compiled, bare.Trained] | None = None
-        self.backwards: tuple[bare.Compiled, bare.Gradient] | None = None
+        self.forwards: tuple[bare_calls.Compiled, bare_calls.Trained] | None = None
+        self.backwards: tuple[bare_calls.Compiled, bare_calls.Gradient] | None = None
         self.direct: Callable[..., Any] | None = None
 
     def entered(self, stack: ExitStack, forward: Any) -> Any:
@@ -86,7 +86,7 @@ class FirstCall(Around):
         def compile_and_learn(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
             compiled = compiler(graph, examples)
             if kind != "backward":
-                self.facts = bare.facts_if_bare(graph, self.arguments)
+                self.facts = bare_calls.facts_if_bare(graph, self.arguments)
             known = None if self.facts is None else BARE[kind](graph, self.facts)
             call = compiled.call if isinstance(compiled, Part) else compiled
             self.learn(kind, call, known)
@@ -96,13 +96,13 @@ class FirstCall(Around):
 
         return super().watching(kind, compile_and_learn)
 
-    def learn(self, kind: str, compiled: bare.Compiled, known: Any) -> None:
+    def learn(self, kind: str, compiled: bare_calls.Compiled, known: Any) -> None:
         """A graph of this kind is compiled, or was found; `known` is what a call that does no more
         needs to know, None where it has more to do."""
         if known is None or (kind != "backward" and not self.plain):
             return
         if kind == "inference" and not self.gradients:
-            self.direct = bare.counting(lambda *args: compiled(list(args)), known)
+            self.direct = bare_calls.counting(lambda *args: compiled(list(args)), known)
         elif kind == "forward" and self.gradients:
             self.forwards = compiled, known
         elif kind == "backward":
@@ -124,9 +124,9 @@ class FirstCall(Around):
             if self.direct is not None:
                 return self.direct(*args)
             results = wrapped(*args)
-            function = bare.function_behind(results)
+            function = bare_calls.function_behind(results)
             if function is not None:  # several threads may come here; each finds the same
-                self.direct = bare.direct_call(*forwards, *backwards, function)
+                self.direct = bare_calls.direct_call(*forwards, *backwards, function)
             return results
 
         return call

@@ -1,5 +1,5 @@
 """Calls of `flex_attention` that need no matrix of scores: which they are, and what runs in their
-place (`codegen/triton_flash.py` and `cpp_flash.py` have the kernels).
+place (`codegen/attention/triton_flash.py` and `cpp_flash.py` have the kernels).
 
     flex_attention(q, k, v, score_mod, block_mask)    →    one kernel, two for a backward
 
@@ -24,29 +24,35 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_aggregate
 
-from inductor_lab import torch_api
-from inductor_lab.accelerate import flash_inner
-from inductor_lab.accelerate.flash_inner import Known
-from inductor_lab.accelerate.flex_definitions import Functions
-from inductor_lab.capture.span import code_line
-from inductor_lab.codegen import cpp_flash, triton_flash
-from inductor_lab.codegen.attention import WHOLE_LENGTH, Attention, Inner, Operand, Visit
-from inductor_lab.codegen.cpp import translation_unit
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_attention import Tile
-from inductor_lab.codegen.triton_blocks import INT32_REACH
-from inductor_lab.codegen.triton_shared import shared_memory
-from inductor_lab.errors import DividedByZero, IndexOutOfRange
-from inductor_lab.ir.higher_order import KERNELS_OF_OURS, PREFIX, Written
-from inductor_lab.ir.index import Size, is_int, mul_sizes
-from inductor_lab.ir.interpret import concrete
-from inductor_lab.ir.program import Layout
-from inductor_lab.rewrite.adding import flat, mode_of
-from inductor_lab.rewrite.decompositions import Decomposition
-from inductor_lab.runtime.ahead import Ahead
-from inductor_lab.runtime.executable import cpp_function
-from inductor_lab.runtime.library import library_builder
-from inductor_lab.torch_api import expression_of, specialized
+from inductor_lab.compiler.accelerate import flash_inner
+from inductor_lab.compiler.accelerate.flash_inner import Known
+from inductor_lab.compiler.accelerate.flex_definitions import Functions
+from inductor_lab.compiler.base.errors import DividedByZero, IndexOutOfRange
+from inductor_lab.compiler.capture.span import code_line
+from inductor_lab.compiler.codegen.attention import cpp_flash, triton_flash
+from inductor_lab.compiler.codegen.attention.attention_call import (
+    WHOLE_LENGTH,
+    Attention,
+    Inner,
+    Operand,
+    Visit,
+)
+from inductor_lab.compiler.codegen.attention.triton_operands import Tile
+from inductor_lab.compiler.codegen.cpp.printer import translation_unit
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton.blocks import INT32_REACH
+from inductor_lab.compiler.codegen.triton.shared_rows import shared_memory
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, PREFIX, Written
+from inductor_lab.compiler.ir.index import Size, is_int, mul_sizes
+from inductor_lab.compiler.ir.interpret import concrete
+from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.rewrite.decompose.decompositions import Decomposition
+from inductor_lab.compiler.rewrite.insert_calls import flat, mode_of
+from inductor_lab.compiler.runtime.executable import cpp_function
+from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.shared_library import library_builder
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door.torch_api import expression_of, specialized
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 WIDEST = 256
@@ -427,7 +433,7 @@ class _ByText:
 def _loaded(of: _ByText) -> Callable[..., None]:
     if of.kernel.language == "cpp":
         return _loaded_cpp(of.kernel)
-    from inductor_lab.runtime.triton_launch import load_kernel
+    from inductor_lab.compiler.runtime.triton.launch import load_kernel
 
     return load_kernel(of.kernel)
 

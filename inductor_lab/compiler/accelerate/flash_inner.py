@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from inductor_lab.accelerate.flex_definitions import Functions
-from inductor_lab.codegen.attention import Inner
-from inductor_lab.ir.program import Pointwise
-from inductor_lab.lower.graph import lower_graph
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.rewrite.decompositions import Decomposition
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.torch_api import make_fx
+from inductor_lab.compiler.accelerate.flex_definitions import Functions
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.codegen.attention.attention_call import Inner
+from inductor_lab.compiler.ir.program import Pointwise
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.rewrite.decompose.decompositions import Decomposition
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.torch_door.torch_api import make_fx
 
 Known: TypeAlias = dict[tuple[Any, ...], Inner | None]
 """Programs of users' functions, by what makes them equal."""
@@ -38,8 +38,8 @@ def seen(functions: Functions, masked: bool, scores: Tensor) -> tuple[Tensor, ..
 def seen_at(
     functions: Functions, masked: bool, scores: Tensor, places: Tensor
 ) -> tuple[Tensor, ...]:
-    """Of scores[1, 1, columns, rows], where `places` has what `codegen/cpp_flash.py` says; those
-    past the ends are taken for the last ones."""
+    """Of scores[1, 1, columns, rows], where `places` has what `codegen/attention/cpp_flash.py`
+    says; those past the ends are taken for the last ones."""
     batch, head, row, column, last_row, last_column = places.unbind()
     columns, rows = (torch.arange(size) for size in scores.shape[2:])
     ends = (row + rows).minimum(last_row), (column + columns).minimum(last_column)

@@ -13,16 +13,16 @@ from collections.abc import Iterable
 
 from torch.fx import GraphModule, Node
 
-from inductor_lab.accelerate.flash import arguments_of, flash, language_of
-from inductor_lab.accelerate.flash_inner import Known
-from inductor_lab.accelerate.flex_definitions import BACKWARD, DEFINITIONS
-from inductor_lab.capture.operands import operand
-from inductor_lab.errors import working_on
-from inductor_lab.lower.graph import lowered
-from inductor_lab.rewrite.adding import written_out
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.passes import SpanOf, add_pass
-from inductor_lab.rewrite.result import Fired
+from inductor_lab.compiler.accelerate.flash import arguments_of, flash, language_of
+from inductor_lab.compiler.accelerate.flash_inner import Known
+from inductor_lab.compiler.accelerate.flex_definitions import BACKWARD, DEFINITIONS
+from inductor_lab.compiler.base.errors import working_on
+from inductor_lab.compiler.capture.operands import operand
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.insert_calls import written_out
+from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass
+from inductor_lab.compiler.rewrite.rewrites import Fired
 
 
 def calls_of(module: GraphModule) -> list[Node]:

@@ -18,17 +18,17 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from inductor_lab.accelerate.flash import LISTS, flash, language_of
-from inductor_lab.accelerate.flash_inner import Known
-from inductor_lab.capture.operands import by_name, operand
-from inductor_lab.codegen.attention import WHOLE_LENGTH
-from inductor_lab.errors import working_on
-from inductor_lab.ir.rules import HALF
-from inductor_lab.lower.graph import lowered
-from inductor_lab.rewrite.decompositions import decomposition_table
-from inductor_lab.rewrite.passes import SpanOf, add_pass
-from inductor_lab.rewrite.result import Fired
-from inductor_lab.torch_api import size_hint
+from inductor_lab.compiler.accelerate.flash import LISTS, flash, language_of
+from inductor_lab.compiler.accelerate.flash_inner import Known
+from inductor_lab.compiler.base.errors import working_on
+from inductor_lab.compiler.capture.operands import by_name, operand
+from inductor_lab.compiler.codegen.attention.attention_call import WHOLE_LENGTH
+from inductor_lab.compiler.ir.rules import HALF
+from inductor_lab.compiler.lower.graph import lowered
+from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass
+from inductor_lab.compiler.rewrite.rewrites import Fired
+from inductor_lab.compiler.torch_door.torch_api import size_hint
 
 aten = torch.ops.aten
 

@@ -22,9 +22,11 @@ from typing import TypeAlias
 
 import torch
 
-from inductor_lab.accelerate.packing import LIBRARIES, LINEAR, aten, onednn
-from inductor_lab.errors import CacheRefused
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.accelerate.packing import LIBRARIES, LINEAR, aten, onednn
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.library_ops import onednn_knows
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -32,14 +34,12 @@ from inductor_lab.ir.program import (
     Layout,
     LoopProgram,
 )
-from inductor_lab.library_ops import onednn_knows
-from inductor_lab.options import Options
-from inductor_lab.runtime.ahead import wait_for_all
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.toolchain import cpu_identity
-from inductor_lab.schedule.memory import needed_by
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_api import without_modes
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.toolchain.background_compile import wait_for_all
+from inductor_lab.compiler.runtime.toolchain.find_compiler import cpu_identity
+from inductor_lab.compiler.schedule.memory import needed_by
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
 PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
@@ -77,7 +77,7 @@ class Choice:
 
     The candidates are "ATen", on a CPU "oneDNN", and, where the weight may be packed, "oneDNN
     packed" and "MKL packed"; on a GPU "Triton", a kernel of ours, each with what comes after it
-    (`products.py`).
+    (`tune_matmul.py`).
     """
 
     op: str

@@ -31,8 +31,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.positions import OWN
-from inductor_lab.library_ops import (
+from inductor_lab.compiler.ir.library_ops import (
     mkl_knows,
     mkl_linear,
     onednn_convolution,
@@ -42,7 +41,8 @@ from inductor_lab.library_ops import (
     pack_for_mkl,
     pack_for_onednn,
 )
-from inductor_lab.torch_api import data_address, lazy_clone, storage_references
+from inductor_lab.compiler.ir.slice_ops import OWN
+from inductor_lab.compiler.torch_door.torch_api import data_address, lazy_clone, storage_references
 
 TRIES = 3
 """Packings of one weight after which it must have paid before the next one."""

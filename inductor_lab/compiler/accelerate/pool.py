@@ -21,11 +21,15 @@ from sys import getrefcount
 
 import torch
 
-from inductor_lab.accelerate.packing import WEIGHTS
-from inductor_lab.codegen.host import POOLED_FROM
-from inductor_lab.options import Options
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_api import empty_strided_cpu, reinterpret, storage_references
+from inductor_lab.compiler.accelerate.packing import WEIGHTS
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.host.host_program import POOLED_FROM
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.torch_door.torch_api import (
+    empty_strided_cpu,
+    reinterpret,
+    storage_references,
+)
 
 LOOKED_AT = 8
 """Blocks of the right size that are tried before a new one is made."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inductor_lab.errors import BadOption
-from inductor_lab.options import Options
-from inductor_lab.torch_names import missing
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.torch_door.torch_names import missing
 
 NEEDS = {
     "bare_calls": "bare calls",

@@ -2,7 +2,8 @@
 
 A library multiplies faster, but what comes after it is a kernel of its own, which reads all results
 again.  So the graph is lowered and scheduled with the library, and with a loop nest in its place
-(`lower/products.py`); what differs is run, as it would run in the graph, and the faster is taken.
+(`lower/ops/matmul_nests.py`); what differs is run, as it would run in the graph, and the faster is
+taken.
 
     addmm (8192, 768) x (768, 768) float16: ATen 0.025 ms, Triton 0.023 ms: Triton
 
@@ -20,12 +21,13 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from inductor_lab.accelerate.libraries import PRODUCTS, Choice
-from inductor_lab.codegen.generate import generate_kernels
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.twins import same_text
-from inductor_lab.ir.products import DTYPES
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.accelerate.matmul_libraries import PRODUCTS, Choice
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.dedupe_kernels import same_text
+from inductor_lab.compiler.codegen.generate import generate_kernels
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.ir.match_matmul import DTYPES
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -33,10 +35,9 @@ from inductor_lab.ir.program import (
     LoopProgram,
     written_by,
 )
-from inductor_lab.lower.products import VIEWS
-from inductor_lab.options import Options
-from inductor_lab.schedule.result import Group, Schedule
-from inductor_lab.torch_api import without_modes
+from inductor_lab.compiler.lower.ops.matmul_nests import VIEWS
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 FACTORS = {**PRODUCTS, "aten.bmm.default": 0}
 """The operators, and where their first matrix is among the arguments."""
@@ -148,7 +149,7 @@ class _Plan:
 
 def _seconds(library: _Plan, own: _Plan) -> dict[str, float] | None:
     """Seconds of what differs between two plans; None if it cannot run by itself."""
-    from inductor_lab.runtime.triton_tuned import seconds_of_each
+    from inductor_lab.compiler.runtime.triton.tune_blocks import seconds_of_each
 
     differing = library.without(own), own.without(library)
     kernels = [step for steps in differing for step in steps if isinstance(step, Kernel)]
@@ -184,7 +185,7 @@ class _Run:
             tensor.neg_()
 
     def _kernel(self, kernel: Kernel) -> Callable[[], object]:
-        from inductor_lab.runtime.triton_tuned import tuned_kernel
+        from inductor_lab.compiler.runtime.triton.tune_blocks import tuned_kernel
 
         names = [p.buffer for p in kernel.parameters if p.buffer is not None]
         return partial(tuned_kernel(kernel, self.plan.options), *map(self._tensor, names))

@@ -27,21 +27,26 @@ import torch
 import torch.distributed as dist
 
 import inductor_lab
-from inductor_lab import torch_aot, torch_api
-from inductor_lab.accelerate.bare import Compiled
-from inductor_lab.accelerate.pool import make_room
-from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import NoCompiler
-from inductor_lab.options import Options
-from inductor_lab.runtime.cuda_graphs import recorded
-from inductor_lab.runtime.executable import build_executable
-from inductor_lab.runtime.toolchain import find_toolchain
-from inductor_lab.runtime.trust import distrust
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_aot import KEY
-from inductor_lab.torch_api import FakeTensor, OperatorBase, OpOverloadPacket, functorch_config
-from inductor_lab.torch_logs import Shared
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.accelerate.bare_calls import Compiled
+from inductor_lab.compiler.accelerate.pool import make_room
+from inductor_lab.compiler.base.errors import NoCompiler
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
+from inductor_lab.compiler.runtime.cache.folder_permissions import distrust
+from inductor_lab.compiler.runtime.cuda_graphs import recorded
+from inductor_lab.compiler.runtime.executable import build_executable
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.torch_door import torch_aot, torch_api
+from inductor_lab.compiler.torch_door.torch_aot import KEY
+from inductor_lab.compiler.torch_door.torch_api import (
+    FakeTensor,
+    OperatorBase,
+    OpOverloadPacket,
+    functorch_config,
+)
+from inductor_lab.compiler.torch_door.torch_logs import Shared
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 _CACHE = "torch._functorch._aot_autograd.autograd_cache."
 _torchs_own_key = optional(_CACHE + "autograd_cache_key")

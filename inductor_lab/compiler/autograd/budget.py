@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from inductor_lab.autograd.mincut import Pipe, cheapest_cut
-from inductor_lab.autograd.recompute import (
+from inductor_lab.compiler.autograd.mincut import Pipe, cheapest_cut
+from inductor_lab.compiler.autograd.recompute import (
     Price,
     Recompute,
     asked_to_recompute,
@@ -24,7 +24,7 @@ from inductor_lab.autograd.recompute import (
     is_size,
     recompute_price,
 )
-from inductor_lab.autograd.sides import Sides, is_several
+from inductor_lab.compiler.autograd.sides import Sides, is_several
 
 LONGEST_CHAIN = 64
 _SCALE = 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.display import Shown, counted
-from inductor_lab.errors import UnknownName
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.capture.fx_graph import FxGraph
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab import torch_api
-from inductor_lab.autograd.result import JointGraph
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.operands import results_of
+from inductor_lab.compiler.autograd.graphs import JointGraph
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.operands import results_of
+from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 

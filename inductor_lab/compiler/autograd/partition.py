@@ -15,18 +15,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.autograd.budget import Chooser
-from inductor_lab.autograd.given import Partitioner, saved_by
-from inductor_lab.autograd.joint import with_lengths
-from inductor_lab.autograd.recompute import (
-    Price,
-    asked_to_recompute,
-    asked_to_save,
-    estimated_flops,
-    is_size,
-)
-from inductor_lab.autograd.result import (
+from inductor_lab.compiler.autograd.budget import Chooser
+from inductor_lab.compiler.autograd.graphs import (
     Cut,
     Partition,
     PartitionChoice,
@@ -34,11 +24,21 @@ from inductor_lab.autograd.result import (
     Recomputed,
     SavedValue,
 )
-from inductor_lab.autograd.sides import Sides, sort_sides
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.operands import items_of, operand, writes_input
-from inductor_lab.capture.text import target_text
+from inductor_lab.compiler.autograd.joint import with_lengths
+from inductor_lab.compiler.autograd.recompute import (
+    Price,
+    asked_to_recompute,
+    asked_to_save,
+    estimated_flops,
+    is_size,
+)
+from inductor_lab.compiler.autograd.sides import Sides, sort_sides
+from inductor_lab.compiler.autograd.user_partition import Partitioner, saved_by
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.operands import items_of, operand, writes_input
+from inductor_lab.compiler.capture.text import target_text
+from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 GraphModule = torch.fx.GraphModule

@@ -12,11 +12,16 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.operands import by_name, operand
-from inductor_lab.capture.text import node_value
-from inductor_lab.ir.flops import call_flops
-from inductor_lab.ir.ops import OPS
-from inductor_lab.torch_api import CheckpointPolicy, OpOverload, nbytes_hint, size_hint
+from inductor_lab.compiler.capture.operands import by_name, operand
+from inductor_lab.compiler.capture.text import node_value
+from inductor_lab.compiler.ir.flops import call_flops
+from inductor_lab.compiler.ir.ops import OPS
+from inductor_lab.compiler.torch_door.torch_api import (
+    CheckpointPolicy,
+    OpOverload,
+    nbytes_hint,
+    size_hint,
+)
 
 CREATION = frozenset(
     "full full_like zeros zeros_like ones ones_like arange iota scalar_tensor eye tril triu "

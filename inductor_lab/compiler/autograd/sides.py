@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_lab.autograd.joint import is_tangent
-from inductor_lab.capture.graph_of import is_backward
-from inductor_lab.capture.operands import writes_input
-from inductor_lab.capture.text import node_value
-from inductor_lab.torch_api import nbytes_hint
+from inductor_lab.compiler.autograd.joint import is_tangent
+from inductor_lab.compiler.capture.fx_to_record import is_backward
+from inductor_lab.compiler.capture.operands import writes_input
+from inductor_lab.compiler.capture.text import node_value
+from inductor_lab.compiler.torch_door.torch_api import nbytes_hint
 
 
 @dataclass(frozen=True, eq=False)

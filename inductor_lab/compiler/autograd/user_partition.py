@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 import torch
 
-from inductor_lab.autograd.budget import Chooser
-from inductor_lab.autograd.recompute import Price, estimated_flops
-from inductor_lab.autograd.sides import is_several
-from inductor_lab.capture.text import target_text
-from inductor_lab.errors import Refused
+from inductor_lab.compiler.autograd.budget import Chooser
+from inductor_lab.compiler.autograd.recompute import Price, estimated_flops
+from inductor_lab.compiler.autograd.sides import is_several
+from inductor_lab.compiler.base.errors import Refused
+from inductor_lab.compiler.capture.text import target_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from inductor_lab.errors import CannotWrite, MissingPackage
+from inductor_lab.compiler.base.errors import CannotWrite, MissingPackage
 
 _PAINTERS: list[str] = []
 

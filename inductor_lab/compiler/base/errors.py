@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from inductor_lab.own_line import where_and_todo
+from inductor_lab.compiler.base.error_origin import where_and_todo
 
 
 class LabError(Exception):

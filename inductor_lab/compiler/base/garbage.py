@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from weakref import finalize
 
-from inductor_lab.torch_api import around_compilations
+from inductor_lab.compiler.torch_door.torch_api import around_compilations
 
 SET_ASIDE_BY_PYTHON = 1000
 """Python 3.12 sets fewer objects aside as it starts; a user who sets modules aside, many more."""

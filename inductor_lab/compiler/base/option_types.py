@@ -10,7 +10,7 @@ from functools import cache
 from numbers import Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from inductor_lab.errors import BadOption
+from inductor_lab.compiler.base.errors import BadOption
 
 IN_WORDS: Mapping[Any, str] = {
     bool: "True or False",

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from inductor_lab.errors import BadOption, UnknownTarget, rather
-from inductor_lab.option_types import check_types
+from inductor_lab.compiler.base.errors import BadOption, UnknownTarget, rather
+from inductor_lab.compiler.base.option_types import check_types
 
 Mode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -20,7 +20,7 @@ LARGEST_POOL = 1_000_000
 class FusionOptions:
     """What-if switches of the scheduler.
 
-    `combos` puts small independent kernels into one (`schedule/combo.py`).
+    `combos` puts small independent kernels into one (`schedule/fusion/combo.py`).
     `off` names rules (`"bytes_saved"`) that are not to be asked; `force` and `forbid` are pairs of
     buffer names, producer first (`[("buf0", "buf3")]`).  A pair holds in every part that has it, or
     in the one that it names (`("buf0", "buf3", "backward")`, `("buf0", "buf3", "g1.forward")`;
@@ -142,7 +142,7 @@ def names(option: str, given: Any) -> tuple[Any, ...]:
 
 def _check_names(kind: type, given: Mapping[Any, Any], path: str = "") -> None:
     """Raises BadOption for a name that is no field, with what somebody may have meant by it."""
-    from inductor_lab.stock.option_names import hint
+    from inductor_lab.compiler.base.inductor_options import hint
 
     known = [field.name for field in fields(kind)]
     for name, value in given.items():

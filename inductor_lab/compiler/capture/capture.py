@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_lab.capture.graph import FxGraph, Span
-from inductor_lab.display import Shown, counted
-from inductor_lab.errors import NotRunnable
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
 
 _LOCAL_OR_GLOBAL = re.compile(r"[LG]\['(\w+)'\]")
 _ROUTINE = ("DIMENSION_DYNAMIC_MARKING_GUARD",)

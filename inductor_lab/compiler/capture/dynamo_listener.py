@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from inductor_lab import torch_api, torch_logs
-from inductor_lab.capture import events
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.result import Bytecode, Capture
-from inductor_lab.capture.steps import StepRecord
-from inductor_lab.observer import Phase
+from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.capture import events
+from inductor_lab.compiler.capture.capture import Bytecode, Capture
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.symbolic_steps import StepRecord
+from inductor_lab.compiler.torch_door import torch_api, torch_logs
 
 
 @dataclass

@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.capture.transforms import level_ends
-from inductor_lab.thread_state import ThreadState
-from inductor_lab.torch_api import TorchDispatchMode, pytree
+from inductor_lab.compiler.base.thread_state import ThreadState
+from inductor_lab.compiler.capture.gradient_levels import level_ends
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode, pytree
 
 
 @dataclass(frozen=True)

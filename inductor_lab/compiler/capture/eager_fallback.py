@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.torch_api import FakeTensor
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.torch_door.torch_api import FakeTensor
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 _TracingContext = optional("torch._guards.TracingContext")
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.capture.result import GraphBreak, Guard, Recompile, Symbol
-from inductor_lab.capture.span import outside_torch, shown_file, spans_in
-from inductor_lab.observer import Phase
-from inductor_lab.torch_logs import traced_file
+from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.capture.capture import GraphBreak, Guard, Recompile, Symbol
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.capture.span import outside_torch, shown_file, spans_in
+from inductor_lab.compiler.torch_door.torch_logs import traced_file
 
 _WANTED = (
     "artifact", "chromium_event", "create_symbol", "create_unbacked_symbol",

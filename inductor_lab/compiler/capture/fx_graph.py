@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_lab.display import Shown, counted
-from inductor_lab.operations import perform
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.operations import perform
 
 
 @dataclass(frozen=True, slots=True)

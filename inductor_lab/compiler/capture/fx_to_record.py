@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import FxGraph, FxNode, Span, TensorFacts
-from inductor_lab.capture.span import innermost
-from inductor_lab.capture.text import arguments_text, graph_text, node_value, target_text
-from inductor_lab.torch_api import DTYPE_NAMES, nbytes_hint
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span, TensorFacts
+from inductor_lab.compiler.capture.span import innermost
+from inductor_lab.compiler.capture.text import arguments_text, graph_text, node_value, target_text
+from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES, nbytes_hint
 
 _FIRST_NAME = re.compile(r"^[LG]\['(\w+)'\]")
 _ARRAY = re.compile(r"^___from_numpy\((.*)\)$")

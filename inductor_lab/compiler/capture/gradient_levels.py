@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 _enter = optional("torch._C._enter_dual_level")
 _exit = optional("torch._C._exit_dual_level")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from inductor_lab import torch_api
+from inductor_lab.compiler.torch_door import torch_api
 
 ANSWERS = 4096
 """How many answers are kept."""

@@ -21,9 +21,9 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
 
-from inductor_lab.capture.one_element import is_refused_by_eager
-from inductor_lab.capture.span import code_line
-from inductor_lab.torch_api import OpOverload, pytree
+from inductor_lab.compiler.capture.one_element import is_refused_by_eager
+from inductor_lab.compiler.capture.span import code_line
+from inductor_lab.compiler.torch_door.torch_api import OpOverload, pytree
 
 aten = torch.ops.aten
 AUGMENTED: Mapping[Any, str] = {

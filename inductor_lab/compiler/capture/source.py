@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.capture.span import outside_torch, shown_file
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.capture.span import outside_torch, shown_file
 
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.capture.expression import find_expression
-from inductor_lab.capture.graph import Span
+from inductor_lab.compiler.capture.expression import find_expression
+from inductor_lab.compiler.capture.fx_graph import Span
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _CARETS = re.compile(r"^\s*[~^]+\s*$")

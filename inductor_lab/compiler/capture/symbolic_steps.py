@@ -9,11 +9,11 @@ from typing import Any
 
 from torch.fx import Node
 
-from inductor_lab.capture.result import Instruction, SymbolicRun
-from inductor_lab.capture.span import shown_file
-from inductor_lab.capture.text import expression_text
-from inductor_lab.torch_api import compile_id
-from inductor_lab.torch_logs import Traced
+from inductor_lab.compiler.capture.capture import Instruction, SymbolicRun
+from inductor_lab.compiler.capture.span import shown_file
+from inductor_lab.compiler.capture.text import expression_text
+from inductor_lab.compiler.torch_door.torch_api import compile_id
+from inductor_lab.compiler.torch_door.torch_logs import Traced
 
 KEPT = 3_000
 """So many instructions of all runs together are kept; BERT-base has ten times as many."""

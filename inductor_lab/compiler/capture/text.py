@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import FxNode
-from inductor_lab.display import counted
-from inductor_lab.torch_api import INFIX_TEXT, qualified_name
+from inductor_lab.compiler.base.display import counted
+from inductor_lab.compiler.capture.fx_graph import FxNode
+from inductor_lab.compiler.torch_door.torch_api import INFIX_TEXT, qualified_name
 
 
 def node_value(node: torch.fx.Node) -> Any:

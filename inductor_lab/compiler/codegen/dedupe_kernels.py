@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import replace
 
-from inductor_lab.codegen.kernel import Code, Kernel, Line, heading
-from inductor_lab.ir.expr import Expr, Load, Masked, Op, Origins
-from inductor_lab.ir.program import Buffer, Nest
-from inductor_lab.ir.text import in_reading_order
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, heading
+from inductor_lab.compiler.ir.expr import Expr, Load, Masked, Op, Origins
+from inductor_lab.compiler.ir.program import Buffer, Nest
+from inductor_lab.compiler.ir.text import in_reading_order
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 class Twins:

@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
-from inductor_lab.codegen.cpp import cpp_kernel
-from inductor_lab.codegen.cpu.passes import switched_off
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.parameters import with_lengths
-from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.codegen.twins import Twins, shared
-from inductor_lab.errors import working_on
-from inductor_lab.ir.program import Buffer, ExternCall, read_by, views_in
-from inductor_lab.options import Options
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.base.errors import working_on
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
+from inductor_lab.compiler.codegen.cpu.passes import switched_off
+from inductor_lab.compiler.codegen.dedupe_kernels import Twins, shared
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.parameters import with_lengths
+from inductor_lab.compiler.codegen.triton.printer import triton_kernel
+from inductor_lab.compiler.ir.program import Buffer, ExternCall, read_by, views_in
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 
 def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]:

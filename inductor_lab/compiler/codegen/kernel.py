@@ -9,12 +9,12 @@ from typing import Any, Literal
 import sympy
 import torch
 
-from inductor_lab.display import Shown, counted
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
-from inductor_lab.ir.program import Buffer
-from inductor_lab.ir.value import Value
-from inductor_lab.operations import perform
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.operations import perform
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.ir.value import Value
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Kernel(Shown):
     code        this kernel's function alone, with origins
     parameters  in call order
     group, buffers   what it was made from, so that the group can be rendered in the other language
-    launch      for Triton: constants and grid (see `codegen/triton.py`); empty for C++
+    launch      for Triton: constants and grid (see `codegen/triton/printer.py`); empty for C++
     seconds     what writing it took, of which equal kernels take next to nothing
     """
 

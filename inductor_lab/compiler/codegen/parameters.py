@@ -11,12 +11,12 @@ from typing import Any
 
 import sympy
 
-from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tree import Local, Loop, Stmt, Store
-from inductor_lab.codegen.visit import nodes_in, places, walk
-from inductor_lab.ir.expr import Expr, Load, SizeValue
-from inductor_lab.ir.index import Size, given_of, may_exceed, sizes_in
-from inductor_lab.ir.program import Buffer, sizes_of
+from inductor_lab.compiler.codegen.kernel import Parameter
+from inductor_lab.compiler.codegen.tree.loop_tree import Local, Loop, Stmt, Store
+from inductor_lab.compiler.codegen.tree.visit import nodes_in, places, walk
+from inductor_lab.compiler.ir.expr import Expr, Load, SizeValue
+from inductor_lab.compiler.ir.index import Size, given_of, may_exceed, sizes_in
+from inductor_lab.compiler.ir.program import Buffer, sizes_of
 
 
 def kernel_parameters(

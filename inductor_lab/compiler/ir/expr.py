@@ -16,9 +16,9 @@ from typing import TypeAlias, cast
 
 import torch
 
-from inductor_lab.ir.index import Axis, Gathered, Index, Size
-from inductor_lab.ir.ops import DIVIDING
-from inductor_lab.ir.value import Value
+from inductor_lab.compiler.ir.index import Axis, Gathered, Index, Size
+from inductor_lab.compiler.ir.ops import DIVIDING
+from inductor_lab.compiler.ir.value import Value
 
 Origins: TypeAlias = frozenset[str]
 """Names of FX nodes, in the graph that was lowered."""
@@ -195,7 +195,7 @@ class Masked(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Temp(_Tree):
-    """A value that was computed before and has a name; only in loop trees (`codegen/tree.py`)."""
+    """A value that was computed before and has a name; only in loop trees (`codegen/tree/loop_tree.py`)."""
 
     name: str
     dtype: torch.dtype

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import sympy
 
-from inductor_lab.ir.value import Value
+from inductor_lab.compiler.ir.value import Value
 
 if TYPE_CHECKING:
-    from inductor_lab.ir.expr import Expr
+    from inductor_lab.compiler.ir.expr import Expr
 
 Size: TypeAlias = "int | sympy.Expr"
 """A length or stride in elements: an int, or a sympy expression over the symbols of the graph."""

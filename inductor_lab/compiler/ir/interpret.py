@@ -16,11 +16,17 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
-from inductor_lab.ir.higher_order import PREFIX, call_higher_order
-from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
-from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, SCANNERS, nonzero_divisor, scatter_into
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, Temp
+from inductor_lab.compiler.ir.higher_order import PREFIX, call_higher_order
+from inductor_lab.compiler.ir.index import Atom, Axis, Gathered, Index, Quotient, Size
+from inductor_lab.compiler.ir.ops_torch import (
+    OPERATIONS,
+    REDUCERS,
+    SCANNERS,
+    nonzero_divisor,
+    scatter_into,
+)
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferView,
     Callee,

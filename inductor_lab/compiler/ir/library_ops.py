@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.positions import OWN
-from inductor_lab.torch_names import missing, optional
+from inductor_lab.compiler.ir.slice_ops import OWN
+from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 onednn_linear = optional("torch.ops.mkldnn._linear_pointwise")
 """`onednn_linear(x, weight, bias, activation, scalars, algorithm)`; the weight may be packed."""

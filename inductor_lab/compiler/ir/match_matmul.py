@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import torch
 
-from inductor_lab.ir.expr import Expr, Load, Op
-from inductor_lab.ir.index import Axis, gathered_in, product
-from inductor_lab.ir.program import Nest, Reduction
+from inductor_lab.compiler.ir.expr import Expr, Load, Op
+from inductor_lab.compiler.ir.index import Axis, gathered_in, product
+from inductor_lab.compiler.ir.program import Nest, Reduction
 
 DTYPES = (torch.float16, torch.bfloat16)
 SMALLEST = 16

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.ops import DIVIDING, OPS, REDUCTIONS, SCANS, SCATTERS, neutral
+from inductor_lab.compiler.ir.ops import DIVIDING, OPS, REDUCTIONS, SCANS, SCATTERS, neutral
 
 Operation = Callable[..., torch.Tensor]
 """Takes the dtype of the node, then the operands; gives the result."""

@@ -19,11 +19,20 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
-from inductor_lab.display import Shown, counted
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
-from inductor_lab.ir.index import Axis, Index, Size, add_sizes, dot, mul_sizes, product, sizes_in
-from inductor_lab.ir.value import Value
-from inductor_lab.operations import perform
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.operations import perform
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
+from inductor_lab.compiler.ir.index import (
+    Axis,
+    Index,
+    Size,
+    add_sizes,
+    dot,
+    mul_sizes,
+    product,
+    sizes_in,
+)
+from inductor_lab.compiler.ir.value import Value
 
 
 class BufferKind(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor_lab.ir.index import ZERO, Axis, Index, Size, is_int, mul_sizes
-from inductor_lab.ir.program import Layout
+from inductor_lab.compiler.ir.index import ZERO, Axis, Index, Size, is_int, mul_sizes
+from inductor_lab.compiler.ir.program import Layout
 
 
 def joined(axes: Sequence[Axis]) -> Index:

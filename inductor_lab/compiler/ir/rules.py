@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis
-from inductor_lab.ir.program import LoopProgram, Step
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Axis
+from inductor_lab.compiler.ir.program import LoopProgram, Step
 
 HALF = (torch.float16, torch.bfloat16)
 """Dtypes for storage only: bodies compute in float32."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sympy
 
-from inductor_lab.ir.index import Size, add_sizes, is_nonnegative, mul_sizes
+from inductor_lab.compiler.ir.index import Size, add_sizes, is_nonnegative, mul_sizes
 
 
 def sub_sizes(a: Size, b: Size) -> Size:

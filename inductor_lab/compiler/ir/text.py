@@ -19,7 +19,7 @@ from itertools import zip_longest
 import sympy
 import torch
 
-from inductor_lab.ir.expr import (
+from inductor_lab.compiler.ir.expr import (
     NO_ORIGINS,
     Const,
     Expr,
@@ -31,8 +31,17 @@ from inductor_lab.ir.expr import (
     SizeValue,
     Temp,
 )
-from inductor_lab.ir.index import Atom, Axis, Gathered, Index, Quotient, Remainder, Size, is_int
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir.index import (
+    Atom,
+    Axis,
+    Gathered,
+    Index,
+    Quotient,
+    Remainder,
+    Size,
+    is_int,
+)
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import sympy
 import torch
 
-from inductor_lab.ir import verify_body
-from inductor_lab.ir.expr import Expr, Load, Masked
-from inductor_lab.ir.ops import POSITIONS, REDUCTIONS, SCANS, SCATTERS
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir import verify_body
+from inductor_lab.compiler.ir.expr import Expr, Load, Masked
+from inductor_lab.compiler.ir.ops import POSITIONS, REDUCTIONS, SCANS, SCATTERS
+from inductor_lab.compiler.ir.program import (
     BufferKind,
     BufferView,
     ExternCall,
@@ -31,7 +31,7 @@ from inductor_lab.ir.program import (
     read_by,
     written_by,
 )
-from inductor_lab.ir.rules import (
+from inductor_lab.compiler.ir.rules import (
     EXPR_RULES,
     HALF,
     PROGRAM_RULES,
@@ -42,7 +42,7 @@ from inductor_lab.ir.rules import (
     program_rule,
     step_rule,
 )
-from inductor_lab.ir.text import sizes_text
+from inductor_lab.compiler.ir.text import sizes_text
 
 RULE_FILES = (verify_body,)
 """The modules besides this one whose import fills the tables of rules."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, Temp
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, Temp
+from inductor_lab.compiler.ir.index import (
     Index,
     Size,
     add_sizes,
@@ -17,9 +17,9 @@ from inductor_lab.ir.index import (
     is_nonnegative,
     mul_sizes,
 )
-from inductor_lab.ir.ops import OPS, PREDICATES
-from inductor_lab.ir.rules import HALF, Context, expr_rule
-from inductor_lab.ir.text import expr_text, index_text
+from inductor_lab.compiler.ir.ops import OPS, PREDICATES
+from inductor_lab.compiler.ir.rules import HALF, Context, expr_rule
+from inductor_lab.compiler.ir.text import expr_text, index_text
 
 
 @expr_rule

@@ -16,13 +16,29 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.capture.span import innermost
-from inductor_lab.errors import LabError, LeftToATen
-from inductor_lab.ir.expr import NO_ORIGINS, Const, Expr, IndexValue, Op, Origins, SizeValue
-from inductor_lab.ir.index import Axis, Gathered, Index, Size, gathered_in, is_int, simplify_size
-from inductor_lab.ir.ops import ELEMENTS, PREDICATES
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.errors import LabError, LeftToATen
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.span import innermost
+from inductor_lab.compiler.ir.expr import (
+    NO_ORIGINS,
+    Const,
+    Expr,
+    IndexValue,
+    Op,
+    Origins,
+    SizeValue,
+)
+from inductor_lab.compiler.ir.index import (
+    Axis,
+    Gathered,
+    Index,
+    Size,
+    gathered_in,
+    is_int,
+    simplify_size,
+)
+from inductor_lab.compiler.ir.ops import ELEMENTS, PREDICATES
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -35,10 +51,17 @@ from inductor_lab.ir.program import (
     Scatter,
     Step,
 )
-from inductor_lab.lower.groups import Groups
-from inductor_lab.lower.number import Test, number
-from inductor_lab.lower.tensor import TensorValue, axes_of, identity, is_dense, layout_of, load
-from inductor_lab.options import Options
+from inductor_lab.compiler.lower.number import Test, number
+from inductor_lab.compiler.lower.passes.group_axis import Groups
+from inductor_lab.compiler.lower.tensor import (
+    TensorValue,
+    axes_of,
+    identity,
+    is_dense,
+    layout_of,
+    load,
+)
+from inductor_lab.compiler.torch_door import torch_api
 
 SCALAR = "aten.scalar_tensor.default"
 ASSERTION = "aten._assert_scalar.default"

@@ -13,15 +13,15 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.errors import MissingLowering
-from inductor_lab.ir.collective import collective_kind
-from inductor_lab.ir.ops import ELEMENTS
-from inductor_lab.ir.program import BufferView, ExternArg
-from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
-from inductor_lab.lower.number import made_of_numbers
-from inductor_lab.lower.registry import Operator
-from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.compiler.base.errors import MissingLowering
+from inductor_lab.compiler.ir.collective import collective_kind
+from inductor_lab.compiler.ir.ops import ELEMENTS
+from inductor_lab.compiler.ir.program import BufferView, ExternArg
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta, size_of, source_line
+from inductor_lab.compiler.lower.number import made_of_numbers
+from inductor_lab.compiler.lower.registry import Operator
+from inductor_lab.compiler.lower.tensor import TensorValue
+from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 

@@ -15,16 +15,16 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.capture.operands import by_name, items_of, operand
-from inductor_lab.errors import LabError, LeftToATen
-from inductor_lab.ir.index import Size, add_sizes, is_int, mul_sizes
-from inductor_lab.ir.positions import OPERATORS
-from inductor_lab.ir.program import ExternArg, Layout
-from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line
-from inductor_lab.lower.promote import given_operands
-from inductor_lab.lower.tensor import TensorValue, same_strides
-from inductor_lab.rewrite.refused import fits, is_refused, range_of
-from inductor_lab.torch_api import share_elements
+from inductor_lab.compiler.base.errors import LabError, LeftToATen
+from inductor_lab.compiler.capture.operands import by_name, items_of, operand
+from inductor_lab.compiler.ir.index import Size, add_sizes, is_int, mul_sizes
+from inductor_lab.compiler.ir.program import ExternArg, Layout
+from inductor_lab.compiler.ir.slice_ops import OPERATORS
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta, size_of, source_line
+from inductor_lab.compiler.lower.promote import given_operands
+from inductor_lab.compiler.lower.tensor import TensorValue, same_strides
+from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import fits, is_refused, range_of
+from inductor_lab.compiler.torch_door.torch_api import share_elements
 
 aten = torch.ops.aten
 NARROW = (

@@ -23,14 +23,13 @@ import sympy
 import torch
 from torch.fx.node import map_aggregate, map_arg
 
-from inductor_lab import torch_api
-from inductor_lab.capture.operands import operand, results_of
-from inductor_lab.errors import LabError, LeftToATen, working_on
-from inductor_lab.ir.higher_order import PREFIX
-from inductor_lab.ir.index import at_most_one, is_int
-from inductor_lab.ir.ops import ELEMENTS
-from inductor_lab.ir.positions import OPERATORS
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.errors import LabError, LeftToATen, working_on
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.operands import operand, results_of
+from inductor_lab.compiler.ir.higher_order import PREFIX
+from inductor_lab.compiler.ir.index import at_most_one, is_int
+from inductor_lab.compiler.ir.ops import ELEMENTS
+from inductor_lab.compiler.ir.program import (
     BufferKind,
     BufferView,
     Callee,
@@ -41,28 +40,16 @@ from inductor_lab.ir.program import (
     Write,
     written_by,
 )
-from inductor_lab.lower import (
-    bits,
-    create,
-    division,
-    fits,
-    formula,
-    index,
-    matmul,
-    moments,
-    pointwise,
-    pool,
-    pool_backward,
-    random,
-    reduce,
-    scan,
-    scatter,
-    search,
-    view,
+from inductor_lab.compiler.ir.slice_ops import OPERATORS
+from inductor_lab.compiler.lower import fits
+from inductor_lab.compiler.lower.builder import (
+    Builder,
+    TensorMeta,
+    size_of,
+    source_line,
+    symbols_in,
 )
-from inductor_lab.lower.builder import Builder, TensorMeta, size_of, source_line, symbols_in
-from inductor_lab.lower.by_name import call_by_name
-from inductor_lab.lower.extern import (
+from inductor_lab.compiler.lower.extern import (
     always_called,
     argument,
     call,
@@ -71,17 +58,36 @@ from inductor_lab.lower.extern import (
     needs_extern,
     to_device,
 )
-from inductor_lab.lower.leftover import with_checks, without_copies
-from inductor_lab.lower.registry import LOWERINGS, Lowering, Operator
-from inductor_lab.lower.softmax import softmax_from_parts
-from inductor_lab.lower.split import split_reductions
-from inductor_lab.lower.tensor import TensorValue, identity, layout_of, same_strides
-from inductor_lab.options import Options
-from inductor_lab.rewrite.aliases import asks_storage, storage_of
+from inductor_lab.compiler.lower.ops import (
+    activations,
+    bits,
+    create,
+    division,
+    index,
+    matmul,
+    pointwise,
+    pool,
+    pool_backward,
+    random,
+    reduce,
+    scan,
+    scatter,
+    searchsorted,
+    variance,
+    view,
+)
+from inductor_lab.compiler.lower.ops.user_triton_kernels import call_by_name
+from inductor_lab.compiler.lower.passes.dead_steps import with_checks, without_copies
+from inductor_lab.compiler.lower.passes.split_reductions import split_reductions
+from inductor_lab.compiler.lower.passes.split_softmax import softmax_from_parts
+from inductor_lab.compiler.lower.registry import LOWERINGS, Lowering, Operator
+from inductor_lab.compiler.lower.tensor import TensorValue, identity, layout_of, same_strides
+from inductor_lab.compiler.rewrite.aliases import asks_storage, storage_of
+from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 FAMILIES = (
-    pointwise, bits, division, formula, reduce, moments, scan, search, pool, pool_backward, view,
+    pointwise, bits, division, activations, reduce, variance, scan, searchsorted, pool, pool_backward, view,
     index, scatter, create, random, matmul,
 )  # fmt: skip
 """The modules whose import fills the registry."""
@@ -112,8 +118,9 @@ def lower_graph(
 ) -> LoopProgram:
     """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
 
-    Its last results are what `writes` says of inputs (`lower/writes.py`).  `trained` graphs run
-    within a function of autograd's.  `own_products` are nodes that `lower/products.py` is for.
+    Its last results are what `writes` says of inputs (`lower/input_writes.py`).  `trained` graphs
+    run within a function of autograd's.  `own_products` are nodes that `lower/ops/matmul_nests.py`
+    is for.
 
     Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
     for what cannot be lowered at all (operators that write to their arguments).

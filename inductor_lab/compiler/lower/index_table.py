@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inductor_lab.ir.index import Index, Size, is_int
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.tensor import TensorValue
-from inductor_lab.torch_api import without_modes
+from inductor_lab.compiler.ir.index import Index, Size, is_int
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.tensor import TensorValue
+from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 SHORTEST = 16
 """Numbers of a table, or of a piece of quotients, below which a gather costs next to nothing

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.operands import WRITES, operand, results_of, writes_input
-from inductor_lab.ir.program import Write
-from inductor_lab.torch_api import copy_of
+from inductor_lab.compiler.capture.operands import WRITES, operand, results_of, writes_input
+from inductor_lab.compiler.ir.program import Write
+from inductor_lab.compiler.torch_door.torch_api import copy_of
 
 
 def may_write_inputs(inputs: Sequence[Any]) -> bool:

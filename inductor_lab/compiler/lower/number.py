@@ -19,10 +19,10 @@ import torch
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanFunction
 
-from inductor_lab.ir.expr import Const, Expr, Load, Op, SizeValue, size_value
-from inductor_lab.ir.index import is_whole, simplify_size
-from inductor_lab.ir.program import Pointwise, Step
-from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op, SizeValue, size_value
+from inductor_lab.compiler.ir.index import is_whole, simplify_size
+from inductor_lab.compiler.ir.program import Pointwise, Step
+from inductor_lab.compiler.lower.tensor import TensorValue
 
 MakeOp = Callable[..., Expr]
 """`make(name, *operands)`."""

@@ -15,12 +15,12 @@ from functools import reduce
 
 import torch
 
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr, Load, Masked
-from inductor_lab.ir.index import Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.table import affine_place, known_numbers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.expr import Expr, Load, Masked
+from inductor_lab.compiler.ir.index import Index, Size, add_sizes, is_int, is_nonnegative, mul_sizes
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.index_table import affine_place, known_numbers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 # ---- tests of positions --------------------------------------------------------------------------
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, is_int
-from inductor_lab.ir.rules import HALF
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.tensor import TensorValue
-from inductor_lab.torch_api import PROMOTION as PROMOTION
-from inductor_lab.torch_api import OpOverload, elementwise_dtypes
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Index, is_int
+from inductor_lab.compiler.ir.rules import HALF
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.tensor import TensorValue
+from inductor_lab.compiler.torch_door.torch_api import PROMOTION as PROMOTION
+from inductor_lab.compiler.torch_door.torch_api import OpOverload, elementwise_dtypes
 
 KEEP = PROMOTION.DEFAULT
 """The common dtype of the operands: add, mul, maximum."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.program import ExternCall, LoopProgram, Step
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Step
 
 GPU = "cuda:0"
 """What torch calls the first GPU, on NVIDIA's and on AMD's machines."""

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 import torch
 
-from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Load, Origins
+from inductor_lab.compiler.ir.index import (
     ZERO,
     Axis,
     Index,
@@ -29,7 +29,7 @@ from inductor_lab.ir.index import (
     is_nonnegative,
     mul_sizes,
 )
-from inductor_lab.ir.program import Buffer, Layout
+from inductor_lab.compiler.ir.program import Buffer, Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis, Index, Size, add_sizes, is_int
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.places import compare, inside
-from inductor_lab.lower.reduce import Space, reduce_to
-from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Axis, Index, Size, add_sizes, is_int
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.ops.reduce import Space, reduce_to
+from inductor_lab.compiler.lower.places import compare, inside
+from inductor_lab.compiler.lower.tensor import TensorValue
 
 UNROLLED = 32
 """The largest window that is written out as one expression."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from inductor_lab.torch_api import expression_of, given_back
+from inductor_lab.compiler.torch_door.torch_api import expression_of, given_back
 
 aten = torch.ops.aten
 

@@ -10,7 +10,7 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_aggregate
 
-from inductor_lab.torch_api import OpOverload, make_fx, size_hint
+from inductor_lab.compiler.torch_door.torch_api import OpOverload, make_fx, size_hint
 
 
 class Adder:

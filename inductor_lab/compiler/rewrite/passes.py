@@ -23,20 +23,20 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.span import innermost
-from inductor_lab.errors import BadOption, working_on
-from inductor_lab.options import Options
-from inductor_lab.rewrite import complex_numbers  # noqa: F401  (its rule is one of RULES)
-from inductor_lab.rewrite.aliases import Aliases
-from inductor_lab.rewrite.attention import fused_attention
-from inductor_lab.rewrite.collectives import collectives
-from inductor_lab.rewrite.folding import folded, is_pure
-from inductor_lab.rewrite.identities import BY_TARGET, RULES, Edit
-from inductor_lab.rewrite.products import better_products
-from inductor_lab.rewrite.result import Fired, Rewrites, Step
-from inductor_lab.torch_api import copy_of, with_graph, without_modes
+from inductor_lab.compiler.base.errors import BadOption, working_on
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.span import innermost
+from inductor_lab.compiler.rewrite.aliases import Aliases
+from inductor_lab.compiler.rewrite.aten import complex_numbers  # noqa: F401  (its rule is one of RULES)
+from inductor_lab.compiler.rewrite.aten.bucket_collectives import collectives
+from inductor_lab.compiler.rewrite.aten.constant_folding import folded, is_pure
+from inductor_lab.compiler.rewrite.aten.identities import BY_TARGET, RULES, Edit
+from inductor_lab.compiler.rewrite.aten.match_attention import fused_attention
+from inductor_lab.compiler.rewrite.aten.matmul_forms import better_products
+from inductor_lab.compiler.rewrite.rewrites import Fired, Rewrites, Step
+from inductor_lab.compiler.torch_door.torch_api import copy_of, with_graph, without_modes
 
 aten = torch.ops.aten
 SpanOf = Callable[[Node], Span | None]
@@ -127,7 +127,8 @@ def _key(value: Any) -> Any:
 
 
 def identities(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Apply the rules of `identities.py` to each node, operands first, until none fires.
+    """Apply the rules of `rewrite/aten/identities.py` to each node, operands first, until none
+    fires.
 
     Graphs that write in place are left alone: there a value depends on when it is read.
     """

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_lab.capture.graph import FxGraph, Span
-from inductor_lab.display import Shown, counted
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.errors import OutOfBounds
-from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
-from inductor_lab.runtime.library import place_of
+from inductor_lab.compiler.base.errors import OutOfBounds
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Load, Origins
+from inductor_lab.compiler.runtime.toolchain.shared_library import place_of
 
 
 class Fault(ctypes.Structure):

@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import NothingToChange
-from inductor_lab.ir.program import ExternCall, LoopProgram
-from inductor_lab.options import Options
-from inductor_lab.torch_api import mark_boxed, reinterpret, storage_references
+from inductor_lab.compiler.base.errors import NothingToChange
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.torch_door.torch_api import mark_boxed, reinterpret, storage_references
 
 Call = Callable[[list[Any]], tuple[Any, ...]]
 MODES = ("reduce-overhead", "max-autotune")

@@ -13,26 +13,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from inductor_lab.codegen.cpp import by_name, translation_unit
-from inductor_lab.codegen.cpp_statements import BY_ZERO
-from inductor_lab.codegen.kernel import HostProgram, Kernel
-from inductor_lab.errors import DividedByZero, IndexOutOfRange, LabError
-from inductor_lab.ir.collective import NAMESPACES
-from inductor_lab.ir.expr import NO_ORIGINS
-from inductor_lab.ir.higher_order import Written
-from inductor_lab.ir.program import LoopProgram
-from inductor_lab.operations import perform
-from inductor_lab.options import Options
-from inductor_lab.runtime.ahead import Ahead
-from inductor_lab.runtime.bounds import checked_function, is_checked
-from inductor_lab.runtime.failures import dividing, gathering
-from inductor_lab.runtime.first_use import begin_libraries
-from inductor_lab.runtime.host_file import host_file
-from inductor_lab.runtime.library import Library, library_builder, place_of
-from inductor_lab.runtime.peers import Collectives, tell_of
-from inductor_lab.runtime.recorded import seen_by_profiler
-from inductor_lab.schedule.result import Schedule
-from inductor_lab.torch_api import mark_boxed
+from inductor_lab.compiler.base.errors import DividedByZero, IndexOutOfRange, LabError
+from inductor_lab.compiler.base.operations import perform
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.cpp.printer import by_name, translation_unit
+from inductor_lab.compiler.codegen.cpp.statements import BY_ZERO
+from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
+from inductor_lab.compiler.ir.collective import NAMESPACES
+from inductor_lab.compiler.ir.expr import NO_ORIGINS
+from inductor_lab.compiler.ir.higher_order import Written
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.runtime.check_bounds import checked_function, is_checked
+from inductor_lab.compiler.runtime.failing_lines import dividing, gathering
+from inductor_lab.compiler.runtime.host_file import host_file
+from inductor_lab.compiler.runtime.library_warmup import begin_libraries
+from inductor_lab.compiler.runtime.profiler_events import seen_by_profiler
+from inductor_lab.compiler.runtime.rank_failures import Collectives, tell_of
+from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.shared_library import (
+    Library,
+    library_builder,
+    place_of,
+)
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.torch_door.torch_api import mark_boxed
 
 Call = Callable[[list[Any]], Any]
 """Takes one list of arguments, which it empties."""
@@ -214,6 +218,6 @@ def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str,
 
 
 def _triton_function(kernel: Kernel, options: Options) -> Callable[..., None]:
-    from inductor_lab.runtime.triton_tuned import tuned_kernel
+    from inductor_lab.compiler.runtime.triton.tune_blocks import tuned_kernel
 
     return tuned_kernel(kernel, options)

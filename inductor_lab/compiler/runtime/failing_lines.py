@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_lab.ir.expr import Load, Origins, integer_divisors
-from inductor_lab.ir.index import gathered_in
-from inductor_lab.ir.program import Scatter
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.ir.expr import Load, Origins, integer_divisors
+from inductor_lab.compiler.ir.index import gathered_in
+from inductor_lab.compiler.ir.program import Scatter
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 def dividing(group: Group) -> Iterator[Origins]:

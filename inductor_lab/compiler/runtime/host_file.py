@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 from pathlib import Path
 
-from inductor_lab.errors import CacheRefused
-from inductor_lab.runtime.cache import open_cache
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 
 
 def host_file(text: str, name: str, *, cache: bool) -> str:

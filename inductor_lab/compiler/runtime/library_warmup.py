@@ -22,10 +22,10 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.index import Size
-from inductor_lab.ir.interpret import find_operator
-from inductor_lab.ir.program import BufferView, ExternCall, LoopProgram, Step
-from inductor_lab.runtime.ahead import Ahead
+from inductor_lab.compiler.ir.index import Size
+from inductor_lab.compiler.ir.interpret import find_operator
+from inductor_lab.compiler.ir.program import BufferView, ExternCall, LoopProgram, Step
+from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 
 PRODUCTS = {f"aten.{name}.default" for name in ("mm", "addmm", "bmm", "baddbmm")}
 ATTENTION = "aten._scaled_dot_product_"

@@ -8,9 +8,13 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import BrokenPromise, IntegerTooLarge
-from inductor_lab.runtime.library import place_of
-from inductor_lab.torch_api import empty_strided_cpu, empty_strided_cuda, reinterpret
+from inductor_lab.compiler.base.errors import BrokenPromise, IntegerTooLarge
+from inductor_lab.compiler.runtime.toolchain.shared_library import place_of
+from inductor_lab.compiler.torch_door.torch_api import (
+    empty_strided_cpu,
+    empty_strided_cuda,
+    reinterpret,
+)
 
 __all__ = [
     "empty_strided_cpu", "empty_strided_cuda", "int64", "laid_out", "reinterpret", "restrided",

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import NothingToChange
-from inductor_lab.runtime.ahead import Ahead
-from inductor_lab.runtime.peers import introduce
+from inductor_lab.compiler.base.errors import NothingToChange
+from inductor_lab.compiler.runtime.rank_failures import introduce
+from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 
 
 def before_capture(_: object) -> None:
@@ -48,8 +48,8 @@ def start_triton() -> Ahead[Any] | None:
     is not installed, nothing happens before a kernel needs it.
     """
     try:
-        from inductor_lab.runtime.triton_launch import this_gpu
-        from inductor_lab.runtime.triton_processes import processes
+        from inductor_lab.compiler.runtime.triton.launch import this_gpu
+        from inductor_lab.compiler.runtime.triton.worker_processes import processes
     except ImportError:
         return None
     device = torch.cuda.current_device()

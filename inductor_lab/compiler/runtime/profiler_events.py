@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.runtime.library import place_of
-from inductor_lab.torch_api import profiler, profiles, record_event
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.runtime.toolchain.shared_library import place_of
+from inductor_lab.compiler.torch_door.torch_api import profiler, profiles, record_event
 
 MOST_NODES = 40
 """So many nodes of a kernel are named."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from inductor_lab.errors import RankFailed
+from inductor_lab.compiler.base.errors import RankFailed
 
 FAILED, PROCESS = "inductor_lab/failed/{}", "inductor_lab/process/{}"
 """Keys of the store, by rank: why it could not go on; its host and process."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_lab.ir.flops import call_flops
-from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import Buffer, BufferView, ExternCall, Layout
-from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.facts import storage_elements
-from inductor_lab.schedule.result import Cost
+from inductor_lab.compiler.ir.flops import call_flops
+from inductor_lab.compiler.ir.index import hint
+from inductor_lab.compiler.ir.program import Buffer, BufferView, ExternCall, Layout
+from inductor_lab.compiler.schedule.facts import storage_elements
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
+from inductor_lab.compiler.schedule.schedule import Cost
 
 
 def cluster_cost(cluster: Cluster) -> Cost:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.program import Nest, Pointwise
-from inductor_lab.schedule.facts import Place
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.program import Nest, Pointwise
+from inductor_lab.compiler.schedule.facts import Place
 
 Demand = dict[tuple[str, Place], Expr | None]
 """(buffer, place) → the producer's body at that place; None for what is loaded from memory."""

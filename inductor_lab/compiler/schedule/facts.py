@@ -12,11 +12,20 @@ from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import ZERO, Axis, Gathered, Index, Quotient, Remainder, hint, is_int
-from inductor_lab.ir.ops import OPS
-from inductor_lab.ir.products import product_of
-from inductor_lab.ir.program import Buffer, Layout, Nest, Pointwise, Reduction, Scatter
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.index import (
+    ZERO,
+    Axis,
+    Gathered,
+    Index,
+    Quotient,
+    Remainder,
+    hint,
+    is_int,
+)
+from inductor_lab.compiler.ir.match_matmul import product_of
+from inductor_lab.compiler.ir.ops import OPS
+from inductor_lab.compiler.ir.program import Buffer, Layout, Nest, Pointwise, Reduction, Scatter
 
 Place: TypeAlias = tuple[Index, ...]
 """Where a buffer is loaded: one index for each of its dimensions."""

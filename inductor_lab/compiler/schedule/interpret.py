@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, Load, Masked, Temp, map_expr
-from inductor_lab.ir.interpret import Run, evaluate, run_nest, stored
-from inductor_lab.ir.program import ExternCall, Nest, Pointwise, Reduction, Scatter
-from inductor_lab.schedule.demand import demand
-from inductor_lab.schedule.facts import Place
-from inductor_lab.schedule.result import Group, Schedule, ScheduleStep
+from inductor_lab.compiler.ir.expr import Const, Expr, Load, Masked, Temp, map_expr
+from inductor_lab.compiler.ir.interpret import Run, evaluate, run_nest, stored
+from inductor_lab.compiler.ir.program import ExternCall, Nest, Pointwise, Reduction, Scatter
+from inductor_lab.compiler.schedule.demand import demand
+from inductor_lab.compiler.schedule.facts import Place
+from inductor_lab.compiler.schedule.schedule import Group, Schedule, ScheduleStep
 
 Key: TypeAlias = tuple[str, Place]
 """A producer at a place."""

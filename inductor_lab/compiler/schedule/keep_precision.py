@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.ir.expr import Expr, Load, Op, map_expr
-from inductor_lab.ir.program import Pointwise
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.ir.expr import Expr, Load, Op, map_expr
+from inductor_lab.compiler.ir.program import Pointwise
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 LOW = (torch.float16, torch.bfloat16)
 

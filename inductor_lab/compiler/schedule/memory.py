@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from inductor_lab.ir.expr import Masked
-from inductor_lab.ir.index import Index, hint, is_int
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir.expr import Masked
+from inductor_lab.compiler.ir.index import Index, hint, is_int
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferView,
     ExternCall,
@@ -33,9 +33,9 @@ from inductor_lab.ir.program import (
     views_in,
     written_by,
 )
-from inductor_lab.schedule.demand import Demand, demand
-from inductor_lab.schedule.facts import real_axes
-from inductor_lab.schedule.result import Group, Lifetime, MemoryPlan, ScheduleStep
+from inductor_lab.compiler.schedule.demand import Demand, demand
+from inductor_lab.compiler.schedule.facts import real_axes
+from inductor_lab.compiler.schedule.schedule import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
 def plan_memory(

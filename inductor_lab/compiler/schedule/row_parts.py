@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.ir.index import Axis, Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class InParts:
     """Outer axes whose points are visited part by part: i0 is at `16 * part + step0`.
 
     Parts are independent.  The steps of a part run one after the other, so that a reduction over
-    them may keep a result for every element of a row (`schedule/crossing.py`).
+    them may keep a result for every element of a row (`schedule/fusion/mixed_order_reduction.py`).
     """
 
     part: Axis

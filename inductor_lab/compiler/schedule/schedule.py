@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab.display import Shown, counted
-from inductor_lab.errors import UnknownName
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
-from inductor_lab.ir.index import Axis
-from inductor_lab.ir.program import ExternCall, LoopProgram, Nest, Pointwise
-from inductor_lab.ir.value import Value
-from inductor_lab.operations import perform
-from inductor_lab.schedule.parts import InParts
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.base.operations import perform
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.compiler.ir.index import Axis
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Nest, Pointwise
+from inductor_lab.compiler.ir.value import Value
+from inductor_lab.compiler.schedule.row_parts import InParts
 
 Choice: TypeAlias = Literal["rules", "forced", "forbidden", "disabled"]
 """Who decided on a pair: the rules, or the options."""
@@ -115,7 +115,7 @@ class Group:
     group's other nests only what belongs to that same point.  So the points of `axes` are
     independent, and a kernel runs them in parallel.  Axes of a nest that are not in `axes` are
     inner: a nest's own loop per point.  The axis of a scan is inner, and nests that read it here do
-    so in step (`schedule/scans.py`).
+    so in step (`schedule/fusion/scans.py`).
 
     nests     in data-flow order: reductions, scans, and the pointwise nests that are stored
     stored    buffers that reach memory; a reduction that is not here lives in a register per point,

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inductor_lab.display import bytes_text, counted
-from inductor_lab.ir.expr import NO_ORIGINS
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.ir.text import TextLine, axes_text, extern_lines, nest_lines
-from inductor_lab.schedule.result import Cost, Decision, Group, MemoryPlan, Schedule
+from inductor_lab.compiler.base.display import bytes_text, counted
+from inductor_lab.compiler.ir.expr import NO_ORIGINS
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.ir.text import TextLine, axes_text, extern_lines, nest_lines
+from inductor_lab.compiler.schedule.schedule import Cost, Decision, Group, MemoryPlan, Schedule
 
 _CHOICES = {
     "rules": "the rules decided",

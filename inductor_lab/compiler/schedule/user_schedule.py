@@ -18,11 +18,11 @@ from dataclasses import replace
 from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
-from inductor_lab.errors import Refused
-from inductor_lab.ir.program import ExternCall, LoopProgram
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.fuse import live_steps, schedule_program
-from inductor_lab.schedule.result import Decision, Schedule
+from inductor_lab.compiler.base.errors import Refused
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.schedule.fusion.fuse import live_steps, schedule_program
+from inductor_lab.compiler.schedule.schedule import Decision, Schedule
 
 Grouping: TypeAlias = Callable[[LoopProgram], Iterable[Iterable[str]]]
 """From a program to groups of buffers; a pointwise buffer may be in several groups, each of which

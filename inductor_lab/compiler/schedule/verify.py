@@ -5,11 +5,11 @@ Inductor: `scheduler.py` has assertions in many places; there is no single list.
 
 from __future__ import annotations
 
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.program import ExternCall, Nest, Pointwise, Scan, Scatter, written_by
-from inductor_lab.schedule.demand import demand
-from inductor_lab.schedule.facts import real_axes
-from inductor_lab.schedule.memory import (
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.program import ExternCall, Nest, Pointwise, Scan, Scatter, written_by
+from inductor_lab.compiler.schedule.demand import demand
+from inductor_lab.compiler.schedule.facts import real_axes
+from inductor_lab.compiler.schedule.memory import (
     Readers,
     last_uses,
     made_by,
@@ -17,7 +17,7 @@ from inductor_lab.schedule.memory import (
     new_values,
     runs_in_place,
 )
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 
 def verify_schedule(schedule: Schedule) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.torch_api import aot_module_simplified, functorch_config
-from inductor_lab.torch_names import missing, optional
+from inductor_lab.compiler.torch_door.torch_api import aot_module_simplified, functorch_config
+from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 _COUNTERS: Any = optional("torch._dynamo.utils.counters", {"aot_autograd": {"total": 0}})
 _cache_dir = optional("torch._functorch._aot_autograd.autograd_cache.cache_dir")

@@ -7,8 +7,8 @@ required is missing, it says all that is.  Written against torch 2.11 to 2.13.
 
 from __future__ import annotations
 
-from inductor_lab.torch_logs import Shared
-from inductor_lab.torch_names import missing, optional
+from inductor_lab.compiler.torch_door.torch_logs import Shared
+from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 # isort: split
 import contextlib

@@ -4,7 +4,7 @@ about its logs, its traces and its bytecode hook.
 
 from __future__ import annotations
 
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 # isort: split
 import contextlib

@@ -11,18 +11,18 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.backend import inspect
-from inductor_lab.codegen.run import run_trees
-from inductor_lab.codegen.text import tree_text
-from inductor_lab.codegen.tree import Loop, Store, Tree
-from inductor_lab.codegen.verify import InvalidTree, verify_tree
-from inductor_lab.codegen.visit import walk
+from inductor_lab.api.backend import inspect
+from inductor_lab.compiler.codegen.tree.loop_tree import Loop, Store, Tree
+from inductor_lab.compiler.codegen.tree.run import run_trees
+from inductor_lab.compiler.codegen.tree.text import tree_text
+from inductor_lab.compiler.codegen.tree.verify import InvalidTree, verify_tree
+from inductor_lab.compiler.codegen.tree.visit import walk
+from inductor_lab.compiler.ir.value import Value
+from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import MOST, marked, matrices, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
-from inductor_lab.ir.value import Value
-from inductor_lab.schedule.result import Schedule
 
 Place: TypeAlias = tuple[int, int]
 

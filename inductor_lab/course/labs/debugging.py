@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import lines, marked, numbers
 from inductor_lab.course.language import say

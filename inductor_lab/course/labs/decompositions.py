@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
+from inductor_lab.compiler.overrides import override
+from inductor_lab.compiler.rewrite.aten.identities import RULES, identity
+from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import lines, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
-from inductor_lab.overrides import override
-from inductor_lab.rewrite.identities import RULES, identity
-from inductor_lab.torch_api import TorchDispatchMode
 
 aten = torch.ops.aten
 SIMPLE = frozenset(

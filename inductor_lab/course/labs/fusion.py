@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
+from inductor_lab.compiler.base.errors import Refused
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.overrides import override
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.user_schedule import scheduled_by
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import amounts, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
-from inductor_lab.errors import Refused
-from inductor_lab.ir.program import LoopProgram
 from inductor_lab.notebook.columns import padded
-from inductor_lab.options import FusionOptions
-from inductor_lab.overrides import override
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.given import scheduled_by
 
 Tree: TypeAlias = Any
 """("load", buffer, axes) or (op, left, right)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.gpu import Outside, run_kernel
 from inductor_lab.course.language import say

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from inductor_lab.autograd.given import ForwardValue
-from inductor_lab.autograd.mincut import Pipe, cheapest_cut
-from inductor_lab.autograd.result import Partition
+from inductor_lab.compiler.autograd.graphs import Partition
+from inductor_lab.compiler.autograd.mincut import Pipe, cheapest_cut
+from inductor_lab.compiler.autograd.user_partition import ForwardValue
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import marked, short
 from inductor_lab.course.labs.recompute import compiled, traded

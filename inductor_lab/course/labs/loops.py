@@ -11,16 +11,16 @@ from typing import Any, TypeAlias, get_args
 
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
+from inductor_lab.compiler.base.errors import Refused
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.lower.ops.pointwise import elementwise
+from inductor_lab.compiler.lower.promote import TO_FLOAT
+from inductor_lab.compiler.overrides import override
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import lines, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
-from inductor_lab.errors import Refused
-from inductor_lab.ir.expr import Expr
-from inductor_lab.lower.pointwise import elementwise
-from inductor_lab.lower.promote import TO_FLOAT
-from inductor_lab.overrides import override
 
 View: TypeAlias = tuple[Any, ...]
 """("transpose", d, e), ("select", d, i) or ("slice", d, start, stop, step)."""

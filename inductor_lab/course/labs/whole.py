@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from inductor_lab.backend import inspect
+from inductor_lab.api.backend import inspect
+from inductor_lab.compiler.overrides import override
+from inductor_lab.compiler.rewrite.aten.identities import RULES, Edit, identity
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import foretold, lines, marked, numbers, still_possible
 from inductor_lab.course.labs.drawn import HOW_MANY, drawn
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, Row
-from inductor_lab.overrides import override
-from inductor_lab.rewrite.identities import RULES, Edit, identity
 
 aten = torch.ops.aten
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.debug.apart import Tell, apart
-from inductor_lab.debug.births import births_in
-from inductor_lab.debug.findings import Findings
-from inductor_lab.debug.graphs import is_random
-from inductor_lab.debug.judging import as_numbers, first_wrong, worst_ulp
-from inductor_lab.debug.part import PartCheck
-from inductor_lab.debug.referee import Reference
-from inductor_lab.debug.result import Fault, Verdict
-from inductor_lab.debug.stages import (
+from inductor_lab.compiler.base.errors import CompilerDefect, LabError
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.debug.blame.blame_result import Fault, Verdict
+from inductor_lab.debug.blame.findings import Findings
+from inductor_lab.debug.blame.first_nonfinite import births_in
+from inductor_lab.debug.blame.float64_reference import Reference
+from inductor_lab.debug.blame.part import PartCheck
+from inductor_lab.debug.blame.run_graphs import is_random
+from inductor_lab.debug.blame.stages import (
     Difference,
     GraphRun,
     first_changed,
@@ -28,8 +27,9 @@ from inductor_lab.debug.stages import (
     run_graph,
     span_of,
 )
-from inductor_lab.debug.values import copies, tangent, widened
-from inductor_lab.errors import CompilerDefect, LabError
+from inductor_lab.debug.compare.compare_results import as_numbers, first_wrong, worst_ulp
+from inductor_lab.debug.compare.values import copies, tangent, widened
+from inductor_lab.debug.isolate import Tell, apart
 
 CALLS = 3
 """Calls of the compiled graph: what differs from call to call is a race."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.debug.precision import Judged
-from inductor_lab.display import Shown
+from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.debug.compare.precision import Judged
 
 Verdict: TypeAlias = Literal[
     "right", "rounding", "wrong", "raises", "crashes", "hangs", "race", "not deterministic",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from inductor_lab.debug.blame import blame
-from inductor_lab.debug.result import Blame
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.debug.blame.blame_result import Blame
+from inductor_lab.debug.blame.find_blame import blame
 
 
 class Blamed:

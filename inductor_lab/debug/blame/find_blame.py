@@ -12,7 +12,8 @@
 
 The stages before any code are compared in float64, where they agree to many digits; code is
 compared with the interpreter of its own stage, and may be as far from float64 as roundings reach
-(`precision.py`).  Kernels run in a process of their own (`apart.py`): they may crash, or hang.
+(`debug/compare/precision.py`).  Kernels run in a process of their own (`debug/isolate.py`): they
+may crash, or hang.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.debug.analysis import Analysis
-from inductor_lab.debug.arguments import Seconds, checked
-from inductor_lab.debug.graphs import is_random
-from inductor_lab.debug.guards import stale_guard
-from inductor_lab.debug.result import Blame, Fault, StageRow
-from inductor_lab.debug.running import calling
-from inductor_lab.debug.watch import Watching, watch
-from inductor_lab.debug.what_if import call_of
-from inductor_lab.errors import NotRunnable
-from inductor_lab.options import Options
+from inductor_lab.api.arguments import Seconds, checked
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.debug.blame.analysis import Analysis
+from inductor_lab.debug.blame.blame_result import Blame, Fault, StageRow
+from inductor_lab.debug.blame.run_graphs import is_random
+from inductor_lab.debug.blame.stale_guards import stale_guard
+from inductor_lab.debug.blame.watch_call import Watching, watch
+from inductor_lab.debug.explore.run_stages import calling
+from inductor_lab.debug.explore.what_if import call_of
 
 if TYPE_CHECKING:
-    from inductor_lab.records import Record
+    from inductor_lab.compiler.records import Record
 
 LIMIT = 60.0
 """Seconds that compiled code may take."""

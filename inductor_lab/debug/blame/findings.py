@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.debug.apart import Ended
-from inductor_lab.debug.judging import first_wrong
-from inductor_lab.debug.precision import Judged
-from inductor_lab.debug.result import Born, StageRow, ValueRow, Verdict
-from inductor_lab.debug.watch import Site
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.debug.blame.blame_result import Born, StageRow, ValueRow, Verdict
+from inductor_lab.debug.blame.watch_call import Site
+from inductor_lab.debug.compare.compare_results import first_wrong
+from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.debug.isolate import Ended
 
 
 class Findings:

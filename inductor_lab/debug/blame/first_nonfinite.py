@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import torch
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.debug.result import Born
-from inductor_lab.debug.stages import GraphRun
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.debug.blame.blame_result import Born
+from inductor_lab.debug.blame.stages import GraphRun
 
 TESTS: Mapping[Literal["NaN", "inf"], Any] = {"NaN": torch.isnan, "inf": torch.isinf}
 

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.debug.graphs import SHAKES, runner
-from inductor_lab.debug.judging import judge_all
-from inductor_lab.debug.precision import Judged
-from inductor_lab.debug.stages import spread_of
-from inductor_lab.debug.values import Outcome, call, copies, widened
+from inductor_lab.debug.blame.run_graphs import SHAKES, runner
+from inductor_lab.debug.blame.stages import spread_of
+from inductor_lab.debug.compare.compare_results import judge_all
+from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.debug.compare.values import Outcome, call, copies, widened
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from inductor_lab.debug.apart import Tell
-from inductor_lab.debug.host import HostRun
-from inductor_lab.debug.precision import Judged, judge
-from inductor_lab.debug.programs import Ran
-from inductor_lab.debug.values import copies
-from inductor_lab.ir.program import BufferView, read_by
-from inductor_lab.records import CompiledPart
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.ir.program import BufferView, read_by
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.schedule.schedule import Group
+from inductor_lab.debug.blame.programs import Ran
+from inductor_lab.debug.compare.precision import Judged, judge
+from inductor_lab.debug.compare.values import copies
+from inductor_lab.debug.explore.host_statements import HostRun
+from inductor_lab.debug.isolate import Tell
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.codegen.generate import generate_kernels
-from inductor_lab.codegen.host import host_program
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.debug.precision import Judged, judge
-from inductor_lab.debug.programs import NotWide, Ran, of_group, wide_program
-from inductor_lab.debug.values import WIDE
-from inductor_lab.ir.interpret import Run, concrete, run_step
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import FusionOptions, Options
+from inductor_lab.compiler.codegen.generate import generate_kernels
+from inductor_lab.compiler.codegen.host.host_program import host_program
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.ir.interpret import Run, concrete, run_step
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
@@ -31,11 +29,13 @@ from inductor_lab.ir.program import (
     Scatter,
     read_by,
 )
-from inductor_lab.options import FusionOptions, Options
-from inductor_lab.records import CompiledPart
-from inductor_lab.runtime.executable import build_executable
-from inductor_lab.schedule.fuse import schedule_program
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.runtime.executable import build_executable
+from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.debug.blame.programs import NotWide, Ran, of_group, wide_program
+from inductor_lab.debug.compare.precision import Judged, judge
+from inductor_lab.debug.compare.values import WIDE
 
 GUARD = 256
 """Bytes before and after each result that a kernel has no business in."""

@@ -9,15 +9,18 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.debug.apart import Ended, Tell, apart
-from inductor_lab.debug.births import births_in
-from inductor_lab.debug.findings import Findings
-from inductor_lab.debug.graphs import is_random
-from inductor_lab.debug.host_check import HostCheck, plainly
-from inductor_lab.debug.kernels import KernelVerdict, check_kernels, one_by_one, unfused
-from inductor_lab.debug.precision import Judged, judge
-from inductor_lab.debug.programs import (
+from inductor_lab.compiler.base.display import counted
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.ir.interpret import run_nest
+from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.debug.blame.blame_result import Fault, ValueRow, Verdict
+from inductor_lab.debug.blame.findings import Findings
+from inductor_lab.debug.blame.first_nonfinite import births_in
+from inductor_lab.debug.blame.host_check import HostCheck, plainly
+from inductor_lab.debug.blame.kernels import KernelVerdict, check_kernels, one_by_one, unfused
+from inductor_lab.debug.blame.programs import (
     NotWide,
     Ran,
     run_groups,
@@ -25,8 +28,8 @@ from inductor_lab.debug.programs import (
     wide_program,
     wide_schedule,
 )
-from inductor_lab.debug.result import Fault, ValueRow, Verdict
-from inductor_lab.debug.stages import (
+from inductor_lab.debug.blame.run_graphs import is_random
+from inductor_lab.debug.blame.stages import (
     GraphRun,
     agree,
     holders,
@@ -35,13 +38,10 @@ from inductor_lab.debug.stages import (
     wrong_buffer,
     wrong_rule,
 )
-from inductor_lab.debug.trees import ITERATIONS, THOROUGH, TooManyIterations, TreeCheck
-from inductor_lab.debug.values import copies, widened
-from inductor_lab.display import counted
-from inductor_lab.ir.interpret import run_nest
-from inductor_lab.ir.program import ExternCall
-from inductor_lab.options import Options
-from inductor_lab.records import CompiledPart
+from inductor_lab.debug.blame.tree_stages import ITERATIONS, THOROUGH, TooManyIterations, TreeCheck
+from inductor_lab.debug.compare.precision import Judged, judge
+from inductor_lab.debug.compare.values import copies, widened
+from inductor_lab.debug.isolate import Ended, Tell, apart
 
 SEED = 1
 """Programs that draw random numbers draw the same in each stage."""

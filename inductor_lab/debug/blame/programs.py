@@ -8,12 +8,21 @@ from typing import Any
 
 import torch
 
-from inductor_lab.debug.values import WIDE
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, SizeValue, map_expr
-from inductor_lab.ir.interpret import Run, run_step
-from inductor_lab.ir.program import ExternArg, ExternCall, LoopProgram, Scatter, Step
-from inductor_lab.schedule.interpret import run_scheduled
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.ir.expr import (
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Masked,
+    Op,
+    SizeValue,
+    map_expr,
+)
+from inductor_lab.compiler.ir.interpret import Run, run_step
+from inductor_lab.compiler.ir.program import ExternArg, ExternCall, LoopProgram, Scatter, Step
+from inductor_lab.compiler.schedule.interpret import run_scheduled
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.debug.compare.values import WIDE
 
 DRAWN = frozenset(["philox_uniform", "philox_normal", "philox_bits"])
 """Operations whose bits say what they are: they stay in their dtype."""

@@ -15,9 +15,9 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import Argument
 
-from inductor_lab.debug.inside import is_plain
-from inductor_lab.debug.transforms import transforms_end, transforms_on
-from inductor_lab.debug.values import WIDE
+from inductor_lab.debug.compare.flatten_values import is_plain
+from inductor_lab.debug.compare.functorch_transforms import transforms_end, transforms_on
+from inductor_lab.debug.compare.values import WIDE
 
 WIDENING = {
     name: "double" for name in ("half", "bfloat16", "float")

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import FxGraph, FxNode, Span
-from inductor_lab.debug.graphs import SHAKES, Keeping, values_of
-from inductor_lab.debug.programs import Ran
-from inductor_lab.ir.program import Buffer
-from inductor_lab.rewrite.result import Fired, Step
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.rewrite.rewrites import Fired, Step
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.blame.programs import Ran
+from inductor_lab.debug.blame.run_graphs import SHAKES, Keeping, values_of
 
 Values = Mapping[str, Any]
 DIGITS = 1e-9

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from inductor_lab.capture.graph import FxGraph, FxNode
-from inductor_lab.debug.again import called_again
-from inductor_lab.debug.judging import first_wrong, judge_all
-from inductor_lab.debug.result import Blame, Fault, StageRow
-from inductor_lab.debug.values import copied_call, named_results, taken_apart
-from inductor_lab.debug.watch import watch
-from inductor_lab.debug.what_if import call_of
+from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
+from inductor_lab.debug.blame.blame_result import Blame, Fault, StageRow
+from inductor_lab.debug.blame.watch_call import watch
+from inductor_lab.debug.compare.compare_results import first_wrong, judge_all
+from inductor_lab.debug.compare.values import copied_call, named_results, taken_apart
+from inductor_lab.debug.explore.what_if import call_of
+from inductor_lab.debug.recompiles.call_again import called_again
 
 if TYPE_CHECKING:
-    from inductor_lab.records import Record
+    from inductor_lab.compiler.records import Record
 
 
 def stale_guard(

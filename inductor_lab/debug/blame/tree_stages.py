@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.cpu.station import part_trees
-from inductor_lab.codegen.generate import results_of
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.run import run_tree, storage_of
-from inductor_lab.codegen.tree import Tree
-from inductor_lab.codegen.trees import KernelTrees, TreeStep
-from inductor_lab.debug.kernels import Guarded, judged_in_group, unfused
-from inductor_lab.debug.precision import Judged
-from inductor_lab.debug.programs import Ran
-from inductor_lab.ir.program import Scatter
-from inductor_lab.options import Options
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.cpu.display_trees import part_trees
+from inductor_lab.compiler.codegen.generate import results_of
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.tree.build import build_tree
+from inductor_lab.compiler.codegen.tree.loop_tree import Tree
+from inductor_lab.compiler.codegen.tree.run import run_tree, storage_of
+from inductor_lab.compiler.codegen.tree.tree_history import KernelTrees, TreeStep
+from inductor_lab.compiler.ir.program import Scatter
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.debug.blame.kernels import Guarded, judged_in_group, unfused
+from inductor_lab.debug.blame.programs import Ran
+from inductor_lab.debug.compare.precision import Judged
 
 ITERATIONS = 10_000
 """Iterations that a tree may run one by one; at some 100 us each, a second."""

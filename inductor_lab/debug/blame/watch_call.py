@@ -15,17 +15,22 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab import torch_api
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.capture.graph_of import fx_graph
-from inductor_lab.capture.record import recording
-from inductor_lab.capture.result import Capture
-from inductor_lab.debug.graphs import Keeping
-from inductor_lab.debug.inside import NotCompared
-from inductor_lab.debug.judging import first_wrong, judge_all, roundings
-from inductor_lab.debug.precision import Judged
-from inductor_lab.debug.state import Kept
-from inductor_lab.debug.values import (
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.capture import Capture
+from inductor_lab.compiler.capture.dynamo_listener import recording
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.ir.program import Write
+from inductor_lab.compiler.pipeline import GraphCompiler
+from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.blame.run_graphs import Keeping
+from inductor_lab.debug.compare.compare_results import first_wrong, judge_all, roundings
+from inductor_lab.debug.compare.flatten_values import NotCompared
+from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.debug.compare.state import Kept
+from inductor_lab.debug.compare.values import (
     Outcome,
     call,
     copied_call,
@@ -33,11 +38,6 @@ from inductor_lab.debug.values import (
     named_results,
     taken_apart,
 )
-from inductor_lab.ir.program import Write
-from inductor_lab.options import Options
-from inductor_lab.pipeline import GraphCompiler
-from inductor_lab.records import CompiledPart
-from inductor_lab.torch_api import pytree
 
 Stage = Callable[[str, list[Any]], tuple[Any, ...]]
 """`stage("forward", inputs)`: the results, then the new values of inputs."""

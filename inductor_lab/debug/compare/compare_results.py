@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.debug.precision import Judged, judge
-from inductor_lab.debug.values import Outcome
+from inductor_lab.debug.compare.precision import Judged, judge
+from inductor_lab.debug.compare.values import Outcome
 
 
 def judge_all(

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from inductor_lab.torch_api import pytree
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 view_func = optional("torch._C.TensorBase._view_func")
 

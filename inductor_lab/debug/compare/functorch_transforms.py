@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from inductor_lab.capture.transforms import level_ends
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.capture.gradient_levels import level_ends
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 transforms_on: Callable[[], int] = optional(
     "torch._C._functorch.get_dynamic_layer_stack_depth", lambda: 0

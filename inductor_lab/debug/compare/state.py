@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from inductor_lab.capture.span import outside_torch
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.capture.span import outside_torch
+from inductor_lab.compiler.torch_door.torch_api import pytree
 
 MOST_OBJECTS = 100_000
 """After so many, what else a function can reach stays as it is."""

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from inductor_lab.debug.inside import copied, is_plain, leaves_in, tensors_in
-from inductor_lab.debug.vector_math import settle_vector_math
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.compare.flatten_values import copied, is_plain, leaves_in, tensors_in
+from inductor_lab.debug.compare.vector_math import settle_vector_math
 
 T = TypeVar("T")
 Outcome: TypeAlias = Mapping[str, Any]

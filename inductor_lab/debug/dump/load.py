@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 
-from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.runtime.library import build_library
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 
 NUMBER = "n"
 """A parameter that is an integer; `p` is an address."""

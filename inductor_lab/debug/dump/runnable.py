@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.capture.span import shown_file
-from inductor_lab.torch_api import OpOverload, is_own
-from inductor_lab.torch_names import optional
+from inductor_lab.compiler.capture.span import shown_file
+from inductor_lab.compiler.torch_door.torch_api import OpOverload, is_own
+from inductor_lab.compiler.torch_door.torch_names import optional
 
 _DEFINED: Mapping[str, Any] = optional("torch._library.custom_ops.OPDEFS", {})
 """Every operator of `torch.library.custom_op`, by its name `mine::twice`."""

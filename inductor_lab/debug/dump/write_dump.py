@@ -29,15 +29,15 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.codegen.cpp import by_name, translation_unit
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.debug.runnable import inner_tensors, operators_of_the_user, sub_graphs
-from inductor_lab.display import asked_for, write_text
-from inductor_lab.errors import CompileFailed, UnknownTarget
-from inductor_lab.ir.index import hint
-from inductor_lab.ir.program import LoopProgram
-from inductor_lab.pipeline import GraphCompiler
-from inductor_lab.records import AnyRecord, CompiledPart
+from inductor_lab.compiler.base.display import asked_for, write_text
+from inductor_lab.compiler.base.errors import CompileFailed, UnknownTarget
+from inductor_lab.compiler.codegen.cpp.printer import by_name, translation_unit
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.ir.index import hint
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.pipeline import GraphCompiler
+from inductor_lab.compiler.records import AnyRecord, CompiledPart
+from inductor_lab.debug.dump.runnable import inner_tensors, operators_of_the_user, sub_graphs
 from inductor_lab.saved.saving import save
 
 VARIABLE = "TORCH_COMPILE_DEBUG"
@@ -228,7 +228,7 @@ def _cpp(part: CompiledPart) -> Iterator[str]:
         name: "".join("n" if p.role == "symbol" else "p" for p in twins[0].parameters)
         for name, twins in by_name(kernels).items()
     }
-    yield "from inductor_lab.debug.load import cpp_functions\n"
+    yield "from inductor_lab.debug.dump.load import cpp_functions\n"
     yield f"CPP = r'''{unit}'''\n"
     yield f"globals().update(cpp_functions(CPP, {signatures!r}))\n"
 

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from inductor_lab.codegen.cpp import translation_unit
-from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.errors import CompileFailed, NoCompiler
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
-from inductor_lab.runtime.cache import scratch
-from inductor_lab.runtime.library import LIBRARY, SOURCE
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.compiler.base.errors import CompileFailed, NoCompiler
+from inductor_lab.compiler.codegen.cpp.printer import translation_unit
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.compiler.runtime.cache.kernel_cache import scratch
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
+from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY, SOURCE
 
 _SYMBOL = re.compile(r"^[0-9a-f]+ <([\w.]+)>:$")
 _PLACE = re.compile(rf"^(?:inlined by )?\S*{re.escape(SOURCE)}:(\d+)")

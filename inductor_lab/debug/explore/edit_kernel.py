@@ -21,24 +21,24 @@ from typing import Any
 
 import torch
 
+from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.bench.kernels import Clock
 from inductor_lab.bench.roofline import duration
 from inductor_lab.bench.timing import Timings
-from inductor_lab.codegen.cpp import translation_unit
-from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.debug.apart import Tell, apart
-from inductor_lab.debug.arguments import Seconds, checked
-from inductor_lab.debug.graphs import is_random
-from inductor_lab.debug.precision import Judged, judge
-from inductor_lab.debug.stages import run_graph
-from inductor_lab.debug.steps import Running, steps_of
-from inductor_lab.debug.values import copies, widened
-from inductor_lab.errors import UnknownName
-from inductor_lab.records import Record
-from inductor_lab.runtime.cache import scratch
-from inductor_lab.runtime.executable import Executable, cpp_function
-from inductor_lab.runtime.library import LIBRARY, SOURCE, Library
-from inductor_lab.runtime.toolchain import find_toolchain
+from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.codegen.cpp.printer import translation_unit
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line
+from inductor_lab.compiler.records import Record
+from inductor_lab.compiler.runtime.cache.kernel_cache import scratch
+from inductor_lab.compiler.runtime.executable import Executable, cpp_function
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
+from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY, SOURCE, Library
+from inductor_lab.debug.blame.run_graphs import is_random
+from inductor_lab.debug.blame.stages import run_graph
+from inductor_lab.debug.compare.precision import Judged, judge
+from inductor_lab.debug.compare.values import copies, widened
+from inductor_lab.debug.explore.steps import Running, steps_of
+from inductor_lab.debug.isolate import Tell, apart
 
 OLD, NEW = "the original", "edited"
 FEWEST_ROUNDS = 9
@@ -173,7 +173,7 @@ def _messages(output: str, above: int) -> Iterator[tuple[int, str]]:
 
 
 def _triton(kernel: Kernel) -> Callable[..., Any]:
-    from inductor_lab.runtime.triton_launch import load_kernel
+    from inductor_lab.compiler.runtime.triton.launch import load_kernel
 
     try:
         compile(str(kernel.code), kernel.name, "exec")
@@ -210,7 +210,7 @@ class _Attempt:
     def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The host program with this function for the kernel."""
         names: Any = self.executable.call.__globals__
-        program = names["_program"]  # `call` itself asks for a profiler (runtime/recorded.py)
+        program = names["_program"]  # `call` itself asks for a profiler (runtime/profiler_events.py)
         return FunctionType(program.__code__, {**names, self.kernel: function})
 
     def run(self, _: Tell) -> tuple[tuple[Judged, ...], dict[str, tuple[float, ...]]]:

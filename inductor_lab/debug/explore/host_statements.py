@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import NotRunnable
-from inductor_lab.records import CompiledPart
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.records import CompiledPart
 
 RETURNED = "__returned__"
 

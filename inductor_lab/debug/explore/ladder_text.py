@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from inductor_lab.codegen.kernel import Code, Kernel, Line
-from inductor_lab.codegen.ladder import triton_form
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line
+from inductor_lab.compiler.codegen.triton.ladder import triton_form
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
 
 TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
 """Rungs that are text; the others are machine code."""
@@ -37,7 +37,9 @@ def ladder_code(kernel: Kernel, target: str) -> dict[str, Code]:
     Raises UnknownTarget and CompileFailed, as `Kernel.ladder` does.
     """
     rungs = kernel.ladder(target)
-    from inductor_lab.codegen.triton_module import HEADER  # Triton is not on every platform
+    from inductor_lab.compiler.codegen.triton.kernel_module import (
+        HEADER,  # Triton is not on every platform
+    )
 
     written = triton_form(kernel, target).code
     by_line = {

@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 import sympy
 import torch
 
-from inductor_lab.capture.graph import FxGraph
-from inductor_lab.display import counted
-from inductor_lab.errors import BadArguments, LabError, NotRunnable
-from inductor_lab.ir.interpret import run_program as interpret_program
-from inductor_lab.ir.program import Buffer, LoopProgram, read_by
-from inductor_lab.ir.text import dtype_text
-from inductor_lab.records import Call
-from inductor_lab.runtime.executable import Executable
-from inductor_lab.schedule.interpret import run_schedule as interpret_schedule
-from inductor_lab.schedule.result import Schedule
+from inductor_lab.compiler.base.display import counted
+from inductor_lab.compiler.base.errors import BadArguments, LabError, NotRunnable
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.ir.interpret import run_program as interpret_program
+from inductor_lab.compiler.ir.program import Buffer, LoopProgram, read_by
+from inductor_lab.compiler.ir.text import dtype_text
+from inductor_lab.compiler.records import Call
+from inductor_lab.compiler.runtime.executable import Executable
+from inductor_lab.compiler.schedule.interpret import run_schedule as interpret_schedule
+from inductor_lab.compiler.schedule.schedule import Schedule
 
 Admits = Callable[[Any], bool]
 SHOWN = 6

@@ -20,16 +20,16 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.debug.host import HostRun
-from inductor_lab.debug.stages import span_of
-from inductor_lab.debug.state import Kept
-from inductor_lab.debug.values import copied_call, copies, gradients, named_results
-from inductor_lab.debug.what_if import call_of, made_anew
-from inductor_lab.display import Shown, bytes_text, counted
-from inductor_lab.errors import NotRunnable
-from inductor_lab.records import CompiledGraph, CompiledPart, Record
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.base.display import Shown, bytes_text, counted
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.records import CompiledGraph, CompiledPart, Record
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.blame.stages import span_of
+from inductor_lab.debug.compare.state import Kept
+from inductor_lab.debug.compare.values import copied_call, copies, gradients, named_results
+from inductor_lab.debug.explore.host_statements import HostRun
+from inductor_lab.debug.explore.what_if import call_of, made_anew
 
 BARS = 16
 """Bars of a histogram."""
@@ -211,12 +211,12 @@ class Steps(Shown):
 
     def widget(self) -> Any:
         """The program with buttons, for a notebook."""
-        from inductor_lab.display import live_steps
+        from inductor_lab.compiler.base.display import live_steps
 
         return live_steps(self)
 
     def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:
-        from inductor_lab.display import steps_bundle
+        from inductor_lab.compiler.base.display import steps_bundle
 
         return steps_bundle(self)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.display import Shown
-from inductor_lab.errors import BadOption, NotRunnable, rather
-from inductor_lab.ir.program import BufferKind
-from inductor_lab.options import FusionOptions, Options, names, within
-from inductor_lab.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.base.errors import BadOption, NotRunnable, rather
+from inductor_lab.compiler.base.options import FusionOptions, Options, names, within
+from inductor_lab.compiler.ir.program import BufferKind
+from inductor_lab.compiler.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
+from inductor_lab.compiler.torch_door.torch_api import pytree
 
 Pairs = Iterable[tuple[str, ...]]
 

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 
 import inductor_lab.debug.faults.examples as examples
-from inductor_lab import pipeline
-from inductor_lab.codegen import generate
-from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.codegen.cpu import passes
-from inductor_lab.codegen.cpu.facts import Facts, Pass
-from inductor_lab.codegen.kernel import Code, HostProgram, Kernel
-from inductor_lab.codegen.tree import Loop, Stmt, Tree
+from inductor_lab.compiler import pipeline
+from inductor_lab.compiler.codegen import generate
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.cpu import passes
+from inductor_lab.compiler.codegen.cpu.facts import Facts, Pass
+from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel
+from inductor_lab.compiler.codegen.tree.loop_tree import Loop, Stmt, Tree
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.program import Pointwise
+from inductor_lab.compiler.lower.registry import LOWERINGS
+from inductor_lab.compiler.rewrite.aten.identities import RULES, Edit
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.debug.faults.seeding import entries, now_in, replaced, seeds, several, threads
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.program import Pointwise
-from inductor_lab.lower.registry import LOWERINGS
-from inductor_lab.rewrite.identities import RULES, Edit
-from inductor_lab.schedule.result import Group, Schedule
 
 aten = torch.ops.aten
 

@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
-from inductor_lab import pipeline, torch_api
+from inductor_lab.compiler import pipeline
+from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.debug.faults.examples import Example
 
 Patch: TypeAlias = Callable[[], AbstractContextManager[None]]

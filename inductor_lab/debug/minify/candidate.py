@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
-from inductor_lab.debug.values import copies
+from inductor_lab.debug.compare.values import copies
 
 CALLS = ("call_function", "call_method", "call_module")
 

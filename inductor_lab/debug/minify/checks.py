@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab import torch_api
-from inductor_lab.debug.apart import Ended, Tell, Work
-from inductor_lab.debug.judging import first_wrong
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.debug.blame.float64_reference import Reference
+from inductor_lab.debug.compare.compare_results import first_wrong
+from inductor_lab.debug.compare.values import call, copies
+from inductor_lab.debug.isolate import Ended, Tell, Work
 from inductor_lab.debug.minify.candidate import Candidate
-from inductor_lab.debug.referee import Reference
-from inductor_lab.debug.values import call, copies
 from inductor_lab.stock.processes import in_one_process
 
 Check: TypeAlias = Callable[[Callable[..., Any], Sequence[Any]], Any]
@@ -80,7 +80,7 @@ def _inputs(module: GraphModule) -> list[torch.fx.Node]:
 
 def slower_than_eager(times: float, calls: int = 5) -> Check:
     """A check for `lab.minify`: does our compiled code take so many times what eager takes?"""
-    from inductor_lab.backend import compile
+    from inductor_lab.api.backend import compile
 
     def check(function: Callable[..., Any], inputs: Sequence[Any]) -> bool:
         def seconds(run: Callable[..., Any]) -> float:

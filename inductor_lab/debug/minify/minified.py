@@ -7,8 +7,8 @@ from pathlib import Path
 
 from torch.fx import GraphModule
 
+from inductor_lab.compiler.base.display import Shown
 from inductor_lab.debug.minify.candidate import Candidate
-from inductor_lab.display import Shown
 
 
 @dataclass(frozen=True)

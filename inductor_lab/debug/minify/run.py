@@ -11,18 +11,18 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab import torch_api
-from inductor_lab.debug.apart import Ended, Tell, Work, all_apart, apart
-from inductor_lab.debug.arguments import Count, Seconds, checked
+from inductor_lab.api.arguments import Count, Seconds, checked
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.compare.values import copied_call, copies
+from inductor_lab.debug.isolate import Ended, Tell, Work, all_apart, apart
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES, Check, Fails, symptom, work_of
-from inductor_lab.debug.minify.result import Minified, Tried
+from inductor_lab.debug.minify.minified import Minified, Tried
 from inductor_lab.debug.minify.script import script_of, write_files
 from inductor_lab.debug.minify.strategies import CUTTING, STRATEGIES
-from inductor_lab.debug.values import copied_call, copies
-from inductor_lab.errors import BadArguments
 from inductor_lab.notebook.language import translate
-from inductor_lab.torch_api import pytree
 
 LIMIT = 120.0
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.debug.apart import Tell, apart
+from inductor_lab.compiler.base.display import asked_for
 from inductor_lab.debug.faults.seeding import ACTIVE
+from inductor_lab.debug.isolate import Tell, apart
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES
-from inductor_lab.debug.minify.result import Minified
-from inductor_lab.display import asked_for
+from inductor_lab.debug.minify.minified import Minified
 
 FREED = re.compile(r";  [\w =]+ = None$")
 """How FX writes that a name is not needed any more."""
@@ -165,7 +165,7 @@ def write_files(minified: Minified, folder: Path, limit: float) -> Path:
 
 
 def _save(candidate: Candidate, folder: Path, tell: Tell) -> None:
-    from inductor_lab.backend import inspect
+    from inductor_lab.api.backend import inspect
 
     def first_call(*given: Any) -> Any:
         return candidate.module(*given)

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from inductor_lab import torch_api
-from inductor_lab.capture.record import recording
-from inductor_lab.capture.result import Capture
-from inductor_lab.debug.running import calling
-from inductor_lab.debug.what_if import call_of
-from inductor_lab.errors import BadArguments
-from inductor_lab.records import Record
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.capture.capture import Capture
+from inductor_lab.compiler.capture.dynamo_listener import recording
+from inductor_lab.compiler.records import Record
+from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.debug.explore.run_stages import calling
+from inductor_lab.debug.explore.what_if import call_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inductor_lab.capture.result import Recompile, readable_source
+from inductor_lab.compiler.capture.capture import Recompile, readable_source
 from inductor_lab.notebook.language import say
 
 _WORDS = (

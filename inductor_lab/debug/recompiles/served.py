@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.torch_names import missing, optional
+from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 _CODE = "torch._dynamo.bytecode_transformation."
 _add_push_null = optional(_CODE + "add_push_null")

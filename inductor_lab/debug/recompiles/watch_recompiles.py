@@ -31,14 +31,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
 
-from inductor_lab import torch_api, torch_logs
+from inductor_lab.api.arguments import checked
 from inductor_lab.bench.roofline import duration
-from inductor_lab.capture import events
-from inductor_lab.capture.result import Recompile
-from inductor_lab.debug.arguments import checked
-from inductor_lab.debug.served import Call, Served, stretches
-from inductor_lab.debug.uncompiled import Uncompiled
-from inductor_lab.display import Shown, counted, draw
+from inductor_lab.compiler.base.display import Shown, counted, draw
+from inductor_lab.compiler.capture import events
+from inductor_lab.compiler.capture.capture import Recompile
+from inductor_lab.compiler.torch_door import torch_api, torch_logs
+from inductor_lab.debug.recompiles.served import Call, Served, stretches
+from inductor_lab.debug.recompiles.uncompiled import Uncompiled
 
 WHOLE = "entire_frame_compile"
 """The phase of TorchDynamo's that holds all others of one compilation."""

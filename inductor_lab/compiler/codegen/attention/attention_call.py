@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_lab.ir.expr import Origins
-from inductor_lab.ir.index import Size
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.ir.expr import Origins
+from inductor_lab.compiler.ir.index import Size
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 WHOLE_LENGTH = 1 << 30
 """A block of lists that is as long as anything."""

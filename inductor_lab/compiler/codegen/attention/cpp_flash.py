@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from inductor_lab.codegen.attention import Attention, Operand, Visit
-from inductor_lab.codegen.cpp import cpp_kernel
-from inductor_lab.codegen.cpp_function import declared, framed
-from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
-from inductor_lab.codegen.parameters import with_symbols
-from inductor_lab.ir.index import Size, is_int
-from inductor_lab.ir.program import views_in
+from inductor_lab.compiler.codegen.attention.attention_call import Attention, Operand, Visit
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES
+from inductor_lab.compiler.codegen.cpp.expressions import Writer
+from inductor_lab.compiler.codegen.cpp.function import declared, framed
+from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.compiler.codegen.parameters import with_symbols
+from inductor_lab.compiler.ir.index import Size, is_int
+from inductor_lab.compiler.ir.program import views_in
 
 ROWS, COLUMNS = 64, 64
 """Queries and keys at a time: their scores stay in the first cache."""

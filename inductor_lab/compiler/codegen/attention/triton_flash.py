@@ -23,9 +23,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from inductor_lab.codegen.attention import Attention, Operand, Visit
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_attention import Tile, Writer, padded
+from inductor_lab.compiler.codegen.attention.attention_call import Attention, Operand, Visit
+from inductor_lab.compiler.codegen.attention.triton_operands import Tile, Writer, padded
+from inductor_lab.compiler.codegen.kernel import Kernel
 
 LOG2_E = 1 / math.log(2)
 NEVER = 'float("-inf")'

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import sympy
 
-from inductor_lab.codegen.elaborate import Elaborator
-from inductor_lab.codegen.kernel import Line
-from inductor_lab.codegen.tidy import tidy
-from inductor_lab.codegen.tree import Loop, LoopKind, Store, Tree
-from inductor_lab.codegen.triton_blocks import Blocks
-from inductor_lab.codegen.triton_ops import TRITON_OPS
-from inductor_lab.codegen.triton_statements import Printer
-from inductor_lab.codegen.triton_text import Dims, Value
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.kernel import Line
+from inductor_lab.compiler.codegen.tree.emit_values import Elaborator
+from inductor_lab.compiler.codegen.tree.inline_temps import tidy
+from inductor_lab.compiler.codegen.tree.loop_tree import Loop, LoopKind, Store, Tree
+from inductor_lab.compiler.codegen.triton.blocks import Blocks
+from inductor_lab.compiler.codegen.triton.expressions import Dims, Value
+from inductor_lab.compiler.codegen.triton.statements import Printer
+from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 @dataclass(frozen=True)

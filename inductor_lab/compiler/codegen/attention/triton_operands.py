@@ -14,15 +14,20 @@ from typing import Any
 
 import sympy
 
-from inductor_lab.codegen.attention import WHOLE_LENGTH, Attention, Operand, Visit
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
-from inductor_lab.codegen.parameters import kernel_parameters
-from inductor_lab.codegen.triton_blocks import power_of_2
-from inductor_lab.codegen.triton_ops import TRITON_OPS, TRITON_TYPES
-from inductor_lab.codegen.triton_text import Expressions, Value, signature
-from inductor_lab.codegen.triton_within import Surroundings, Within, tree_of
-from inductor_lab.ir.index import Size, given_of, is_int, mul_sizes
-from inductor_lab.ir.program import views_in
+from inductor_lab.compiler.codegen.attention.attention_call import (
+    WHOLE_LENGTH,
+    Attention,
+    Operand,
+    Visit,
+)
+from inductor_lab.compiler.codegen.attention.triton_inner import Surroundings, Within, tree_of
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.compiler.codegen.parameters import kernel_parameters
+from inductor_lab.compiler.codegen.triton.blocks import power_of_2
+from inductor_lab.compiler.codegen.triton.expressions import Expressions, Value, signature
+from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS, TRITON_TYPES
+from inductor_lab.compiler.ir.index import Size, given_of, is_int, mul_sizes
+from inductor_lab.compiler.ir.program import views_in
 
 ROW, COLUMN = frozenset("x"), frozenset("r")
 

@@ -26,15 +26,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from inductor_lab.codegen.build import full_tree
-from inductor_lab.codegen.cpp_function import Function, Making, declared, framed, printed
-from inductor_lab.codegen.cpp_statements import STATUS
-from inductor_lab.codegen.cpu.plan import GRAIN
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, heading, merged
-from inductor_lab.codegen.parameters import kernel_parameters, with_lengths, with_symbols
-from inductor_lab.codegen.tidy import tidy
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.cpp.function import Function, Making, declared, framed, printed
+from inductor_lab.compiler.codegen.cpp.statements import STATUS
+from inductor_lab.compiler.codegen.cpu.plan import GRAIN
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter, heading, merged
+from inductor_lab.compiler.codegen.parameters import kernel_parameters, with_lengths, with_symbols
+from inductor_lab.compiler.codegen.tree.build import full_tree
+from inductor_lab.compiler.codegen.tree.inline_temps import tidy
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 def combo_kernel(group: Group, buffers: Mapping[str, Buffer], name: str, making: Making) -> Kernel:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.tree import If, Loop, Stmt, Store, When
-from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, walk
-from inductor_lab.ir.expr import Op
+from inductor_lab.compiler.codegen.cpp.expressions import Writer
+from inductor_lab.compiler.codegen.tree.loop_tree import If, Loop, Stmt, Store, When
+from inductor_lab.compiler.codegen.tree.visit import expressions, is_innermost, loads_in, walk
+from inductor_lab.compiler.ir.expr import Op
 
 
 def is_misread(loop: Loop) -> bool:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from inductor_lab.codegen.infix import INFIX_TEXTS
-from inductor_lab.ir.expr import Const, Op
-from inductor_lab.ir.rules import HALF
+from inductor_lab.compiler.codegen.infix import INFIX_TEXTS
+from inductor_lab.compiler.ir.expr import Const, Op
+from inductor_lab.compiler.ir.rules import HALF
 
 CTYPES: Mapping[torch.dtype, str] = {
     torch.float64: "double",

@@ -11,11 +11,18 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
-from inductor_lab.codegen.cpp_ops import CPP_OPS, CTYPES, cast_text, const_text, is_call, op_text
-from inductor_lab.codegen.cpu.floats import rounds
-from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.codegen.cpp.cpp_ops import (
+    CPP_OPS,
+    CTYPES,
+    cast_text,
+    const_text,
+    is_call,
+    op_text,
+)
+from inductor_lab.compiler.codegen.cpu.half_roundings import rounds
+from inductor_lab.compiler.codegen.kernel import Parameter
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
+from inductor_lab.compiler.ir.index import (
     Atom,
     Axis,
     Gathered,
@@ -26,7 +33,7 @@ from inductor_lab.ir.index import (
     is_int,
     is_nonnegative,
 )
-from inductor_lab.ir.rules import HALF
+from inductor_lab.compiler.ir.rules import HALF
 
 
 @dataclass

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_statements import STATUS, Printer
-from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.cpu.passes import cpu_tree
-from inductor_lab.codegen.kernel import Line, Parameter
-from inductor_lab.codegen.parameters import with_lengths
-from inductor_lab.ir.expr import Origins
-from inductor_lab.ir.index import Size
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES
+from inductor_lab.compiler.codegen.cpp.expressions import Writer
+from inductor_lab.compiler.codegen.cpp.statements import STATUS, Printer
+from inductor_lab.compiler.codegen.cpu.passes import cpu_tree
+from inductor_lab.compiler.codegen.kernel import Line, Parameter
+from inductor_lab.compiler.codegen.parameters import with_lengths
+from inductor_lab.compiler.ir.expr import Origins
+from inductor_lab.compiler.ir.index import Size
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 @dataclass(frozen=True)

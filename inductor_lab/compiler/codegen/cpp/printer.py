@@ -1,8 +1,8 @@
 """C++ for the CPU: a group as one function, a graph's functions as one source.
 
     cpu_tree     the loops and what is computed in them, made fast (`codegen/cpu/passes.py`)
-    Printer      the lines (`codegen/cpp_statements.py`)
-    framed       the function around them (`codegen/cpp_function.py`)
+    Printer      the lines (`codegen/cpp/statements.py`)
+    framed       the function around them (`codegen/cpp/function.py`)
 
 Inductor: `codegen/cpp.py`, `CppScheduling` and `KernelGroup`.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
-from inductor_lab.codegen.cpp_combo import combo_kernel
-from inductor_lab.codegen.cpp_function import Making, framed, printed
-from inductor_lab.codegen.cpp_header import header_lines
-from inductor_lab.codegen.cpp_ops import CPP_OPS
-from inductor_lab.codegen.kernel import Code, Kernel, Line, heading, merged
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.cpp.combo_function import combo_kernel
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
+from inductor_lab.compiler.codegen.cpp.function import Making, framed, printed
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, heading, merged
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 def cpp_kernel(

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from inductor_lab.codegen.cpp_ops import CTYPES
-from inductor_lab.codegen.cpp_quirks import is_misread, kept_apart
-from inductor_lab.codegen.cpp_text import Writer
-from inductor_lab.codegen.kernel import Line
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpp.compiler_workarounds import is_misread, kept_apart
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES
+from inductor_lab.compiler.codegen.cpp.expressions import Writer
+from inductor_lab.compiler.codegen.kernel import Line
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Assign,
@@ -36,10 +36,10 @@ from inductor_lab.codegen.tree import (
     Whole,
     best_of,
 )
-from inductor_lab.codegen.visit import walk
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
-from inductor_lab.ir.index import ZERO, Index, Size, gathered_in, is_int
-from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.compiler.codegen.tree.visit import walk
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, Temp
+from inductor_lab.compiler.ir.index import ZERO, Index, Size, gathered_in, is_int
+from inductor_lab.compiler.ir.ops import POSITIONS
 
 STATUS = "bad"
 OUTSIDE, BY_ZERO = 1, 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor_lab.codegen.tree import Loop, Store
-from inductor_lab.ir.index import Axis, Index, hint, is_int
+from inductor_lab.compiler.codegen.tree.loop_tree import Loop, Store
+from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int
 
 LINE = 16
 """Floats of a cache line: a part starts at a line boundary, so that no vector crosses one."""

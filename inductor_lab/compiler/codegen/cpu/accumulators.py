@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by, has_expensive
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.access import LINE
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by, has_expensive
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Bound,
     Held,
@@ -44,9 +44,9 @@ from inductor_lab.codegen.tree import (
     Tree,
     Whole,
 )
-from inductor_lab.codegen.visit import is_innermost, temps_read, walk
-from inductor_lab.ir.expr import Load, Temp
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.codegen.tree.visit import is_innermost, temps_read, walk
+from inductor_lab.compiler.ir.expr import Load, Temp
+from inductor_lab.compiler.ir.index import Axis, Index
 
 WIDE = 64
 """Independent accumulators of a loop that only sums: four registers of 16 floats hide the

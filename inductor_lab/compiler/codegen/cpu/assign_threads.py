@@ -12,14 +12,29 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby
 
-from inductor_lab.codegen.cpu.extremes import PLAIN
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by, is_point, point_loops
-from inductor_lab.codegen.cpu.parts import threads_of
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import Accumulate, Check, How, Loop, LoopKind, Stmt, Store, Tree
-from inductor_lab.codegen.visit import defined_by, is_innermost, kept, temps_read, walk
-from inductor_lab.ir.index import Axis
+from inductor_lab.compiler.codegen.cpu.extremes import PLAIN
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by, is_point, point_loops
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.cpu.thread_parts import threads_of
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Check,
+    How,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+)
+from inductor_lab.compiler.codegen.tree.visit import (
+    defined_by,
+    is_innermost,
+    kept,
+    temps_read,
+    walk,
+)
+from inductor_lab.compiler.ir.index import Axis
 
 CLAUSES = {
     "sum": "+", "prod": "*", "any": "|", "all": "&", "max": "max", "min": "min",

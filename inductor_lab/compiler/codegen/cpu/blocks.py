@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inductor_lab.codegen.cpu.access import WHOLE_BLOCK, in_lines, side_by_side
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.floats import halves_in, rounds
-from inductor_lab.codegen.cpu.how import INDEPENDENT
-from inductor_lab.codegen.cpu.plan import TILE, Simd
-from inductor_lab.codegen.cpu.strip import strip_mined
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.access import WHOLE_BLOCK, in_lines, side_by_side
+from inductor_lab.compiler.codegen.cpu.assign_threads import INDEPENDENT
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.half_roundings import halves_in, rounds
+from inductor_lab.compiler.codegen.cpu.plan import TILE, Simd
+from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     ONE_BY_ONE,
     Address,
     Bound,
@@ -42,9 +42,15 @@ from inductor_lab.codegen.tree import (
     Store,
     Tree,
 )
-from inductor_lab.codegen.visit import expressions, is_innermost, kept, walk, with_body
-from inductor_lab.ir.expr import Load, Op
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.codegen.tree.visit import (
+    expressions,
+    is_innermost,
+    kept,
+    walk,
+    with_body,
+)
+from inductor_lab.compiler.ir.expr import Load, Op
+from inductor_lab.compiler.ir.index import Axis, Index
 
 STREAM_BLOCK = 128
 """Elements of a result that are computed into the first cache and then written past all caches: so

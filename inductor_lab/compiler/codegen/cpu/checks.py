@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.tree import Check, If, Let, Loop, Stmt, Tree, When
-from inductor_lab.codegen.visit import defined_by, expressions, kept, places, walk
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
-from inductor_lab.ir.index import gathered_in
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.tree.loop_tree import Check, If, Let, Loop, Stmt, Tree, When
+from inductor_lab.compiler.codegen.tree.visit import defined_by, expressions, kept, places, walk
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
+from inductor_lab.compiler.ir.index import gathered_in
 
 
 def checks(tree: Tree, facts: Facts) -> Tree:

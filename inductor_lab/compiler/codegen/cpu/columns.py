@@ -20,13 +20,13 @@ from math import prod
 
 import torch
 
-from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import crossing, each_loop, is_point
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.cpu.stack import fit
-from inductor_lab.codegen.cpu.strip import strip_mined
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.access import LINE
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import crossing, each_loop, is_point
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Bound,
     Held,
     Init,
@@ -39,10 +39,10 @@ from inductor_lab.codegen.tree import (
     Tree,
     best_of,
 )
-from inductor_lab.codegen.visit import defined_by, temps_read, walk, with_values
-from inductor_lab.ir.expr import Expr, Load, map_expr
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.compiler.codegen.tree.visit import defined_by, temps_read, walk, with_values
+from inductor_lab.compiler.ir.expr import Expr, Load, map_expr
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.ops import POSITIONS
 
 
 def columns(tree: Tree, facts: Facts) -> Tree:

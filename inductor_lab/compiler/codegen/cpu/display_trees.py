@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from inductor_lab.codegen.cpu.passes import cpu_tree, switched_off
-from inductor_lab.codegen.generate import results_of
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.trees import KernelTrees
-from inductor_lab.options import Options
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.cpu.passes import cpu_tree, switched_off
+from inductor_lab.compiler.codegen.generate import results_of
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.tree.tree_history import KernelTrees
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 
 def kernel_trees(

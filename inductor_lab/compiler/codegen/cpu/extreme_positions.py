@@ -18,14 +18,23 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.cpu.checks import is_checked
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, has_expensive
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import Accumulate, Assign, Init, Let, Loop, LoopKind, Tree, best_of
-from inductor_lab.codegen.visit import is_innermost
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, Temp
-from inductor_lab.ir.index import Index
+from inductor_lab.compiler.codegen.cpu.checks import is_checked
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, has_expensive
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Assign,
+    Init,
+    Let,
+    Loop,
+    LoopKind,
+    Tree,
+    best_of,
+)
+from inductor_lab.compiler.codegen.tree.visit import is_innermost
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op, Temp
+from inductor_lab.compiler.ir.index import Index
 
 EXTREMES = {"argmax": "max", "argmin": "min"}
 """The reduction that gives the element at the first such place."""

@@ -16,12 +16,19 @@ from math import nan
 
 import torch
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Tree
-from inductor_lab.codegen.visit import is_innermost, with_body
-from inductor_lab.ir.expr import Const, Op, Temp
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Init,
+    Loop,
+    LoopKind,
+    Stmt,
+    Tree,
+)
+from inductor_lab.compiler.codegen.tree.visit import is_innermost, with_body
+from inductor_lab.compiler.ir.expr import Const, Op, Temp
 
 PLAIN = {"max": "greatest", "min": "least"}
 """The same of numbers that are not NaN."""

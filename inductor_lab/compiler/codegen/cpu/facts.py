@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from inductor_lab.codegen.cpu.plan import CpuPlan
-from inductor_lab.codegen.tree import Tree
+from inductor_lab.compiler.codegen.cpu.plan import CpuPlan
+from inductor_lab.compiler.codegen.tree.loop_tree import Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.tree import Let, Loop, Stmt, Tree, When
-from inductor_lab.codegen.visit import nodes_in, walk, with_values
-from inductor_lab.ir.expr import Expr, Op, Temp, map_expr
-from inductor_lab.ir.rules import HALF
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.tree.loop_tree import Let, Loop, Stmt, Tree, When
+from inductor_lab.compiler.codegen.tree.visit import nodes_in, walk, with_values
+from inductor_lab.compiler.ir.expr import Expr, Op, Temp, map_expr
+from inductor_lab.compiler.ir.rules import HALF
 
 FLOAT = torch.float32
 SAME_DIGITS = ("neg", "abs", "relu", "maximum", "minimum")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from inductor_lab.codegen.tree import Accumulate, Loop, LoopKind, Stmt, Tree
-from inductor_lab.codegen.visit import (
+from inductor_lab.compiler.codegen.tree.loop_tree import Accumulate, Loop, LoopKind, Stmt, Tree
+from inductor_lab.compiler.codegen.tree.visit import (
     defined_by,
     kept,
     nodes_in,
@@ -13,8 +13,8 @@ from inductor_lab.codegen.visit import (
     walk,
     with_body,
 )
-from inductor_lab.ir.expr import Op, Temp
-from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+from inductor_lab.compiler.ir.expr import Op, Temp
+from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS, OPS
 
 POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 

@@ -1,7 +1,7 @@
 """The passes over a loop tree for the CPU, in order, and what runs them.
 
 `options={"passes_off": [...]}` leaves some out, `passes_off="all"` every one that is not needed:
-what is left is the simple tree that `codegen/build.py` makes, and it is right.
+what is left is the simple tree that `codegen/tree/build.py` makes, and it is right.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 
-from inductor_lab.codegen.build import full_tree
-from inductor_lab.codegen.cpu.blocks import blocks
-from inductor_lab.codegen.cpu.checks import checks
-from inductor_lab.codegen.cpu.columns import columns
-from inductor_lab.codegen.cpu.extremes import extremes
-from inductor_lab.codegen.cpu.facts import Facts, Pass
-from inductor_lab.codegen.cpu.fetch import fetch_ahead
-from inductor_lab.codegen.cpu.floats import rounded_as_floats
-from inductor_lab.codegen.cpu.how import lanes, threads
-from inductor_lab.codegen.cpu.lanes import wide_lanes
-from inductor_lab.codegen.cpu.loops import point_loops
-from inductor_lab.codegen.cpu.parts import parts
-from inductor_lab.codegen.cpu.plan import CpuPlan, plan_of, tiled_axes, with_rows
-from inductor_lab.codegen.cpu.rows import rows, rows_in_results
-from inductor_lab.codegen.cpu.scans import scans
-from inductor_lab.codegen.cpu.search import search
-from inductor_lab.codegen.cpu.split import split
-from inductor_lab.codegen.cpu.steps import steps
-from inductor_lab.codegen.cpu.sums import sums
-from inductor_lab.codegen.cpu.tails import tails
-from inductor_lab.codegen.cpu.tiles import tiles, transpose
-from inductor_lab.codegen.cpu.turned import turned
-from inductor_lab.codegen.cpu.windows import windows
-from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
-from inductor_lab.codegen.tidy import join, numbered, tidy
-from inductor_lab.codegen.tree import Tree
-from inductor_lab.codegen.trees import TreeStep
-from inductor_lab.codegen.visit import loads_in
-from inductor_lab.errors import BadOption
-from inductor_lab.ir.index import product
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.codegen.cpu.accumulators import wide_lanes
+from inductor_lab.compiler.codegen.cpu.assign_threads import lanes, threads
+from inductor_lab.compiler.codegen.cpu.blocks import blocks
+from inductor_lab.compiler.codegen.cpu.checks import checks
+from inductor_lab.compiler.codegen.cpu.columns import columns
+from inductor_lab.compiler.codegen.cpu.extreme_positions import search
+from inductor_lab.compiler.codegen.cpu.extremes import extremes
+from inductor_lab.compiler.codegen.cpu.facts import Facts, Pass
+from inductor_lab.compiler.codegen.cpu.half_roundings import rounded_as_floats
+from inductor_lab.compiler.codegen.cpu.loops import point_loops
+from inductor_lab.compiler.codegen.cpu.peel_tail import tails
+from inductor_lab.compiler.codegen.cpu.plan import CpuPlan, plan_of, tiled_axes, with_rows
+from inductor_lab.compiler.codegen.cpu.prefetch import fetch_ahead
+from inductor_lab.compiler.codegen.cpu.row_residency import rows, rows_in_results
+from inductor_lab.compiler.codegen.cpu.scans import scans
+from inductor_lab.compiler.codegen.cpu.split_loops import split
+from inductor_lab.compiler.codegen.cpu.sums import sums
+from inductor_lab.compiler.codegen.cpu.thread_parts import parts
+from inductor_lab.compiler.codegen.cpu.tiles import tiles, transpose
+from inductor_lab.compiler.codegen.cpu.transpose_rows import turned
+from inductor_lab.compiler.codegen.cpu.unroll_rows import steps
+from inductor_lab.compiler.codegen.cpu.windows import windows
+from inductor_lab.compiler.codegen.kernel import Parameter
+from inductor_lab.compiler.codegen.parameters import kernel_parameters, with_symbols
+from inductor_lab.compiler.codegen.tree.build import full_tree
+from inductor_lab.compiler.codegen.tree.inline_temps import join, numbered, tidy
+from inductor_lab.compiler.codegen.tree.loop_tree import Tree
+from inductor_lab.compiler.codegen.tree.tree_history import TreeStep
+from inductor_lab.compiler.codegen.tree.visit import loads_in
+from inductor_lab.compiler.ir.index import product
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 OF_VALUES = (
     Pass("steps", "write short rows out in the steps of a part", steps),

@@ -22,10 +22,10 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by, has_expensive
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by, has_expensive
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Let,
     Local,
@@ -36,10 +36,10 @@ from inductor_lab.codegen.tree import (
     Tree,
     When,
 )
-from inductor_lab.codegen.visit import is_innermost, loads_in, walk
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Op
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.ops import neutral
+from inductor_lab.compiler.codegen.tree.visit import is_innermost, loads_in, walk
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.ops import neutral
 
 REGISTER = 64
 """Bytes; a multiple of those of any other machine."""

@@ -11,20 +11,34 @@ from enum import Enum
 from functools import partial
 from math import prod
 
-from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.loops import (
+from inductor_lab.compiler.codegen.cpu.access import LINE
+from inductor_lab.compiler.codegen.cpu.loops import (
     each_loop,
     fed_by,
     has_expensive,
     innermost_loops,
     point_loops,
 )
-from inductor_lab.codegen.tree import Accumulate, Local, Loop, LoopKind, Store, Tree, When
-from inductor_lab.codegen.visit import expressions, is_innermost, loads_in, nodes_in, walk
-from inductor_lab.ir.expr import Op
-from inductor_lab.ir.index import Axis, Index, Size, hint, is_int
-from inductor_lab.ir.ops import OPS
-from inductor_lab.ir.rules import HALF
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Local,
+    Loop,
+    LoopKind,
+    Store,
+    Tree,
+    When,
+)
+from inductor_lab.compiler.codegen.tree.visit import (
+    expressions,
+    is_innermost,
+    loads_in,
+    nodes_in,
+    walk,
+)
+from inductor_lab.compiler.ir.expr import Op
+from inductor_lab.compiler.ir.index import Axis, Index, Size, hint, is_int
+from inductor_lab.compiler.ir.ops import OPS
+from inductor_lab.compiler.ir.rules import HALF
 
 GRAIN = 32768
 """Elementary operations below which starting a second thread takes longer than it saves.  As the

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
-from inductor_lab.codegen.cpu.access import side_by_side
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import at_points, has_expensive, point_loops
-from inductor_lab.codegen.tree import Address, Call, Loop, LoopKind, Stmt, Tree
-from inductor_lab.codegen.visit import kept, loads_in, with_body
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.codegen.cpu.access import side_by_side
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import at_points, has_expensive, point_loops
+from inductor_lab.compiler.codegen.tree.loop_tree import Address, Call, Loop, LoopKind, Stmt, Tree
+from inductor_lab.compiler.codegen.tree.visit import kept, loads_in, with_body
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.index import Axis, Index
 
 AHEAD = 8 * 1024
 """Bytes between what is added and what is prefetched: two pages.  Measured on 2026-11-22: sums of

@@ -20,16 +20,24 @@ from functools import partial
 
 import torch
 
-from inductor_lab.codegen.cpu.access import side_by_side
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import at_points
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.cpu.stack import fit
-from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree
-from inductor_lab.codegen.visit import loads_in, needed, walk
-from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.ops import EXPENSIVE_FLOPS, OPS
+from inductor_lab.compiler.codegen.cpu.access import side_by_side
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import at_points
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+)
+from inductor_lab.compiler.codegen.tree.visit import loads_in, needed, walk
+from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp, map_expr
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS, OPS
 
 LONGEST_ROW = 65536
 """Elements; 256 KiB of floats, a part of a core's second cache.  All rows together are bounded by a

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import crossing, each_loop, has_expensive
-from inductor_lab.codegen.cpu.parts import needed_by_scans
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.cpu.strip import strip_mined
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import crossing, each_loop, has_expensive
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
+from inductor_lab.compiler.codegen.cpu.thread_parts import needed_by_scans
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Call,
@@ -36,9 +36,9 @@ from inductor_lab.codegen.tree import (
     Store,
     Tree,
 )
-from inductor_lab.codegen.visit import defined_by, read_by
-from inductor_lab.ir.expr import Temp
-from inductor_lab.ir.index import Index, hint
+from inductor_lab.compiler.codegen.tree.visit import defined_by, read_by
+from inductor_lab.compiler.ir.expr import Temp
+from inductor_lab.compiler.ir.index import Index, hint
 
 SCAN_BLOCK = 64
 """Elements of a block: the arrays between its loops stay in the first-level cache."""

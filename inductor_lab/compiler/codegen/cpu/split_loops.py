@@ -35,15 +35,24 @@ from math import gcd, lcm
 
 import torch
 
-from inductor_lab.codegen.cpp_quirks import is_guarded, is_misread
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by, point_loops
-from inductor_lab.codegen.cpu.plan import GRAIN, Simd
-from inductor_lab.codegen.cpu.sums import apart
-from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store, Tree, When
-from inductor_lab.codegen.visit import loads_in, needed, temps_read, walk
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Op, SizeValue, Temp, map_expr
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.codegen.cpp.compiler_workarounds import is_guarded, is_misread
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by, point_loops
+from inductor_lab.compiler.codegen.cpu.plan import GRAIN, Simd
+from inductor_lab.compiler.codegen.cpu.sums import apart
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Let,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+    When,
+)
+from inductor_lab.compiler.codegen.tree.visit import loads_in, needed, temps_read, walk
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op, SizeValue, Temp, map_expr
+from inductor_lab.compiler.ir.index import (
     Atom,
     Axis,
     Index,
@@ -54,8 +63,8 @@ from inductor_lab.ir.index import (
     exact_quotient,
     hint,
 )
-from inductor_lab.ir.ops import neutral
-from inductor_lab.ir.order import at_most, sub_sizes
+from inductor_lab.compiler.ir.ops import neutral
+from inductor_lab.compiler.ir.size_order import at_most, sub_sizes
 
 MOST_PIECES = 6
 """Beyond this the text grows more than the time shrinks.  The sizes of this file are chosen, not

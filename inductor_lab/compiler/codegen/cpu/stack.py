@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from inductor_lab.codegen.tree import Local
+from inductor_lab.compiler.codegen.tree.loop_tree import Local
 
 STACK_BYTES = 512 * 1024
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from inductor_lab.codegen.tree import Bound, Least, Loop, LoopKind, Tree
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.codegen.tree.loop_tree import Bound, Least, Loop, LoopKind, Tree
+from inductor_lab.compiler.ir.index import Axis, Index
 
 
 def strip_mined(

@@ -13,15 +13,22 @@ Inductor: `cascade_sum` and Welford's method in its C++ headers.
 
 from __future__ import annotations
 
-from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.lanes import sums_floats, wide_sums
-from inductor_lab.codegen.cpu.loops import fed_by
-from inductor_lab.codegen.cpu.plan import BLOCK, COLUMN_BLOCK, Simd
-from inductor_lab.codegen.cpu.strip import strip_mined
-from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Tree
-from inductor_lab.codegen.visit import is_innermost, kept, renamed, with_body
-from inductor_lab.ir.expr import Temp
+from inductor_lab.compiler.codegen.cpu.access import LINE
+from inductor_lab.compiler.codegen.cpu.accumulators import sums_floats, wide_sums
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import fed_by
+from inductor_lab.compiler.codegen.cpu.plan import BLOCK, COLUMN_BLOCK, Simd
+from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Init,
+    Loop,
+    LoopKind,
+    Stmt,
+    Tree,
+)
+from inductor_lab.compiler.codegen.tree.visit import is_innermost, kept, renamed, with_body
+from inductor_lab.compiler.ir.expr import Temp
 
 
 def sums(tree: Tree, facts: Facts) -> Tree:

@@ -20,11 +20,11 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import at_points, fed_by
-from inductor_lab.codegen.cpu.plan import CHUNKS, GRAIN, Simd
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.access import LINE
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import at_points, fed_by
+from inductor_lab.compiler.codegen.cpu.plan import CHUNKS, GRAIN, Simd
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Bound,
     Held,
@@ -41,10 +41,10 @@ from inductor_lab.codegen.tree import (
     Tree,
     best_of,
 )
-from inductor_lab.codegen.visit import defined_by, is_innermost, kept, read_by
-from inductor_lab.ir.expr import Expr, Load, Op, Temp
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.compiler.codegen.tree.visit import defined_by, is_innermost, kept, read_by
+from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.ops import POSITIONS
 
 ALONE = (LoopKind.BISECT, LoopKind.ORDERED)
 

@@ -21,12 +21,12 @@ from typing import TypeGuard
 
 import torch
 
-from inductor_lab.codegen.cpu.access import LINE
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, point_loops
-from inductor_lab.codegen.cpu.plan import TILE, Simd, tiled_axes
-from inductor_lab.codegen.cpu.stack import fit
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.access import LINE
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, point_loops
+from inductor_lab.compiler.codegen.cpu.plan import TILE, Simd, tiled_axes
+from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Address,
     Bound,
     Call,
@@ -38,8 +38,8 @@ from inductor_lab.codegen.tree import (
     Stmt,
     Tree,
 )
-from inductor_lab.ir.expr import Expr, Load, Temp
-from inductor_lab.ir.index import Axis, Index, hint, is_int
+from inductor_lab.compiler.ir.expr import Expr, Load, Temp
+from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int
 
 SMALLEST_TRANSPOSED = 1 << 16
 """Elements of a transposed matrix that do not stay in the first cache: 256 KiB of floats."""

@@ -21,11 +21,11 @@ from itertools import chain
 
 import torch
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.plan import MANY_POINTS, Simd
-from inductor_lab.codegen.cpu.stack import fit
-from inductor_lab.codegen.cpu.strip import strip_mined
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.plan import MANY_POINTS, Simd
+from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Bound,
@@ -38,9 +38,9 @@ from inductor_lab.codegen.tree import (
     Store,
     Tree,
 )
-from inductor_lab.codegen.visit import kept, loads_in, walk, with_body, with_values
-from inductor_lab.ir.expr import Expr, Load, Masked, map_expr
-from inductor_lab.ir.index import Index, hint, is_int
+from inductor_lab.compiler.codegen.tree.visit import kept, loads_in, walk, with_body, with_values
+from inductor_lab.compiler.ir.expr import Expr, Load, Masked, map_expr
+from inductor_lab.compiler.ir.index import Index, hint, is_int
 
 BLOCK = 64
 """Elements of a long row that are transposed at a time."""

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import each_loop, fed_by
-from inductor_lab.codegen.cpu.split import MOST_COPIES, iterations
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by
+from inductor_lab.compiler.codegen.cpu.split_loops import MOST_COPIES, iterations
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Init,
     Let,
@@ -33,8 +33,8 @@ from inductor_lab.codegen.tree import (
     Tree,
     When,
 )
-from inductor_lab.codegen.visit import is_innermost, walk, with_values
-from inductor_lab.ir.expr import Expr, Load, Op, Temp, map_expr
+from inductor_lab.compiler.codegen.tree.visit import is_innermost, walk, with_values
+from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp, map_expr
 
 
 def steps(tree: Tree, facts: Facts) -> Tree:

@@ -21,16 +21,25 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from inductor_lab.codegen.cpu.facts import Facts
-from inductor_lab.codegen.cpu.loops import at_points
-from inductor_lab.codegen.cpu.plan import Simd
-from inductor_lab.codegen.cpu.rows import LONGEST_ROW
-from inductor_lab.codegen.cpu.split import SHORTEST_LOOP
-from inductor_lab.codegen.cpu.stack import fit
-from inductor_lab.codegen.tree import Let, Local, Loop, LoopKind, Stmt, Store, Tree, When
-from inductor_lab.codegen.visit import needed, temps_read, walk
-from inductor_lab.ir.expr import Expr, Load, Masked, Op, Temp, map_expr
-from inductor_lab.ir.index import Axis, Index
+from inductor_lab.compiler.codegen.cpu.facts import Facts
+from inductor_lab.compiler.codegen.cpu.loops import at_points
+from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.cpu.row_residency import LONGEST_ROW
+from inductor_lab.compiler.codegen.cpu.split_loops import SHORTEST_LOOP
+from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Let,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    Tree,
+    When,
+)
+from inductor_lab.compiler.codegen.tree.visit import needed, temps_read, walk
+from inductor_lab.compiler.ir.expr import Expr, Load, Masked, Op, Temp, map_expr
+from inductor_lab.compiler.ir.index import Axis, Index
 
 CHOICES = ("maximum", "minimum")
 

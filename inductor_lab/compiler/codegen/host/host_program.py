@@ -24,14 +24,15 @@ from itertools import zip_longest
 import sympy
 import torch
 
-from inductor_lab.codegen.host_sizes import MATH, size_text
-from inductor_lab.codegen.kernel import Code, HostProgram, Kernel, Line
-from inductor_lab.codegen.wrapped import WIDTH, wrapped
-from inductor_lab.ir.expr import NO_ORIGINS, Origins
-from inductor_lab.ir.higher_order import PREFIX, call_higher_order
-from inductor_lab.ir.index import Size, may_exceed, mul_sizes
-from inductor_lab.ir.interpret import find_operator
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.host.host_sizes import MATH, size_text
+from inductor_lab.compiler.codegen.host.wrap_lines import WIDTH, wrapped
+from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel, Line
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.compiler.ir.higher_order import PREFIX, call_higher_order
+from inductor_lab.compiler.ir.index import Size, may_exceed, mul_sizes
+from inductor_lab.compiler.ir.interpret import find_operator
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferView,
     Callee,
@@ -42,8 +43,7 @@ from inductor_lab.ir.program import (
     read_by,
     views_in,
 )
-from inductor_lab.options import Options
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
@@ -54,15 +54,15 @@ QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
 QUICKLY = {f"aten.{n}.default": f"torch_{n}" for n in ("addmm", "bmm", "convolution", "mm")}
 """Operators called as `torch_mm = torch.mm`, which reads its arguments in less time."""
 HELPERS = {
-    "POOL": "inductor_lab.accelerate.pool",
+    "POOL": "inductor_lab.compiler.accelerate.pool",
     "call_higher_order": call_higher_order.__module__,
-    "empty_strided_cpu": "inductor_lab.runtime.memory",
-    "empty_strided_cuda": "inductor_lab.runtime.memory",
-    "int64": "inductor_lab.runtime.memory",
-    "laid_out": "inductor_lab.runtime.memory",
-    "reinterpret": "inductor_lab.runtime.memory",
-    "restrided": "inductor_lab.runtime.memory",
-    "view_of": "inductor_lab.runtime.memory",
+    "empty_strided_cpu": "inductor_lab.compiler.runtime.memory",
+    "empty_strided_cuda": "inductor_lab.compiler.runtime.memory",
+    "int64": "inductor_lab.compiler.runtime.memory",
+    "laid_out": "inductor_lab.compiler.runtime.memory",
+    "reinterpret": "inductor_lab.compiler.runtime.memory",
+    "restrided": "inductor_lab.compiler.runtime.memory",
+    "view_of": "inductor_lab.compiler.runtime.memory",
 }
 """What a host program may call, apart from kernels and ATen, and where it is."""
 

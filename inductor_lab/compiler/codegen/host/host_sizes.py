@@ -17,8 +17,8 @@ from typing import Any
 import sympy
 from sympy.printing.precedence import PRECEDENCE, precedence
 
-from inductor_lab.errors import LabError
-from inductor_lab.torch_api import SYMPY_FUNCTIONS, PythonPrinter
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS, PythonPrinter
 
 UNARY = "OpaqueUnaryFn_"
 """How torch calls its sympy functions that stand for those of `math`."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from inductor_lab.codegen.flat import Access
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.codegen.tree.flat_offsets import Access
+from inductor_lab.compiler.ir.index import (
     Axis,
     Index,
     Quotient,
@@ -28,7 +28,7 @@ from inductor_lab.ir.index import (
     mul_sizes,
     product,
 )
-from inductor_lab.ir.row_major import joined, parts_of
+from inductor_lab.compiler.ir.row_major import joined, parts_of
 
 SHORTEST_ROW = 16
 """Elements below which a loop of its own costs more than the divisions."""

@@ -15,18 +15,26 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.codegen.axes import Space, cut_space, loop_space
-from inductor_lab.codegen.elaborate import Elaborator
-from inductor_lab.codegen.flat import Access, accesses, stored_at
-from inductor_lab.codegen.stages import LoopShape, Placed, Stage, stages_of
-from inductor_lab.codegen.tidy import tidy
-from inductor_lab.codegen.tree import Accumulate, Init, Local, Loop, LoopKind, Stmt, Store
-from inductor_lab.ir.expr import Expr, Load, Op, Temp
-from inductor_lab.ir.index import Axis, Index, hint, product
-from inductor_lab.ir.ops import POSITIONS
-from inductor_lab.ir.program import Buffer, Reduction, Scan, Scatter
-from inductor_lab.ir.row_major import joined
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.tree.axes import Space, cut_space, loop_space
+from inductor_lab.compiler.codegen.tree.emit_values import Elaborator
+from inductor_lab.compiler.codegen.tree.flat_offsets import Access, accesses, stored_at
+from inductor_lab.compiler.codegen.tree.inline_temps import tidy
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Init,
+    Local,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+)
+from inductor_lab.compiler.codegen.tree.stages import LoopShape, Placed, Stage, stages_of
+from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp
+from inductor_lab.compiler.ir.index import Axis, Index, hint, product
+from inductor_lab.compiler.ir.ops import POSITIONS
+from inductor_lab.compiler.ir.program import Buffer, Reduction, Scan, Scatter
+from inductor_lab.compiler.ir.row_major import joined
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from inductor_lab.codegen.flat import recomputable
-from inductor_lab.codegen.ranges import by_range, place_of
-from inductor_lab.codegen.tree import Let, Stmt, When
-from inductor_lab.codegen.visit import expressions, read_by, walk
-from inductor_lab.ir.expr import (
+from inductor_lab.compiler.codegen.tree.flat_offsets import recomputable
+from inductor_lab.compiler.codegen.tree.loop_tree import Let, Stmt, When
+from inductor_lab.compiler.codegen.tree.value_ranges import by_range, place_of
+from inductor_lab.compiler.codegen.tree.visit import expressions, read_by, walk
+from inductor_lab.compiler.ir.expr import (
     NO_ORIGINS,
     Const,
     Expr,
@@ -33,10 +33,17 @@ from inductor_lab.ir.expr import (
     integer_divisors,
     values_in,
 )
-from inductor_lab.ir.index import Axis, Index, add_sizes, gathered_in, is_nonnegative, within
-from inductor_lab.ir.interpret import evaluate
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.ir.index import (
+    Axis,
+    Index,
+    add_sizes,
+    gathered_in,
+    is_nonnegative,
+    within,
+)
+from inductor_lab.compiler.ir.interpret import evaluate
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 @dataclass

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inductor_lab.ir.expr import IndexValue
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.program import Buffer, Nest, Pointwise, Scatter
-from inductor_lab.schedule.demand import demand
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.ir.expr import IndexValue
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import Buffer, Nest, Pointwise, Scatter
+from inductor_lab.compiler.schedule.demand import demand
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,27 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from inductor_lab.codegen.tree import Accumulate, Init, Let, Loop, Stmt, Store, Tree, When
-from inductor_lab.codegen.visit import temps_read, walk, with_values
-from inductor_lab.ir.expr import Expr, IndexValue, Op, Origins, Temp, integer_divisors, map_expr
-from inductor_lab.ir.index import Index
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Init,
+    Let,
+    Loop,
+    Stmt,
+    Store,
+    Tree,
+    When,
+)
+from inductor_lab.compiler.codegen.tree.visit import temps_read, walk, with_values
+from inductor_lab.compiler.ir.expr import (
+    Expr,
+    IndexValue,
+    Op,
+    Origins,
+    Temp,
+    integer_divisors,
+    map_expr,
+)
+from inductor_lab.compiler.ir.index import Index
 
 LONGEST = 6
 """Operations in one expression; more than that reads better as two lines."""

@@ -1,10 +1,10 @@
 """The loop tree: a fused group as the statements that both code generators print.
 
-Built by `codegen/build.py`, made fast for the CPU by the passes of `codegen/cpu/`, printed as C++
-by `codegen/cpp.py`, as Triton by `codegen/triton.py`; `codegen/text.py` prints it for people,
-`codegen/run.py` interprets it.  Every buffer is flat: a `Load` has one index, the element's offset
-in the buffer's storage; layouts are gone.  Values are small: what is used twice is a `Let` and a
-`Temp`.
+Built by `codegen/tree/build.py`, made fast for the CPU by the passes of `codegen/cpu/`, printed as
+C++ by `codegen/cpp/printer.py`, as Triton by `codegen/triton/printer.py`; `codegen/tree/text.py`
+prints it for people, `codegen/tree/run.py` interprets it.  Every buffer is flat: a `Load` has one
+index, the element's offset in the buffer's storage; layouts are gone.  Values are small: what is
+used twice is a `Let` and a `Temp`.
 
 Inductor: `LoopLevel`/`LoopNest` in `codegen/cpp.py`, `CSE` in `codegen/common.py`.
 """
@@ -17,9 +17,9 @@ from typing import TypeAlias
 
 import torch
 
-from inductor_lab.ir.expr import NO_ORIGINS, Expr, Origins, Temp
-from inductor_lab.ir.index import ZERO, Axis, Index, Size
-from inductor_lab.ir.value import Value
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, Temp
+from inductor_lab.compiler.ir.index import ZERO, Axis, Index, Size
+from inductor_lab.compiler.ir.value import Value
 
 
 class LoopKind(Enum):

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Assign,
@@ -37,14 +37,14 @@ from inductor_lab.codegen.tree import (
     Whole,
     best_of,
 )
-from inductor_lab.codegen.visit import is_innermost
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
-from inductor_lab.ir.index import Axis, Gathered, Index, Quotient, Size
-from inductor_lab.ir.interpret import Run, Symbols, concrete, room_for
-from inductor_lab.ir.ops import POSITIONS, neutral
-from inductor_lab.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor, scatter_into
-from inductor_lab.ir.program import Buffer, ExternCall, Scatter
-from inductor_lab.schedule.result import Group, Schedule
+from inductor_lab.compiler.codegen.tree.visit import is_innermost
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
+from inductor_lab.compiler.ir.index import Axis, Gathered, Index, Quotient, Size
+from inductor_lab.compiler.ir.interpret import Run, Symbols, concrete, room_for
+from inductor_lab.compiler.ir.ops import POSITIONS, neutral
+from inductor_lab.compiler.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor, scatter_into
+from inductor_lab.compiler.ir.program import Buffer, ExternCall, Scatter
+from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 AT_ONCE = (LoopKind.VECTOR, LoopKind.SERIAL, LoopKind.PARALLEL)
 NEUTRAL = {"greatest": "max", "least": "min", "nan": "any", "logsumexp": "max"}

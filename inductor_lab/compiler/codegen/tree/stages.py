@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from inductor_lab.codegen.flat import inner_axes, recomputable
-from inductor_lab.ir.index import Axis, Index, Size
-from inductor_lab.ir.program import Nest, Reduction, Scan
-from inductor_lab.schedule.demand import demand
-from inductor_lab.schedule.result import Group
-from inductor_lab.schedule.scans import mirrored
+from inductor_lab.compiler.codegen.tree.flat_offsets import inner_axes, recomputable
+from inductor_lab.compiler.ir.index import Axis, Index, Size
+from inductor_lab.compiler.ir.program import Nest, Reduction, Scan
+from inductor_lab.compiler.schedule.demand import demand
+from inductor_lab.compiler.schedule.fusion.scans import mirrored
+from inductor_lab.compiler.schedule.schedule import Group
 
 LoopShape: TypeAlias = tuple[tuple[Size, ...], ...]
 

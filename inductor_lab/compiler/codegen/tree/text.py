@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Assign,
@@ -37,9 +37,9 @@ from inductor_lab.codegen.tree import (
     When,
     Whole,
 )
-from inductor_lab.ir.expr import Origins, Temp
-from inductor_lab.ir.index import ZERO, Index
-from inductor_lab.ir.text import TextLine, dtype_text, expr_text, index_text, size_text
+from inductor_lab.compiler.ir.expr import Origins, Temp
+from inductor_lab.compiler.ir.index import ZERO, Index
+from inductor_lab.compiler.ir.text import TextLine, dtype_text, expr_text, index_text, size_text
 
 
 def tree_text(tree: Tree) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inductor_lab.codegen.text import tree_text
-from inductor_lab.codegen.tree import Tree
-from inductor_lab.display import Shown, counted
+from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.codegen.tree.loop_tree import Tree
+from inductor_lab.compiler.codegen.tree.text import tree_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Op
-from inductor_lab.ir.index import Index, add_sizes, is_nonnegative, mul_sizes
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op
+from inductor_lab.compiler.ir.index import Index, add_sizes, is_nonnegative, mul_sizes
 
 
 def place_of(value: Expr) -> Index | None:

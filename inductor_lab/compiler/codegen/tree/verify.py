@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Assign,
     Bound,
@@ -32,10 +32,10 @@ from inductor_lab.codegen.tree import (
     Whole,
     best_of,
 )
-from inductor_lab.codegen.visit import expressions, places, temps_read
-from inductor_lab.ir.expr import Expr, Load
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.ops import POSITIONS
+from inductor_lab.compiler.codegen.tree.visit import expressions, places, temps_read
+from inductor_lab.compiler.ir.expr import Expr, Load
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.ops import POSITIONS
 
 
 class InvalidTree(AssertionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Assign,
@@ -20,8 +20,8 @@ from inductor_lab.codegen.tree import (
     Tree,
     When,
 )
-from inductor_lab.ir.expr import Expr, Load, Temp, values_in
-from inductor_lab.ir.index import Index
+from inductor_lab.compiler.ir.expr import Expr, Load, Temp, values_in
+from inductor_lab.compiler.ir.index import Index
 
 
 def walk(body: Tree) -> Iterator[Stmt]:

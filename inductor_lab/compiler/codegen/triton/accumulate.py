@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
-from inductor_lab.codegen.tree import Accumulate, Init, Loop
-from inductor_lab.codegen.triton_blocks import Cover, Row, power_of_2
-from inductor_lab.codegen.triton_lines import Lines
-from inductor_lab.codegen.triton_ops import (
+from inductor_lab.compiler.codegen.tree.loop_tree import Accumulate, Init, Loop
+from inductor_lab.compiler.codegen.triton.blocks import Cover, Row, power_of_2
+from inductor_lab.compiler.codegen.triton.expressions import Dims, Value
+from inductor_lab.compiler.codegen.triton.kernel_lines import Lines
+from inductor_lab.compiler.codegen.triton.triton_ops import (
     COMBINE,
     FINISH,
     SCANNED,
@@ -20,9 +21,8 @@ from inductor_lab.codegen.triton_ops import (
     literal,
     template,
 )
-from inductor_lab.codegen.triton_text import Dims, Value
-from inductor_lab.ir.index import Index, is_int
-from inductor_lab.ir.ops import POSITIONS, neutral
+from inductor_lab.compiler.ir.index import Index, is_int
+from inductor_lab.compiler.ir.ops import POSITIONS, neutral
 
 
 class Accumulations(Lines):

@@ -8,11 +8,19 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_lab.codegen.tree import Accumulate, Let, Loop, LoopKind, Stmt, Store, When
-from inductor_lab.codegen.visit import expressions, loads_in, places, walk
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Axis, Index, hint, is_int, product
-from inductor_lab.ir.row_major import parts_of
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Let,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+    When,
+)
+from inductor_lab.compiler.codegen.tree.visit import expressions, loads_in, places, walk
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int, product
+from inductor_lab.compiler.ir.row_major import parts_of
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from inductor_lab.codegen.kernel import Parameter
-from inductor_lab.codegen.tree import Init, Local, Stmt, Store
-from inductor_lab.codegen.triton_loops import (
+from inductor_lab.compiler.codegen.kernel import Parameter
+from inductor_lab.compiler.codegen.tree.loop_tree import Init, Local, Stmt, Store
+from inductor_lab.compiler.codegen.tree.visit import walk
+from inductor_lab.compiler.codegen.triton.block_loops import (
     flat_indices,
     inner_loops,
     outer_loops,
@@ -24,10 +25,9 @@ from inductor_lab.codegen.triton_loops import (
     strides_favour_points,
     unit_axis,
 )
-from inductor_lab.codegen.triton_shared import cut_of_row
-from inductor_lab.codegen.visit import walk
-from inductor_lab.ir.gpu import LONGEST_HELD, ROW_ELEMENTS
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.codegen.triton.shared_rows import cut_of_row
+from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD, ROW_ELEMENTS
+from inductor_lab.compiler.ir.index import (
     Axis,
     Size,
     add_sizes,
@@ -37,10 +37,10 @@ from inductor_lab.ir.index import (
     mul_sizes,
     product,
 )
-from inductor_lab.ir.ops import ATOMICS
-from inductor_lab.ir.program import Buffer, Scatter
-from inductor_lab.schedule.facts import real_axes
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.ir.ops import ATOMICS
+from inductor_lab.compiler.ir.program import Buffer, Scatter
+from inductor_lab.compiler.schedule.facts import real_axes
+from inductor_lab.compiler.schedule.schedule import Group
 
 POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 4))
 """(at least this many points, XBLOCK, warps): fill the machine first, then give threads more.

@@ -17,20 +17,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter, merged
-from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
-from inductor_lab.codegen.triton_blocks import (
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter, merged
+from inductor_lab.compiler.codegen.parameters import kernel_parameters, with_symbols
+from inductor_lab.compiler.codegen.tree.build import build_tree
+from inductor_lab.compiler.codegen.triton.blocks import (
     Blocks,
     blocks_of,
     index_type,
     needs_of_launch,
     reach,
 )
-from inductor_lab.codegen.triton_statements import Printer
-from inductor_lab.ir.expr import Origins
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.triton.statements import Printer
+from inductor_lab.compiler.ir.expr import Origins
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 BLOCK = "block"
 """The first argument of a part's function: which of its blocks to compute."""

@@ -8,7 +8,7 @@ There are no annotations because Triton reads an annotation as a request to comp
 
 Only builtins of `tl` and functions of this file are called, never a `@triton.jit` function of
 Triton's own (`tl.sum`, `tl.rand`): those belong to the compiler or to the interpreter, for the
-whole process, from the moment Triton is imported.  `codegen/triton_function.py` copies this file
+whole process, from the moment Triton is imported.  `codegen/triton/function.py` copies this file
 for either use.
 
 Inductor: `runtime/triton_helpers.py`.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import sympy
 import torch
 
-from inductor_lab.codegen.tree import Store
-from inductor_lab.codegen.triton_ops import (
+from inductor_lab.compiler.codegen.tree.loop_tree import Store
+from inductor_lab.compiler.codegen.triton.triton_ops import (
     ATOMIC_NAMES,
     COMPARISONS,
     LITERALS_ALLOWED,
@@ -24,8 +24,8 @@ from inductor_lab.codegen.triton_ops import (
     template,
     typed_literal,
 )
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
+from inductor_lab.compiler.ir.index import (
     Atom,
     Axis,
     Gathered,
@@ -35,7 +35,7 @@ from inductor_lab.ir.index import (
     is_int,
     is_nonnegative,
 )
-from inductor_lab.ir.ops import ATOMICS
+from inductor_lab.compiler.ir.ops import ATOMICS
 
 WIDTH = 100
 """Columns of the text."""

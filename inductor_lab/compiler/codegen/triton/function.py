@@ -21,7 +21,7 @@ from typing import Any
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from inductor_lab.codegen import triton_device
+from inductor_lab.compiler.codegen.triton import device_functions
 
 
 def bare_function(text: str, name: str) -> FunctionType:
@@ -63,8 +63,8 @@ def undecorated(function: object) -> FunctionType:
 
 def device_copy(name: str) -> ModuleType:
     """A fresh copy of `triton_device`; its functions see one another, so they can be replaced."""
-    path = triton_device.__file__
-    spec = importlib.util.spec_from_file_location(f"{triton_device.__name__}_{name}", path)
+    path = device_functions.__file__
+    spec = importlib.util.spec_from_file_location(f"{device_functions.__name__}_{name}", path)
     assert spec is not None and spec.loader is not None, f"cannot read {path}"
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

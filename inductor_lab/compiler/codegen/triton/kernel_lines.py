@@ -1,6 +1,6 @@
 """The lines of a Triton kernel under construction: what is named, and where memory may be touched.
 
-The statements are `triton_statements.py`, what accumulates is `triton_accumulate.py`.
+The statements are `statements.py`, what accumulates is `accumulate.py`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from inductor_lab.codegen.kernel import Line, Parameter
-from inductor_lab.codegen.tree import Init, Stmt
-from inductor_lab.codegen.triton_blocks import Blocks, Row
-from inductor_lab.codegen.triton_text import Dims, Expressions, Value
-from inductor_lab.ir.expr import NO_ORIGINS, Load, Origins
+from inductor_lab.compiler.codegen.kernel import Line, Parameter
+from inductor_lab.compiler.codegen.tree.loop_tree import Init, Stmt
+from inductor_lab.compiler.codegen.triton.blocks import Blocks, Row
+from inductor_lab.compiler.codegen.triton.expressions import Dims, Expressions, Value
+from inductor_lab.compiler.ir.expr import NO_ORIGINS, Load, Origins
 
 
 class Lines:

@@ -10,16 +10,17 @@ import triton.language as tl
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from inductor_lab.codegen import triton_device, triton_function
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_ops import POINTER_TYPES
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton import device_functions
+from inductor_lab.compiler.codegen.triton import function as triton_function
+from inductor_lab.compiler.codegen.triton.triton_ops import POINTER_TYPES
 
 HEADER = f"""\
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from {triton_device.__name__.rpartition(".")[0]} import triton_device as lab
+from {device_functions.__name__.rpartition(".")[0]} import triton_device as lab
 
 
 """

@@ -13,9 +13,9 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.errors import CompileFailed, UnknownTarget
+from inductor_lab.compiler.base.errors import CompileFailed, UnknownTarget
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton.printer import triton_kernel
 
 if TYPE_CHECKING:
     from triton.backends.compiler import GPUTarget
@@ -45,8 +45,12 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
             f"the target {target!r} needs Triton, which is not installed",
             todo="pip install 'inductor-lab[triton]' (there are wheels for Linux only)",
         ) from missing
-    from inductor_lab.codegen.triton_function import description_of
-    from inductor_lab.codegen.triton_module import compile_options, jit_function, source
+    from inductor_lab.compiler.codegen.triton.function import description_of
+    from inductor_lab.compiler.codegen.triton.kernel_module import (
+        compile_options,
+        jit_function,
+        source,
+    )
 
     machine = _machine(target)
     kernel = triton_form(kernel, target)

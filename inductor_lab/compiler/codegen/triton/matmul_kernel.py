@@ -22,22 +22,22 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Code, Kernel, Line, Parameter
-from inductor_lab.codegen.parameters import kernel_parameters
-from inductor_lab.codegen.tree import Init, Loop, Tree
-from inductor_lab.codegen.triton_blocks import Blocks, index_type, power_of_2, reach
-from inductor_lab.codegen.triton_loops import outer_loops
-from inductor_lab.codegen.triton_shared import shared_memory
-from inductor_lab.codegen.triton_statements import Printer
-from inductor_lab.codegen.triton_text import Dims, Value
-from inductor_lab.codegen.visit import loads_in
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.index import Axis, Index, hint
-from inductor_lab.ir.products import Product, product_of
-from inductor_lab.ir.program import Buffer, Pointwise
-from inductor_lab.ir.row_major import parts_of
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter
+from inductor_lab.compiler.codegen.parameters import kernel_parameters
+from inductor_lab.compiler.codegen.tree.build import build_tree
+from inductor_lab.compiler.codegen.tree.loop_tree import Init, Loop, Tree
+from inductor_lab.compiler.codegen.tree.visit import loads_in
+from inductor_lab.compiler.codegen.triton.block_loops import outer_loops
+from inductor_lab.compiler.codegen.triton.blocks import Blocks, index_type, power_of_2, reach
+from inductor_lab.compiler.codegen.triton.expressions import Dims, Value
+from inductor_lab.compiler.codegen.triton.shared_rows import shared_memory
+from inductor_lab.compiler.codegen.triton.statements import Printer
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.index import Axis, Index, hint
+from inductor_lab.compiler.ir.match_matmul import Product, product_of
+from inductor_lab.compiler.ir.program import Buffer, Pointwise
+from inductor_lab.compiler.ir.row_major import parts_of
+from inductor_lab.compiler.schedule.schedule import Group
 
 BAND = 8
 """Rows of blocks that are computed together: their operands are still in the caches."""

@@ -34,10 +34,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.parameters import kernel_parameters, with_symbols
-from inductor_lab.codegen.triton_blocks import (
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.parameters import kernel_parameters, with_symbols
+from inductor_lab.compiler.codegen.tree.build import build_tree
+from inductor_lab.compiler.codegen.triton.blocks import (
     Blocks,
     blocks_of,
     index_type,
@@ -45,13 +45,13 @@ from inductor_lab.codegen.triton_blocks import (
     reach,
     with_atomics,
 )
-from inductor_lab.codegen.triton_combo import combo_kernel
-from inductor_lab.codegen.triton_ops import TRITON_OPS
-from inductor_lab.codegen.triton_product import Tile, product_in, product_kernel
-from inductor_lab.codegen.triton_shared import may_share
-from inductor_lab.codegen.triton_statements import Printer
-from inductor_lab.ir.program import Buffer
-from inductor_lab.schedule.result import Group
+from inductor_lab.compiler.codegen.triton.combo_kernel import combo_kernel
+from inductor_lab.compiler.codegen.triton.matmul_kernel import Tile, product_in, product_kernel
+from inductor_lab.compiler.codegen.triton.shared_rows import may_share
+from inductor_lab.compiler.codegen.triton.statements import Printer
+from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
 
 
 def triton_kernel(

@@ -21,12 +21,25 @@ from typing import Any
 
 import torch
 
-from inductor_lab.codegen.tree import Accumulate, Init, Loop, LoopKind, Stmt, Store
-from inductor_lab.codegen.triton_loops import row_places, strides_favour_points
-from inductor_lab.codegen.visit import walk
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.gpu import EXCHANGED, GPU_PARTS, LONGEST_HELD, LONGEST_SHARED, WINDOW
-from inductor_lab.ir.index import Axis, Index, Size, product
+from inductor_lab.compiler.codegen.tree.loop_tree import (
+    Accumulate,
+    Init,
+    Loop,
+    LoopKind,
+    Stmt,
+    Store,
+)
+from inductor_lab.compiler.codegen.tree.visit import walk
+from inductor_lab.compiler.codegen.triton.block_loops import row_places, strides_favour_points
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.gpu_sizes import (
+    EXCHANGED,
+    GPU_PARTS,
+    LONGEST_HELD,
+    LONGEST_SHARED,
+    WINDOW,
+)
+from inductor_lab.compiler.ir.index import Axis, Index, Size, product
 
 MOST_PARTS = 32
 """Lanes of a warp: each of them sees the result of one part."""

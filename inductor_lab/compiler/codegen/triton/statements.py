@@ -1,11 +1,11 @@
-"""The statements of a loop tree as those of a Triton kernel (`triton.py` has the whole kernel)."""
+"""The statements of a loop tree as those of a Triton kernel (`printer.py` has the whole kernel)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from inductor_lab.codegen.kernel import Code, Line
-from inductor_lab.codegen.tree import (
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Init,
     Let,
@@ -16,15 +16,15 @@ from inductor_lab.codegen.tree import (
     Store,
     When,
 )
-from inductor_lab.codegen.triton_accumulate import Accumulations
-from inductor_lab.codegen.triton_blocks import Cover, Row
-from inductor_lab.codegen.triton_loops import flattened
-from inductor_lab.codegen.triton_ops import TRITON_TYPES
-from inductor_lab.codegen.triton_text import Value, in_one_step, signature
-from inductor_lab.codegen.visit import expressions, loads_in, walk
-from inductor_lab.ir.expr import IndexValue, Load
-from inductor_lab.ir.index import Index, gathered_in, is_int, product
-from inductor_lab.ir.row_major import parts_of
+from inductor_lab.compiler.codegen.tree.visit import expressions, loads_in, walk
+from inductor_lab.compiler.codegen.triton.accumulate import Accumulations
+from inductor_lab.compiler.codegen.triton.block_loops import flattened
+from inductor_lab.compiler.codegen.triton.blocks import Cover, Row
+from inductor_lab.compiler.codegen.triton.expressions import Value, in_one_step, signature
+from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_TYPES
+from inductor_lab.compiler.ir.expr import IndexValue, Load
+from inductor_lab.compiler.ir.index import Index, gathered_in, is_int, product
+from inductor_lab.compiler.ir.row_major import parts_of
 
 
 class Printer(Accumulations):

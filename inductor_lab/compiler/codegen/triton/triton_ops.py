@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import torch
 
-from inductor_lab.codegen.infix import INFIX_TEXTS
-from inductor_lab.ir.ops import ELEMENTS, OPS
+from inductor_lab.compiler.codegen.infix import INFIX_TEXTS
+from inductor_lab.compiler.ir.ops import ELEMENTS, OPS
 
 TRITON_TYPES: Mapping[torch.dtype, str] = {
     dtype: "int1" if dtype is torch.bool else str(dtype).removeprefix("torch.")

@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.promote import KEEP, computation_dtype, operand
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.promote import KEEP, computation_dtype, operand
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import torch
 
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Op
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.promote import operand
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.expr import Op
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.promote import operand
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 

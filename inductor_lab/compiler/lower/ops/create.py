@@ -11,13 +11,13 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, is_whole
-from inductor_lab.lower.builder import Builder, size_of
-from inductor_lab.lower.fits import must_fit
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Index, is_whole
+from inductor_lab.compiler.lower.builder import Builder, size_of
+from inductor_lab.compiler.lower.fits import must_fit
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 prims = torch.ops.prims

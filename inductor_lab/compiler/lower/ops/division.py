@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import is_int
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.pointwise import elementwise, named
-from inductor_lab.lower.promote import KEEP, TO_FLOAT
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import is_int
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.ops.pointwise import elementwise, named
+from inductor_lab.compiler.lower.promote import KEEP, TO_FLOAT
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue
 
 aten = torch.ops.aten
 

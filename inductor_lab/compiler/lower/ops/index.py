@@ -12,22 +12,30 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, add_sizes, is_int, mul_sizes
-from inductor_lab.lower.builder import Builder, size_of
-from inductor_lab.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
-from inductor_lab.lower.places import along, compare, indexed, inside, is_mask, masked, slices
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.table import Piece, pieces_along_last
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Index, add_sizes, is_int, mul_sizes
+from inductor_lab.compiler.lower.builder import Builder, size_of
+from inductor_lab.compiler.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
+from inductor_lab.compiler.lower.index_table import Piece, pieces_along_last
+from inductor_lab.compiler.lower.places import (
+    along,
+    compare,
+    indexed,
+    inside,
+    is_mask,
+    masked,
+    slices,
+)
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 
 MOST_PARTS = 8
 """Of a concatenation that becomes loops: as many as a byte has bits.  Each element asks every part
-whether it is the one, unless loops are cut where parts meet (`codegen/cpu/split.py`).  Of a stack
-along the last dimension, twice as many: the entries of a matrix of 4 by 4."""
+whether it is the one, unless loops are cut where parts meet (`codegen/cpu/split_loops.py`).  Of a
+stack along the last dimension, twice as many: the entries of a matrix of 4 by 4."""
 
 
 @lowers(aten.cat.default)

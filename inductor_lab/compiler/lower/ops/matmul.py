@@ -21,17 +21,24 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr, Masked
-from inductor_lab.ir.index import Axis, Index, Quotient, Remainder, is_int
-from inductor_lab.ir.program import Pointwise, read_by
-from inductor_lab.library_ops import OWN_CONVOLUTION
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.extern import call
-from inductor_lab.lower.products import own_product
-from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.small_products import small_product
-from inductor_lab.lower.tensor import TensorValue, by_stride, flatten, identity, is_dense, layout_of
+from inductor_lab.compiler.ir.expr import Expr, Masked
+from inductor_lab.compiler.ir.index import Axis, Index, Quotient, Remainder, is_int
+from inductor_lab.compiler.ir.library_ops import OWN_CONVOLUTION
+from inductor_lab.compiler.ir.program import Pointwise, read_by
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.extern import call
+from inductor_lab.compiler.lower.ops.matmul_nests import own_product
+from inductor_lab.compiler.lower.ops.reduce import accumulator
+from inductor_lab.compiler.lower.ops.small_matmul import small_product
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import (
+    TensorValue,
+    by_stride,
+    flatten,
+    identity,
+    is_dense,
+    layout_of,
+)
 
 aten = torch.ops.aten
 

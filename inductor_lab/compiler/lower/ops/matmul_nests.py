@@ -1,11 +1,12 @@
-"""Products of matrices as loop nests, for a GPU, where ours are wanted (`accelerate/products.py`).
+"""Products of matrices as loop nests, for a GPU, where ours are wanted
+(`accelerate/tune_matmul.py`).
 
     a[128, 64] @ b[64, 48] + bias
       →   buf0[i0, i1] : f32  = sum over r0<64 of mul(f32(a[i0, r0]), f32(b[r0, i1]))
           buf1[i0, i1] : f16  = f16(add(buf0[i0, i1], f32(bias[i1])))
 
-What reads the result joins their kernel (`codegen/triton_product.py`), so the rows have the shape
-that it sees them in.
+What reads the result joins their kernel (`codegen/triton/matmul_kernel.py`), so the rows have the
+shape that it sees them in.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.ir.products import product_of
-from inductor_lab.ir.program import Layout, Reduction
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.tensor import TensorValue, axes_of, flatten, identity, reshape
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.match_matmul import product_of
+from inductor_lab.compiler.ir.program import Layout, Reduction
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.tensor import TensorValue, axes_of, flatten, identity, reshape
 
 aten = torch.ops.aten
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)

@@ -17,10 +17,10 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.lower.builder import Builder, size_of
-from inductor_lab.lower.extern import transfer
-from inductor_lab.lower.promote import (
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.lower.builder import Builder, size_of
+from inductor_lab.compiler.lower.extern import transfer
+from inductor_lab.compiler.lower.promote import (
     KEEP,
     TO_BOOL,
     TO_FLOAT,
@@ -30,8 +30,8 @@ from inductor_lab.lower.promote import (
     operand,
     operand_as_eager,
 )
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity, same_strides
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity, same_strides
 
 aten, prims = torch.ops.aten, torch.ops.prims
 Compute = Callable[..., Expr]

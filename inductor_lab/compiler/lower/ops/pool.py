@@ -21,17 +21,17 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index, Size, is_int, product
-from inductor_lab.ir.ops import neutral
-from inductor_lab.ir.program import Layout
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.places import all_hold, masked
-from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, by_stride, flatten, identity
-from inductor_lab.lower.window import UNROLLED, Adaptive, Sliding, Window, fold
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Index, Size, is_int, product
+from inductor_lab.compiler.ir.ops import neutral
+from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.ops.reduce import accumulator
+from inductor_lab.compiler.lower.places import all_hold, masked
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, by_stride, flatten, identity
+from inductor_lab.compiler.lower.window import UNROLLED, Adaptive, Sliding, Window, fold
 
 aten = torch.ops.aten
 

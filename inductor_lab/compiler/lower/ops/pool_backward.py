@@ -3,8 +3,8 @@
     max_pool2d_with_indices_backward(grad[4, 4], x[8, 8], 2, indices[4, 4])
         →  grad[i0 // 2, i1 // 2] where indices[i0 // 2, i1 // 2] == 8*i0 + i1, otherwise 0
 
-The window of a result tells which elements it may have read (`window.py`), so nothing is scattered
-and no two threads add to one place.
+The window of a result tells which elements it may have read (`lower/window.py`), so nothing is
+scattered and no two threads add to one place.
 
 Inductor: `lowering.py`, `max_pool2d_with_indices_backward`, `avg_pool2d_backward`.
 """
@@ -17,15 +17,15 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Index
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.places import inside, masked
-from inductor_lab.lower.pool import adaptive, divisor, sliding
-from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, flatten, identity
-from inductor_lab.lower.window import Window, fold
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.ops.pool import adaptive, divisor, sliding
+from inductor_lab.compiler.lower.ops.reduce import accumulator
+from inductor_lab.compiler.lower.places import inside, masked
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, flatten, identity
+from inductor_lab.compiler.lower.window import Window, fold
 
 aten = torch.ops.aten
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr, Op
-from inductor_lab.ir.index import ZERO, add_sizes, product
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, flatten, identity
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.expr import Expr, Op
+from inductor_lab.compiler.ir.index import ZERO, add_sizes, product
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, flatten, identity
 
 aten = torch.ops.aten
 GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}

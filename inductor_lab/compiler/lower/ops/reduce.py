@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis, Index, Size, is_int, product
-from inductor_lab.ir.rules import HALF
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import Axis, Index, Size, is_int, product
+from inductor_lab.compiler.ir.rules import HALF
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 

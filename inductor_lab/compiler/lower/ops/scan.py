@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import is_int
-from inductor_lab.ir.ops import POSITIONS
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import is_int
+from inductor_lab.compiler.ir.ops import POSITIONS
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.ops.reduce import accumulator
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 

@@ -20,18 +20,18 @@ from typing import Any
 
 import torch
 
-from inductor_lab.capture.operands import operand as fx_operand
-from inductor_lab.errors import LeftToATen
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import ZERO, Index, Size, is_int, product
-from inductor_lab.ir.ops import ATOMICS, neutral
-from inductor_lab.ir.program import Layout
-from inductor_lab.lower.builder import Builder, size_of
-from inductor_lab.lower.fits import need_shape
-from inductor_lab.lower.places import Target, along, indexed, is_mask, slices, wrapped
-from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import LOWERINGS, lowers
-from inductor_lab.lower.tensor import TensorValue, identity, reshape, stays_in, unflatten
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.capture.operands import operand as fx_operand
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import ZERO, Index, Size, is_int, product
+from inductor_lab.compiler.ir.ops import ATOMICS, neutral
+from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.lower.builder import Builder, size_of
+from inductor_lab.compiler.lower.fits import need_shape
+from inductor_lab.compiler.lower.ops.reduce import accumulator
+from inductor_lab.compiler.lower.places import Target, along, indexed, is_mask, slices, wrapped
+from inductor_lab.compiler.lower.registry import LOWERINGS, lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity, reshape, stays_in, unflatten
 
 aten = torch.ops.aten
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.index import Axis, Index, is_int
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.promote import operand
-from inductor_lab.lower.reduce import accumulator
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.ir.index import Axis, Index, is_int
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.ops.reduce import accumulator
+from inductor_lab.compiler.lower.promote import operand
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 aten = torch.ops.aten
 

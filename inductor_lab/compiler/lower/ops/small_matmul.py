@@ -12,9 +12,9 @@ from math import prod
 
 import torch
 
-from inductor_lab.lower.builder import Builder
-from inductor_lab.lower.reduce import reduce_to, space_of
-from inductor_lab.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.lower.builder import Builder
+from inductor_lab.compiler.lower.ops.reduce import reduce_to, space_of
+from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 SMALL_PRODUCT = 400
 """Multiplications of two matrices below which eager has plain loops, and so do we."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.higher_order import PREFIX
-from inductor_lab.ir.program import ExternArg
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.extern import argument
-from inductor_lab.torch_api import pytree
+from inductor_lab.compiler.ir.higher_order import PREFIX
+from inductor_lab.compiler.ir.program import ExternArg
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.extern import argument
+from inductor_lab.compiler.torch_door.torch_api import pytree
 
 
 @dataclass(frozen=True)

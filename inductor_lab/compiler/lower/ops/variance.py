@@ -4,7 +4,7 @@
                       squares[i] = sum over r of (x[i, r] - mean[i])²
 
 For a GPU those over several dimensions are put together from parts that one block holds, so the
-data is read once, unless it keeps the rows at hand (`rows.py`):
+data is read once, unless it keeps the rows at hand (`lower/passes/gpu_rows.py`):
 
     x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
@@ -31,16 +31,26 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.gpu import LONGEST_HELD
-from inductor_lab.ir.index import ZERO, Index, add_sizes, exact_quotient, is_int, product
-from inductor_lab.ir.program import Layout
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.reduce import Space, accumulator, mean_over, reduce_to, space_of
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.rows import fit_at_hand, on_gpu
-from inductor_lab.lower.split import NEIGHBOURS, PROGRAMS_OF_COLUMNS, in_triton
-from inductor_lab.lower.tensor import TensorValue, axes_of, compose, identity
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD
+from inductor_lab.compiler.ir.index import ZERO, Index, add_sizes, exact_quotient, is_int, product
+from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.ops.reduce import (
+    Space,
+    accumulator,
+    mean_over,
+    reduce_to,
+    space_of,
+)
+from inductor_lab.compiler.lower.passes.gpu_rows import fit_at_hand, on_gpu
+from inductor_lab.compiler.lower.passes.split_reductions import (
+    NEIGHBOURS,
+    PROGRAMS_OF_COLUMNS,
+    in_triton,
+)
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, axes_of, compose, identity
 
 aten = torch.ops.aten
 

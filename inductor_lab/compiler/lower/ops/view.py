@@ -17,17 +17,22 @@ from typing import Any
 import sympy
 import torch
 
-from inductor_lab.capture.operands import operand as fx_operand
-from inductor_lab.ir.index import ZERO, add_sizes, is_int, mul_sizes
-from inductor_lab.ir.positions import OPERATORS
-from inductor_lab.ir.program import Layout
-from inductor_lab.lower import tensor
-from inductor_lab.lower.builder import Builder, size_of, symbols_in
-from inductor_lab.lower.extern import fallback
-from inductor_lab.lower.fits import begin_of_slice, check_unbacked, length_of_slice, place_of
-from inductor_lab.lower.registry import lowers
-from inductor_lab.lower.tensor import TensorValue
-from inductor_lab.rewrite.aliases import storage_of
+from inductor_lab.compiler.capture.operands import operand as fx_operand
+from inductor_lab.compiler.ir.index import ZERO, add_sizes, is_int, mul_sizes
+from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.ir.slice_ops import OPERATORS
+from inductor_lab.compiler.lower import tensor
+from inductor_lab.compiler.lower.builder import Builder, size_of, symbols_in
+from inductor_lab.compiler.lower.extern import fallback
+from inductor_lab.compiler.lower.fits import (
+    begin_of_slice,
+    check_unbacked,
+    length_of_slice,
+    place_of,
+)
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue
+from inductor_lab.compiler.rewrite.aliases import storage_of
 
 aten = torch.ops.aten
 

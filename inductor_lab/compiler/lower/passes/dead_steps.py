@@ -16,8 +16,8 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.ir.expr import Expr, IndexValue, Load, Masked, Op, integer_divisors
-from inductor_lab.ir.index import (
+from inductor_lab.compiler.ir.expr import Expr, IndexValue, Load, Masked, Op, integer_divisors
+from inductor_lab.compiler.ir.index import (
     Axis,
     Index,
     Size,
@@ -27,9 +27,8 @@ from inductor_lab.ir.index import (
     mul_sizes,
     product,
 )
-from inductor_lab.ir.ops import DIVIDING
-from inductor_lab.ir.positions import OPERATORS
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir.ops import DIVIDING
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     ExternCall,
@@ -45,10 +44,11 @@ from inductor_lab.ir.program import (
     views_in,
     written_by,
 )
-from inductor_lab.lower.builder import Builder, TensorMeta
-from inductor_lab.lower.extern import argument
-from inductor_lab.lower.fits import BEYOND
-from inductor_lab.lower.tensor import identity, is_dense
+from inductor_lab.compiler.ir.slice_ops import OPERATORS
+from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.extern import argument
+from inductor_lab.compiler.lower.fits import BEYOND
+from inductor_lab.compiler.lower.tensor import identity, is_dense
 
 
 def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:

@@ -4,9 +4,10 @@
     squares[c] = sum over r of (x[c, r] - mean[c])²           the rows of x once more
     y[c, r] = (x[c, r] - mean[c]) * scale[c]                  and once more
 
-In one kernel the rows stay in registers or in the caches (`codegen/triton_shared.py`), and x is
-read once.  Reductions of such rows are therefore not computed from parts, as long rows are
-otherwise (`split.py`, `moments.py`, `softmax.py`): each part would be read anew.
+In one kernel the rows stay in registers or in the caches (`codegen/triton/shared_rows.py`), and x
+is read once.  Reductions of such rows are therefore not computed from parts, as long rows are
+otherwise (`split_reductions.py`, `lower/ops/variance.py`, `split_softmax.py`): each part would be
+read anew.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from math import prod
 
 import torch
 
-from inductor_lab.ir.expr import Load
-from inductor_lab.ir.gpu import EXCHANGED, LONGEST_HELD, LONGEST_SHARED, WINDOW
-from inductor_lab.ir.index import Size, gathered_in, hint, is_int, product
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.expr import Load
+from inductor_lab.compiler.ir.gpu_sizes import EXCHANGED, LONGEST_HELD, LONGEST_SHARED, WINDOW
+from inductor_lab.compiler.ir.index import Size, gathered_in, hint, is_int, product
+from inductor_lab.compiler.ir.program import (
     Buffer,
     ExternCall,
     LoopProgram,
@@ -30,11 +32,10 @@ from inductor_lab.ir.program import (
     read_by,
     views_in,
 )
-from inductor_lab.options import Options
 
 ENOUGH_PROGRAMS = 128
 """About the number of a GPU's multiprocessors: more programs than this fill it as they are.
-Chosen, as the sizes of `split.py`, for an H200 of 132; not measured one by one."""
+Chosen, as the sizes of `split_reductions.py`, for an H200 of 132; not measured one by one."""
 
 FEWEST, ALIGNED = 32, 8
 """Rows that the scheduler leaves much work to; elements, 16 bytes of bfloat16, where fewer rows

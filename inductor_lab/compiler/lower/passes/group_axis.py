@@ -14,12 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from inductor_lab.ir.expr import Expr
-from inductor_lab.ir.index import Axis, Index, Quotient, Size, exact_quotient, is_int, mul_sizes
-from inductor_lab.ir.program import Pointwise, Reduction, Step
-from inductor_lab.lower.rows import on_gpu
-from inductor_lab.lower.tensor import TensorValue, axes_of, identity, reshape
-from inductor_lab.options import Options
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.ir.index import (
+    Axis,
+    Index,
+    Quotient,
+    Size,
+    exact_quotient,
+    is_int,
+    mul_sizes,
+)
+from inductor_lab.compiler.ir.program import Pointwise, Reduction, Step
+from inductor_lab.compiler.lower.passes.gpu_rows import on_gpu
+from inductor_lab.compiler.lower.tensor import TensorValue, axes_of, identity, reshape
 
 Sizes: TypeAlias = tuple[Size, ...]
 

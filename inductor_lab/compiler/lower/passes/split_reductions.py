@@ -9,8 +9,8 @@ The parts are fixed, so the result is the same in every run.  A position (argmax
 and the place of each part: the result is the first place of those whose value is the best.
 
 A GPU needs it where rows are few and long; on a CPU the code generator cuts such a loop itself
-(`codegen/cpu/parts.py`).  Both need it where sums across rows are to share a kernel with what
-visits the rows (`schedule/crossing.py`).
+(`codegen/cpu/thread_parts.py`).  Both need it where sums across rows are to share a kernel with
+what visits the rows (`schedule/fusion/mixed_order_reduction.py`).
 
 Inductor: `ir.py`, `Reduction.num_splits` and `create_multilayer`.
 """
@@ -26,11 +26,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
-from inductor_lab.ir.gpu import GPU_PARTS, LONGEST_HELD
-from inductor_lab.ir.index import Axis, Index, Size, mul_sizes, product
-from inductor_lab.ir.ops import neutral
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Masked, Op, size_value
+from inductor_lab.compiler.ir.gpu_sizes import GPU_PARTS, LONGEST_HELD
+from inductor_lab.compiler.ir.index import Axis, Index, Size, mul_sizes, product
+from inductor_lab.compiler.ir.ops import neutral
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     ExternCall,
@@ -41,10 +42,15 @@ from inductor_lab.ir.program import (
     Reduction,
     read_by,
 )
-from inductor_lab.ir.row_major import parts_of
-from inductor_lab.lower.rows import ENOUGH_PROGRAMS, at_hand, favours_columns, numel, volume
-from inductor_lab.options import Options
-from inductor_lab.torch_api import SYMPY_FUNCTIONS
+from inductor_lab.compiler.ir.row_major import parts_of
+from inductor_lab.compiler.lower.passes.gpu_rows import (
+    ENOUGH_PROGRAMS,
+    at_hand,
+    favours_columns,
+    numel,
+    volume,
+)
+from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
 
 PROGRAMS = 512
 """Programs that a split aims at: some for each multiprocessor, few enough to be added at once."""
@@ -66,7 +72,7 @@ ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS = 256, 1024
 
 SHORTEST_ROW, FEWEST_ROWS = 64, 4
 """Where rows are added up by whoever does something else with each of them, too
-(`schedule/crossing.py`): elements of a row, and rows of a part, at least."""
+(`schedule/fusion/mixed_order_reduction.py`): elements of a row, and rows of a part, at least."""
 
 ELEMENTS_AT_ONCE = 1 << 20
 """Of all rows that the programs of a GPU hold at a time: more would leave more sums to be added up.

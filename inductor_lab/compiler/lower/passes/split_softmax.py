@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inductor_lab.ir.expr import Const, Expr, Load, Op, map_expr
-from inductor_lab.ir.index import Axis, Index, product
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op, map_expr
+from inductor_lab.compiler.ir.index import Axis, Index, product
+from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     Layout,
@@ -33,9 +34,8 @@ from inductor_lab.ir.program import (
     Reduction,
     Step,
 )
-from inductor_lab.lower.rows import ENOUGH_PROGRAMS, at_hand
-from inductor_lab.lower.split import in_triton
-from inductor_lab.options import Options
+from inductor_lab.compiler.lower.passes.gpu_rows import ENOUGH_PROGRAMS, at_hand
+from inductor_lab.compiler.lower.passes.split_reductions import in_triton
 
 LONG_ROW = 16384
 """Shorter rows stay in the caches between two loops over them (chosen, not measured)."""

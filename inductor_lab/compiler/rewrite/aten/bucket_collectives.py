@@ -22,12 +22,12 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.collective import RATES, collective_kind
-from inductor_lab.rewrite.aliases import Aliases
-from inductor_lab.rewrite.folding import is_pure
-from inductor_lab.rewrite.result import Fired
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.ir.collective import RATES, collective_kind
+from inductor_lab.compiler.rewrite.aliases import Aliases
+from inductor_lab.compiler.rewrite.aten.constant_folding import is_pure
+from inductor_lab.compiler.rewrite.rewrites import Fired
 
 BUCKET = {"cpu": 512 << 10, "cuda": 4 << 20}
 """Bytes up to which messages join, by device.  CPU: eight messages over gloo take, as one, a

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from inductor_lab.rewrite.adding import Adder
-from inductor_lab.rewrite.identities import Edit, identity
-from inductor_lab.torch_api import size_hint
+from inductor_lab.compiler.rewrite.aten.identities import Edit, identity
+from inductor_lab.compiler.rewrite.insert_calls import Adder
+from inductor_lab.compiler.torch_door.torch_api import size_hint
 
 aten = torch.ops.aten
 

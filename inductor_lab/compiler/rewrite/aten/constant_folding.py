@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.rewrite.aliases import Aliases, is_view
-from inductor_lab.torch_api import OpOverload
+from inductor_lab.compiler.rewrite.aliases import Aliases, is_view
+from inductor_lab.compiler.torch_door.torch_api import OpOverload
 
 aten = torch.ops.aten
 

@@ -16,8 +16,8 @@ from typing import Any, TypeGuard
 import torch
 from torch.fx import Node
 
-from inductor_lab.capture.operands import items_of, operand
-from inductor_lab.rewrite.aliases import same_sizes
+from inductor_lab.compiler.capture.operands import items_of, operand
+from inductor_lab.compiler.rewrite.aliases import same_sizes
 
 aten, prims = torch.ops.aten, torch.ops.prims
 

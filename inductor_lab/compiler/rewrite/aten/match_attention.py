@@ -28,11 +28,11 @@ from typing import Any, TypeGuard
 import torch
 from torch.fx import Node
 
-from inductor_lab.capture.operands import items_of, operand
-from inductor_lab.rewrite.adding import Adder
-from inductor_lab.rewrite.aliases import same_sizes
-from inductor_lab.rewrite.identities import number_of
-from inductor_lab.torch_api import size_hint
+from inductor_lab.compiler.capture.operands import items_of, operand
+from inductor_lab.compiler.rewrite.aliases import same_sizes
+from inductor_lab.compiler.rewrite.aten.identities import number_of
+from inductor_lab.compiler.rewrite.insert_calls import Adder
+from inductor_lab.compiler.torch_door.torch_api import size_hint
 
 aten = torch.ops.aten
 

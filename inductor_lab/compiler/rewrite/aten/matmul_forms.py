@@ -30,11 +30,11 @@ from collections.abc import Iterator
 import torch
 from torch.fx import Node
 
-from inductor_lab.capture.operands import items_of, operand
-from inductor_lab.errors import working_on
-from inductor_lab.ir.rules import HALF
-from inductor_lab.library_ops import onednn_knows
-from inductor_lab.rewrite.adding import Adder
+from inductor_lab.compiler.base.errors import working_on
+from inductor_lab.compiler.capture.operands import items_of, operand
+from inductor_lab.compiler.ir.library_ops import onednn_knows
+from inductor_lab.compiler.ir.rules import HALF
+from inductor_lab.compiler.rewrite.insert_calls import Adder
 
 aten = torch.ops.aten
 OF_MATRICES = (aten.mm.default, aten.addmm.default, aten.bmm.default)

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from inductor_lab.torch_api import without_modes
+from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 LARGEST = 1 << 24
 """Elements of a mask, and of what it is made of, at most: a few milliseconds of one core."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from torch.fx import GraphModule, Node
 
-from inductor_lab.capture.graph import Span
-from inductor_lab.capture.span import innermost
-from inductor_lab.capture.text import target_text
+from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.capture.span import innermost
+from inductor_lab.compiler.capture.text import target_text
 
 
 @dataclass(frozen=True, slots=True)

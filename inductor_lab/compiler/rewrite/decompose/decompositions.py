@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from inductor_lab.rewrite.foreach import foreach_decompositions
-from inductor_lab.rewrite.own_definitions import DEFINITIONS
-from inductor_lab.rewrite.refused import left_whole_if_refused
-from inductor_lab.torch_api import core_decompositions, known_decompositions
+from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import left_whole_if_refused
+from inductor_lab.compiler.rewrite.decompose.foreach import foreach_decompositions
+from inductor_lab.compiler.rewrite.decompose.own_definitions import DEFINITIONS
+from inductor_lab.compiler.torch_door.torch_api import core_decompositions, known_decompositions
 
 aten = torch.ops.aten
 Decomposition = Callable[..., Any]

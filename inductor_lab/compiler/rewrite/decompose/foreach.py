@@ -3,7 +3,7 @@
     aten._foreach_add([a, b], [c, d])   →   [aten.add(a, c), aten.add(b, d)]
 
 An optimizer's step is made of them.  What each tensor goes through then fuses into one loop nest,
-and the nests of all tensors into one kernel (`schedule/combo.py`).
+and the nests of all tensors into one kernel (`schedule/fusion/combo.py`).
 
 Inductor: `lowering.py`, `make_foreach_pointwise`.
 """

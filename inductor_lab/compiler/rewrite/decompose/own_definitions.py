@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from inductor_lab.rewrite.refused import fits
-from inductor_lab.torch_api import known_decompositions, suggest_memory_format
+from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import fits
+from inductor_lab.compiler.torch_door.torch_api import known_decompositions, suggest_memory_format
 
 aten = torch.ops.aten
 DEFINITIONS: dict[Any, Callable[..., Any]] = {}

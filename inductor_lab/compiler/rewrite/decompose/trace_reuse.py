@@ -23,8 +23,8 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from inductor_lab.torch_aot import Tracing
-from inductor_lab.torch_api import FakeTensor, OpOverload
+from inductor_lab.compiler.torch_door.torch_aot import Tracing
+from inductor_lab.compiler.torch_door.torch_api import FakeTensor, OpOverload
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout,
          torch.memory_format)  # fmt: skip

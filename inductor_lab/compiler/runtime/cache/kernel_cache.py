@@ -29,10 +29,15 @@ from pathlib import Path
 
 import platformdirs
 
-from inductor_lab.errors import CacheRefused
-from inductor_lab.runtime.prune import KEPT_FAILURES, oldest_first, prune_sometimes, touched
-from inductor_lab.runtime.trust import distrust, distrust_entry
-from inductor_lab.runtime.workspace import one_at_a_time, workspace
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.runtime.cache.folder_permissions import distrust, distrust_entry
+from inductor_lab.compiler.runtime.cache.prune import (
+    KEPT_FAILURES,
+    oldest_first,
+    prune_sometimes,
+    touched,
+)
+from inductor_lab.compiler.runtime.cache.workspace import one_at_a_time, workspace
 
 VARIABLE = "INDUCTOR_LAB_CACHE_DIR"
 SHARED = "INDUCTOR_LAB_SHARED_CACHE"
@@ -142,7 +147,7 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
     """The user's cache directory, mode 0700.  Raises CacheRefused if it cannot be trusted.
 
     Libraries in it are loaded into this process, so a directory that somebody else can write to is
-    never used, not even to read (`trust.py`).
+    never used, not even to read (`folder_permissions.py`).
     """
     chosen, shared = environment.get(VARIABLE), environment.get(SHARED)
     try:

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inductor_lab import torch_aot
-from inductor_lab.codegen.ladder import MARK
-from inductor_lab.runtime.workspace import delete_if_left
+from inductor_lab.compiler.codegen.triton.ladder import MARK
+from inductor_lab.compiler.runtime.cache.workspace import delete_if_left
+from inductor_lab.compiler.torch_door import torch_aot
 
 LIMIT_VARIABLE = "INDUCTOR_LAB_CACHE_MB"
 LIMIT_MB, MOST_MB = 2048, 2**40

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from inductor_lab.runtime.toolchain import end_compilers
+from inductor_lab.compiler.runtime.toolchain.find_compiler import end_compilers
 
 T = TypeVar("T")
 NAME = "inductor_lab, made ahead"

@@ -24,8 +24,8 @@ from typing import Any
 
 import torch
 
-from inductor_lab.errors import NoCompiler
-from inductor_lab.runtime.families import (
+from inductor_lab.compiler.base.errors import NoCompiler
+from inductor_lab.compiler.runtime.toolchain.compiler_flags import (
     FAMILIES,
     POSIX_COMPILERS,
     WHAT_TO_INSTALL,
@@ -33,7 +33,7 @@ from inductor_lab.runtime.families import (
     Family,
     family_of,
 )
-from inductor_lab.runtime.openmp import torch_runtime
+from inductor_lab.compiler.runtime.toolchain.openmp import torch_runtime
 
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
@@ -98,9 +98,9 @@ class Toolchain:
         """Try to make a shared library from one source file.
 
         Ctrl-C here ends the compiler too, and so does the end of Python (`end_compilers`).
-        `library` may then be half written, so give a temporary name and rename (`cache.py` does).
-        The compiler's own temporary files are in the source's folder.  Raises NoCompiler if the
-        command itself does not start.
+        `library` may then be half written, so give a temporary name and rename
+        (`runtime/cache/kernel_cache.py` does). The compiler's own temporary files are in the
+        source's folder.  Raises NoCompiler if the command itself does not start.
         """
         command = self.command_for(source, library)
         temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(source.parent))

@@ -13,12 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from inductor_lab.capture.span import code_line
-from inductor_lab.codegen.kernel import Code
-from inductor_lab.errors import CacheRefused, CompileFailed
-from inductor_lab.ir.expr import Origins
-from inductor_lab.runtime.cache import ELSEWHERE, open_cache, scratch
-from inductor_lab.runtime.toolchain import SUFFIX, Attempt, Toolchain, find_toolchain
+from inductor_lab.compiler.base.errors import CacheRefused, CompileFailed
+from inductor_lab.compiler.capture.span import code_line
+from inductor_lab.compiler.codegen.kernel import Code
+from inductor_lab.compiler.ir.expr import Origins
+from inductor_lab.compiler.runtime.cache.kernel_cache import ELSEWHERE, open_cache, scratch
+from inductor_lab.compiler.runtime.toolchain.find_compiler import (
+    SUFFIX,
+    Attempt,
+    Toolchain,
+    find_toolchain,
+)
 
 SOURCE = "kernel.cpp"
 LIBRARY = f"kernel{SUFFIX}"

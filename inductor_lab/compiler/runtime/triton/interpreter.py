@@ -22,12 +22,12 @@ import triton.language as tl
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle, interpreter_builder
 
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_function import device_copy, parts_of, undecorated
-from inductor_lab.codegen.triton_module import bare_function
-from inductor_lab.errors import IndexOutOfRange, OutOfBounds
-from inductor_lab.ir.ops_torch import OPERATIONS
-from inductor_lab.runtime.bounds import checked_addresses, is_checked
+from inductor_lab.compiler.base.errors import IndexOutOfRange, OutOfBounds
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton.function import device_copy, parts_of, undecorated
+from inductor_lab.compiler.codegen.triton.kernel_module import bare_function
+from inductor_lab.compiler.ir.ops_torch import OPERATIONS
+from inductor_lab.compiler.runtime.check_bounds import checked_addresses, is_checked
 
 LIBDEVICE_NAMES = {"nearbyint": "round"}
 """Names in libdevice of operations that we call otherwise."""

@@ -1,9 +1,9 @@
 """Load a Triton kernel and call it: compiled on a GPU, interpreted on the CPU.
 
 A kernel of fixed sizes is compiled as soon as it is written, by another process
-(`triton_processes.py`) or in a thread (`ahead.py`), and its first launch waits for it.  torch
-launches the machine code; where it cannot, Triton does, with a launcher that it has a
-C compiler build.
+(`worker_processes.py`) or in a thread (`runtime/toolchain/background_compile.py`), and its first
+launch waits for it.  torch launches the machine code; where it cannot, Triton does, with a launcher
+that it has a C compiler build.
 
 Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_launcher.py`.
 """
@@ -27,19 +27,24 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.cache import triton_key
 
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.ladder import mark
-from inductor_lab.codegen.triton_blocks import INT32_REACH
-from inductor_lab.codegen.triton_function import description_of
-from inductor_lab.codegen.triton_module import compile_options, jit_function, source
-from inductor_lab.errors import CacheRefused
-from inductor_lab.ir.interpret import concrete
-from inductor_lab.runtime.ahead import Ahead
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.prune import prune_sometimes, touched
-from inductor_lab.runtime.triton_interpret import Interpreted
-from inductor_lab.runtime.triton_processes import asked_for, processes
-from inductor_lab.torch_api import current_device, current_stream, load_cubin, run_cubin
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton.blocks import INT32_REACH
+from inductor_lab.compiler.codegen.triton.function import description_of
+from inductor_lab.compiler.codegen.triton.kernel_module import compile_options, jit_function, source
+from inductor_lab.compiler.codegen.triton.ladder import mark
+from inductor_lab.compiler.ir.interpret import concrete
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.cache.prune import prune_sometimes, touched
+from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.triton.interpreter import Interpreted
+from inductor_lab.compiler.runtime.triton.worker_processes import asked_for, processes
+from inductor_lab.compiler.torch_door.torch_api import (
+    current_device,
+    current_stream,
+    load_cubin,
+    run_cubin,
+)
 
 LARGEST_INTERPRETED = 1 << 15
 """Points of one interpreted program: NumPy is slow to start and fast to run."""

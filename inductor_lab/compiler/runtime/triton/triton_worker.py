@@ -1,9 +1,9 @@
 """A process that compiles Triton kernels for another one: `python -P triton_worker.py 8`.
 
-Each line of its input asks for a kernel (`asked_for` in `runtime/triton_processes.py`), which a
-process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on disk, its
-number comes back with what Triton says of it there, a file; with nothing if it cannot be compiled.
-All ends with the input, or after a while without any.
+Each line of its input asks for a kernel (`asked_for` in `runtime/triton/worker_processes.py`),
+which a process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on
+disk, its number comes back with what Triton says of it there, a file; with nothing if it cannot be
+compiled. All ends with the input, or after a while without any.
 The second argument is the GPU, as JSON, for which a small kernel is compiled at the start.
 
 Nothing but Triton is imported: torch takes seconds.  Whatever else is printed goes to the standard
@@ -65,7 +65,7 @@ class Running:
 def serve(at_once: int, target: GPUTarget) -> None:
     """Until the input ends, or nothing comes; first for kernels for that GPU."""
     import_by_folder("inductor_lab", PACKAGE)
-    import_by_folder("inductor_lab.codegen", PACKAGE / "codegen")
+    import_by_folder("inductor_lab.compiler.codegen", PACKAGE / "codegen")
     answers = os.dup(OUTPUT)
     os.dup2(ERRORS, OUTPUT)
     triton_key()  # reads all of Triton, once for all processes
@@ -117,7 +117,7 @@ def import_by_folder(name: str, folder: Path) -> None:
 def start(asked: dict[str, Any]) -> tuple[int, int]:
     """A process that compiles it, and a pipe on which it says where that is described; it closes
     when the process ends."""
-    from inductor_lab.codegen.triton_function import compiled_device
+    from inductor_lab.compiler.codegen.triton.function import compiled_device
 
     for name in [name for name in os.environ if name.startswith("TRITON_")]:
         del os.environ[name]
@@ -140,7 +140,7 @@ def start(asked: dict[str, Any]) -> tuple[int, int]:
 
 def compile_one(asked: dict[str, Any], target: GPUTarget) -> str:
     """Compile it to Triton's folder; the file there that describes it."""
-    from inductor_lab.codegen.triton_function import description_of, jit_function, source
+    from inductor_lab.compiler.codegen.triton.function import description_of, jit_function, source
 
     function = jit_function(asked["text"], asked["name"])
     written = source(function, asked["types"], asked["constants"])

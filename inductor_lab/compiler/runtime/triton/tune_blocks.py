@@ -26,17 +26,17 @@ from typing import Any
 import torch
 import triton
 
-from inductor_lab.codegen.build import build_tree
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton import triton_kernel
-from inductor_lab.codegen.triton_blocks import blocks_of, others, with_atomics
-from inductor_lab.codegen.triton_module import module_text
-from inductor_lab.codegen.triton_product import product_in, tiles_of
-from inductor_lab.codegen.triton_shared import may_share
-from inductor_lab.errors import CacheRefused
-from inductor_lab.options import Options
-from inductor_lab.runtime.cache import open_cache
-from inductor_lab.runtime.triton_launch import Launcher, load_kernel
+from inductor_lab.compiler.base.errors import CacheRefused
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.tree.build import build_tree
+from inductor_lab.compiler.codegen.triton.blocks import blocks_of, others, with_atomics
+from inductor_lab.compiler.codegen.triton.kernel_module import module_text
+from inductor_lab.compiler.codegen.triton.matmul_kernel import product_in, tiles_of
+from inductor_lab.compiler.codegen.triton.printer import triton_kernel
+from inductor_lab.compiler.codegen.triton.shared_rows import may_share
+from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.triton.launch import Launcher, load_kernel
 
 ROUNDS = 16
 CACHES, FILLS = 2, 8

@@ -26,14 +26,14 @@ from typing import Any
 import triton
 from triton.backends.compiler import GPUTarget
 
-from inductor_lab.codegen.kernel import Kernel
-from inductor_lab.codegen.triton_module import (
+from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.triton.kernel_module import (
     compile_options,
     constants_of,
     module_text,
     types_of,
 )
-from inductor_lab.runtime import triton_worker
+from inductor_lab.compiler.runtime.triton import triton_worker
 
 MOST_PROCESSES = 8
 SECONDS_TO_END = 1.0

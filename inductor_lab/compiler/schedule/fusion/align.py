@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from inductor_lab.ir.index import Axis, Index
-from inductor_lab.schedule.cluster import Cluster, Member, renamed, union
-from inductor_lab.schedule.facts import Place, real_axes
+from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.schedule.facts import Place, real_axes
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member, renamed, union
 
 
 def common_axes(first: Cluster, second: Cluster, shared: Sequence[str]) -> dict[Axis, Axis]:

@@ -14,9 +14,9 @@ from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
-from inductor_lab.ir.index import Axis, Index, hint
-from inductor_lab.ir.program import Buffer, Pointwise, Scan, Scatter
-from inductor_lab.schedule.facts import (
+from inductor_lab.compiler.ir.index import Axis, Index, hint
+from inductor_lab.compiler.ir.program import Buffer, Pointwise, Scan, Scatter
+from inductor_lab.compiler.schedule.facts import (
     Access,
     NestFacts,
     Place,
@@ -25,7 +25,7 @@ from inductor_lab.schedule.facts import (
     storage_elements,
     touched,
 )
-from inductor_lab.schedule.parts import InParts
+from inductor_lab.compiler.schedule.row_parts import InParts
 
 Loads: TypeAlias = dict[str, dict[Place, Access]]
 
@@ -36,7 +36,7 @@ class Member:
 
     `rename` gives its axes the names that the cluster uses; `loads` are all its loads, in those
     axes, those of inlined producers included.  `in_parts` if it is reduced over outer axes of the
-    cluster; its loads are in these then (`crossing.py`).
+    cluster; its loads are in these then (`mixed_order_reduction.py`).
     """
 
     facts: NestFacts

@@ -17,15 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.program import Buffer, Pointwise
-from inductor_lab.ir.rules import rule_of
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.facts import storage_elements
-from inductor_lab.schedule.profit import FAR
-from inductor_lab.schedule.result import Decision
-from inductor_lab.schedule.rules import choice_on, judged
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.program import Buffer, Pointwise
+from inductor_lab.compiler.ir.rules import rule_of
+from inductor_lab.compiler.schedule.facts import storage_elements
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
+from inductor_lab.compiler.schedule.fusion.profit import FAR
+from inductor_lab.compiler.schedule.fusion.rules import choice_on, judged
+from inductor_lab.compiler.schedule.schedule import Decision
 
 MAX_POINTERS = 256
 MAX_OPERATIONS = 4096

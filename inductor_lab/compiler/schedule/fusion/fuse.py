@@ -17,16 +17,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from inductor_lab.errors import BadOption
-from inductor_lab.ir.program import ExternCall, LoopProgram, Step, read_by, written_by
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule import combo
-from inductor_lab.schedule.cost import cluster_cost, extern_cost
-from inductor_lab.schedule.groups import make_steps
-from inductor_lab.schedule.low_memory import low_enough
-from inductor_lab.schedule.result import Cost, Decisions, Group, Schedule
-from inductor_lab.schedule.rules import PROFIT
-from inductor_lab.schedule.walk import Walk
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Step, read_by, written_by
+from inductor_lab.compiler.schedule.cost import cluster_cost, extern_cost
+from inductor_lab.compiler.schedule.fusion import combo
+from inductor_lab.compiler.schedule.fusion.groups import make_steps
+from inductor_lab.compiler.schedule.fusion.rules import PROFIT
+from inductor_lab.compiler.schedule.fusion.walk import Walk
+from inductor_lab.compiler.schedule.order.low_memory import low_enough
+from inductor_lab.compiler.schedule.schedule import Cost, Decisions, Group, Schedule
 
 
 def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from inductor_lab.ir.expr import NO_ORIGINS
-from inductor_lab.ir.index import Index
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.expr import NO_ORIGINS
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.program import (
     ExternCall,
     LoopProgram,
     Nest,
@@ -17,14 +18,13 @@ from inductor_lab.ir.program import (
     Scan,
     Scatter,
 )
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.cluster import Cluster, Member
-from inductor_lab.schedule.combo import grow, is_pointwise
-from inductor_lab.schedule.cost import cluster_cost
-from inductor_lab.schedule.facts import NestFacts
-from inductor_lab.schedule.order import Unit
-from inductor_lab.schedule.overlap import order_of
-from inductor_lab.schedule.result import Cost, Decision, Group, ScheduleStep
+from inductor_lab.compiler.schedule.cost import cluster_cost
+from inductor_lab.compiler.schedule.facts import NestFacts
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member
+from inductor_lab.compiler.schedule.fusion.combo import grow, is_pointwise
+from inductor_lab.compiler.schedule.order.overlap import order_of
+from inductor_lab.compiler.schedule.order.step_order import Unit
+from inductor_lab.compiler.schedule.schedule import Cost, Decision, Group, ScheduleStep
 
 NAME_LENGTH = 64
 """Names of groups are cut after the operation that exceeds this."""

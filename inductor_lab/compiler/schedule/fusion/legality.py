@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inductor_lab.ir.index import Axis
-from inductor_lab.ir.text import axes_text, index_text
-from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.facts import Place, real_axes
-from inductor_lab.schedule.rules import Pair, legality
-from inductor_lab.schedule.scans import in_step, scans_read
+from inductor_lab.compiler.ir.index import Axis
+from inductor_lab.compiler.ir.text import axes_text, index_text
+from inductor_lab.compiler.schedule.facts import Place, real_axes
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
+from inductor_lab.compiler.schedule.fusion.rules import Pair, legality
+from inductor_lab.compiler.schedule.fusion.scans import in_step, scans_read
 
 
 @legality

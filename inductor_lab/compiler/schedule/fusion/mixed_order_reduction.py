@@ -3,11 +3,11 @@
     buf0[i0] = sum over r0<2048 of x[i0, r0]                          along the rows
     buf1_parts[p0, i1] = sum over r0<16 of x[16*p0 + r0, i1]          across them
 
-The second, half of a long sum that was cut in parts (`lower/split.py`), visits what the first
-visits if the first goes through its points part by part: i0 is at `16*part + step0`.  A part is
-then one program, or one iteration of a thread, that keeps a sum for each element of a row; x is
-read once.  So do the gradients of a layer norm, and the gradient of a bias beside the values that
-it sums up.
+The second, half of a long sum that was cut in parts (`lower/passes/split_reductions.py`), visits
+what the first visits if the first goes through its points part by part: i0 is at `16*part + step0`.
+A part is then one program, or one iteration of a thread, that keeps a sum for each element of a
+row; x is read once.  So do the gradients of a layer norm, and the gradient of a bias beside the
+values that it sums up.
 
 Inductor: `scheduler.py`, `FusedMixOrderReductions`.
 """
@@ -19,15 +19,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from inductor_lab.ir.gpu import LONGEST_HELD
-from inductor_lab.ir.index import Axis, Index, hint, is_int, product
-from inductor_lab.ir.program import Reduction
-from inductor_lab.ir.row_major import joined, parts_of
-from inductor_lab.schedule.align import places_of
-from inductor_lab.schedule.cluster import Cluster, Member, with_loads
-from inductor_lab.schedule.facts import Place, real_axes
-from inductor_lab.schedule.parts import InParts
-from inductor_lab.schedule.rules import Pair
+from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD
+from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int, product
+from inductor_lab.compiler.ir.program import Reduction
+from inductor_lab.compiler.ir.row_major import joined, parts_of
+from inductor_lab.compiler.schedule.facts import Place, real_axes
+from inductor_lab.compiler.schedule.fusion.align import places_of
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member, with_loads
+from inductor_lab.compiler.schedule.fusion.rules import Pair
+from inductor_lab.compiler.schedule.row_parts import InParts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from math import prod
 
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.index import Axis, hint, is_int
-from inductor_lab.ir.ops import EXPENSIVE_FLOPS
-from inductor_lab.schedule.cluster import Cluster, Member
-from inductor_lab.schedule.facts import real_axes
-from inductor_lab.schedule.rules import Pair, profit
-from inductor_lab.schedule.scans import scans_read
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.ir.index import Axis, hint, is_int
+from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS
+from inductor_lab.compiler.schedule.facts import real_axes
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member
+from inductor_lab.compiler.schedule.fusion.rules import Pair, profit
+from inductor_lab.compiler.schedule.fusion.scans import scans_read
 
 FLOPS_PER_BYTE = 16
 """Arithmetic that costs about as much as moving one byte.  The sizes of this file are chosen, not

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from inductor_lab.display import bytes_text
-from inductor_lab.ir.gpu import GPU_PARTS, ROW_ELEMENTS
-from inductor_lab.ir.index import hint
-from inductor_lab.schedule.profit import MIN_SHARE
-from inductor_lab.schedule.rules import Pair, profit
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.ir.gpu_sizes import GPU_PARTS, ROW_ELEMENTS
+from inductor_lab.compiler.ir.index import hint
+from inductor_lab.compiler.schedule.fusion.profit import MIN_SHARE
+from inductor_lab.compiler.schedule.fusion.rules import Pair, profit
 
 GPU_POINTS, GPU_VOLUME = 8192, 1 << 20
 """Points at once that fill a GPU; elements from which on it matters more than a launch."""

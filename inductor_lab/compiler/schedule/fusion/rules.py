@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias, TypeVar
 
-from inductor_lab.ir.index import Axis
-from inductor_lab.ir.program import Buffer
-from inductor_lab.ir.rules import rule_of
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule.cluster import Cluster
-from inductor_lab.schedule.result import Choice, Kind, Verdict
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.index import Axis
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.ir.rules import rule_of
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
+from inductor_lab.compiler.schedule.schedule import Choice, Kind, Verdict
 
 Placement: TypeAlias = Literal["inlined", "copied", "stored", "siblings"]
 

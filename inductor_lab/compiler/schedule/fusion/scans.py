@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_lab.ir.index import Axis, Index, add_sizes
-from inductor_lab.ir.program import Reduction
-from inductor_lab.schedule.cluster import Cluster, Member
-from inductor_lab.schedule.facts import Place, real_axes
+from inductor_lab.compiler.ir.index import Axis, Index, add_sizes
+from inductor_lab.compiler.ir.program import Reduction
+from inductor_lab.compiler.schedule.facts import Place, real_axes
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member
 
 
 def mirrored(axis: Axis) -> Index:

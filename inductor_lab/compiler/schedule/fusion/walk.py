@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from inductor_lab.errors import working_on
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.base.errors import working_on
+from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.program import (
     ExternCall,
     LoopProgram,
     Scatter,
@@ -20,16 +21,28 @@ from inductor_lab.ir.program import (
     symbols_of,
     written_by,
 )
-from inductor_lab.options import FusionOptions
-from inductor_lab.schedule import legality, profit, profit_gpu
-from inductor_lab.schedule.align import common_axes, put_together
-from inductor_lab.schedule.cluster import Cluster, demote, expand_loads, inline, single
-from inductor_lab.schedule.crossing import crossed
-from inductor_lab.schedule.facts import NestFacts, Place, nest_facts
-from inductor_lab.schedule.order import binders_of
-from inductor_lab.schedule.reach import Reachability, operations_for, positions
-from inductor_lab.schedule.result import Choice, Decision, Verdict
-from inductor_lab.schedule.rules import LEGALITY, PROFIT, Pair, Placement, choice_on, judged
+from inductor_lab.compiler.schedule.facts import NestFacts, Place, nest_facts
+from inductor_lab.compiler.schedule.fusion import legality, profit, profit_gpu
+from inductor_lab.compiler.schedule.fusion.align import common_axes, put_together
+from inductor_lab.compiler.schedule.fusion.cluster import (
+    Cluster,
+    demote,
+    expand_loads,
+    inline,
+    single,
+)
+from inductor_lab.compiler.schedule.fusion.mixed_order_reduction import crossed
+from inductor_lab.compiler.schedule.fusion.rules import (
+    LEGALITY,
+    PROFIT,
+    Pair,
+    Placement,
+    choice_on,
+    judged,
+)
+from inductor_lab.compiler.schedule.order.dependences import Reachability, operations_for, positions
+from inductor_lab.compiler.schedule.order.step_order import binders_of
+from inductor_lab.compiler.schedule.schedule import Choice, Decision, Verdict
 
 RULE_FILES = (legality, profit, profit_gpu)
 """The modules whose import fills the tables of rules."""

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 
-from inductor_lab.ir.program import Pointwise
-from inductor_lab.schedule.facts import NestFacts
+from inductor_lab.compiler.ir.program import Pointwise
+from inductor_lab.compiler.schedule.facts import NestFacts
 
 MANY = 100
 """Operations."""

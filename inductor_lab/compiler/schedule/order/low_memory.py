@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from inductor_lab.ir.program import LoopProgram, Step
-from inductor_lab.schedule.combo import MAX_HELD
-from inductor_lab.schedule.memory import made_by, new_values, plan_memory
-from inductor_lab.schedule.result import Decision, MemoryPlan, ScheduleStep
+from inductor_lab.compiler.ir.program import LoopProgram, Step
+from inductor_lab.compiler.schedule.fusion.combo import MAX_HELD
+from inductor_lab.compiler.schedule.memory import made_by, new_values, plan_memory
+from inductor_lab.compiler.schedule.schedule import Decision, MemoryPlan, ScheduleStep
 
 Made: TypeAlias = tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]
 """Steps, and the decisions about combos."""

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from inductor_lab.ir.collective import RATES, Rates
-from inductor_lab.ir.program import Buffer, ExternCall, LoopProgram, read_by, written_by
-from inductor_lab.schedule.cost import cluster_cost, extern_cost
-from inductor_lab.schedule.memory import storage_bytes
-from inductor_lab.schedule.order import Order, Unit
-from inductor_lab.schedule.result import Cost
+from inductor_lab.compiler.ir.collective import RATES, Rates
+from inductor_lab.compiler.ir.program import Buffer, ExternCall, LoopProgram, read_by, written_by
+from inductor_lab.compiler.schedule.cost import cluster_cost, extern_cost
+from inductor_lab.compiler.schedule.memory import storage_bytes
+from inductor_lab.compiler.schedule.order.step_order import Order, Unit
+from inductor_lab.compiler.schedule.schedule import Cost
 
 PLANNED_RANKS = 2
 """Ranks that the order is planned for: a larger group's messages take up to twice as long."""

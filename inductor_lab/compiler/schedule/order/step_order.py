@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import sympy
 
-from inductor_lab.ir.program import (
+from inductor_lab.compiler.ir.program import (
     BufferView,
     ExternCall,
     LoopProgram,
@@ -25,7 +25,7 @@ from inductor_lab.ir.program import (
     symbols_of,
     written_by,
 )
-from inductor_lab.schedule.cluster import Cluster
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
 
 Unit: TypeAlias = Cluster | ExternCall
 """What runs as a whole.  Units are known by their position in the program."""

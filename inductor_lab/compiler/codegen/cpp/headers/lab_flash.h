@@ -1,5 +1,5 @@
 // Attention that keeps no matrix of scores: some rows of queries go through keys a block at a time
-// (`codegen/cpp_flash.py`).
+// (`codegen/attention/cpp_flash.py`).
 
 //@ lab_product
 // result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count and k < depth; onto

@@ -1,0 +1,1 @@
+"""The compiler: `pipeline.py` is its table of contents, with one folder for each phase."""

@@ -1,0 +1,1 @@
+"""What every phase may import: options, errors, the observer, display."""

@@ -1,0 +1,1 @@
+"""Attention kernels, in C++ and in Triton."""

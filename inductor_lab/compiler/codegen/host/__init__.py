@@ -1,0 +1,1 @@
+"""The host program: a Python function that allocates, calls kernels and frees."""

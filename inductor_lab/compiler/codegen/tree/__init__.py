@@ -1,0 +1,1 @@
+"""The loop tree: built from a group, printed, verified and interpreted."""

@@ -1,0 +1,1 @@
+"""Lowerings, one file for each family of operators."""

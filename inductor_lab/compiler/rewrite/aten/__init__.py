@@ -1,0 +1,1 @@
+"""Passes on ATen graphs, one per file; `rewrite/passes.py` lists them."""

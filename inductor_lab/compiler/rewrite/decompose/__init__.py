@@ -1,0 +1,1 @@
+"""Decompositions: operators in terms of simpler operators."""

@@ -1,0 +1,1 @@
+"""Find a C++ compiler, compile shared libraries and load them."""

@@ -1,0 +1,1 @@
+"""Compile, launch, interpret and tune Triton kernels."""

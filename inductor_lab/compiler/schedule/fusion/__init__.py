@@ -1,0 +1,1 @@
+"""Fusion: which loop nests become one kernel, and why."""

@@ -1,0 +1,1 @@
+"""The order in which kernels and library calls run."""

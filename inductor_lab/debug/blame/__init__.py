@@ -1,0 +1,1 @@
+"""`lab.blame`: find the first stage, value and line that is wrong."""

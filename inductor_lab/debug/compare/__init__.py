@@ -1,0 +1,1 @@
+"""Copy, flatten, perturb and compare values of a call."""

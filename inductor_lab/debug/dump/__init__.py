@@ -1,0 +1,1 @@
+"""`c.dump(folder)`: what was made, as files."""

@@ -1,0 +1,1 @@
+"""Step through a call, edit a kernel, compare options."""
