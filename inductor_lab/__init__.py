@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    no_collection = importlib.import_module(f"{__name__}.garbage").no_collection
+    no_collection = importlib.import_module(f"{__name__}.compiler.base.garbage").no_collection
     with no_collection():
         return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 

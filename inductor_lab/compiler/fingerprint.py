@@ -21,7 +21,7 @@ import torch
 
 from inductor_lab.compiler.torch_door.torch_api import OperatorBase, OpOverloadPacket
 
-PACKAGE = str(Path(__file__).parent)
+PACKAGE = str(Path(__file__).parents[1])
 KNOWN_FOLDERS = (PACKAGE, str(Path(torch.__file__).parent))
 KNOWN_MODULES = {"inductor_lab", "torch", "torchgen", "numpy", "sympy", *sys.stdlib_module_names}
 PLAIN = (

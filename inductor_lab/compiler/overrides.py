@@ -40,13 +40,14 @@ from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.compiler.torch_door.torch_api import OperatorBase, OpOverloadPacket
 
 FILLED = (
-    convolutions, flex_attention, masked_attention, legality, profit, fuse, keep_precision, partition,
-    generate, host_program,
+    convolutions, flex_attention, masked_attention, legality, profit, fuse, keep_precision,
+    partition, generate, host_program,
 )  # fmt: skip
 """Modules whose import fills tables, and those that import all others of the phases."""
 
 PHASES_GIVEN: dict[str, Callable[..., Any]] = {}
-"""Phases that a user does: `schedule` (`schedule/user_schedule.py`), `partition` (`autograd/user_partition.py`)."""
+"""Phases that a user replaces: `schedule` (`schedule/user_schedule.py`) and `partition`
+(`autograd/user_partition.py`)."""
 
 GIVEN = ("schedule", "partition")
 TABLES: dict[str, dict[Any, Any]] = {
@@ -143,7 +144,7 @@ _AT_IMPORT = {
     name: {key: (value, value.copy() if isinstance(value, dict) else None)
            for key, value in vars(module).items() if not key.startswith("__")}
     for name, module in list(sys.modules.items())
-    if name.startswith(tuple(f"inductor_lab.{phase}." for phase in PHASES))
+    if name.startswith(tuple(f"inductor_lab.compiler.{phase}." for phase in PHASES))
 }  # fmt: skip
 
 

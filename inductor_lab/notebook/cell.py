@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import os
 import re
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +29,8 @@ from inductor_lab.compiler.capture.span import outside_torch, shown_file
 CALLEE = "__lab_callee__"
 """The name under which a rewritten cell asks who makes a call."""
 NAMES = re.compile(r"[A-Za-z_][\w.]*(\s+[A-Za-z_][\w.]*)*")
-OURS = str(Path(__file__).parents[1])
-TRIED = ("demo", "course")
+OURS = str(Path(__file__).parents[1]) + os.sep
+TRIED = tuple(str(Path(OURS, *folder)) + os.sep for folder in (("bench", "demo"), ("course",)))
 """Folders of ours whose functions are there to be compiled."""
 
 
@@ -163,7 +164,7 @@ def is_of_user(fn: Any) -> bool:
 def _is_users_file(file: str) -> bool:
     if file.startswith("<") or not outside_torch(file):
         return shown_file(file).startswith("cell")
-    ours = file.startswith(OURS) and Path(file).relative_to(OURS).parts[0] not in TRIED
+    ours = file.startswith(OURS) and not file.startswith(TRIED)
     return not ours and not file.startswith(tuple(_installed()))
 
 

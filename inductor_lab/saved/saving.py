@@ -43,34 +43,35 @@ MAX_TENSOR_BYTES = 1 << 20
 MAX_NESTING = 40
 """A row is written inside the row that uses it, unless that nests deeper than this."""
 
-MODULES = (
-    "accelerate.libraries",
-    "autograd.result",
-    "bench.machine",
-    "bench.result",
-    "bench.roofline",
-    "bench.timing",
-    "capture.eager",
-    "capture.graph",
-    "capture.result",
-    "capture.source",
-    "codegen.kernel",
-    "codegen.tree",
-    "codegen.trees",
-    "compilation",
-    "ir.expr",
-    "ir.index",
-    "ir.program",
-    "observer",
-    "options",
-    "records",
-    "rewrite.record",
-    "rewrite.result",
-    "schedule.parts",
-    "schedule.result",
-    "stock.result",
-)
-"""Where the types are that a file may hold: every dataclass and enum defined there."""
+MODULES = {
+    "accelerate.libraries": "compiler.accelerate.matmul_libraries",
+    "autograd.result": "compiler.autograd.graphs",
+    "bench.machine": "bench.machine",
+    "bench.result": "bench.bench_result",
+    "bench.roofline": "bench.roofline",
+    "bench.timing": "bench.timing",
+    "capture.eager": "compiler.capture.eager",
+    "capture.graph": "compiler.capture.fx_graph",
+    "capture.result": "compiler.capture.capture",
+    "capture.source": "compiler.capture.source",
+    "codegen.kernel": "compiler.codegen.kernel",
+    "codegen.tree": "compiler.codegen.tree.loop_tree",
+    "codegen.trees": "compiler.codegen.tree.tree_history",
+    "compilation": "api.compilation",
+    "ir.expr": "compiler.ir.expr",
+    "ir.index": "compiler.ir.index",
+    "ir.program": "compiler.ir.program",
+    "observer": "compiler.base.observer",
+    "options": "compiler.base.options",
+    "records": "compiler.records",
+    "rewrite.record": "compiler.rewrite.decompose.decomposition_record",
+    "rewrite.result": "compiler.rewrite.rewrites",
+    "schedule.parts": "compiler.schedule.row_parts",
+    "schedule.result": "compiler.schedule.schedule",
+    "stock.result": "stock.stock_compilation",
+}
+"""The modules whose dataclasses and enums a file may hold, by the names that files use for them.
+These names stay when a module moves, so that old documents still open."""
 
 
 MOVED = {
@@ -84,8 +85,8 @@ MOVED = {
 def known_classes() -> Mapping[str, type]:
     """The types that may be saved and loaded, by name (`"ir.program.Buffer"`)."""
     found: dict[str, type] = {}
-    for name in MODULES:
-        module = importlib.import_module(f"inductor_lab.{name}")
+    for name, path in MODULES.items():
+        module = importlib.import_module(f"inductor_lab.{path}")
         for item in vars(module).values():
             own = isinstance(item, type) and item.__module__ == module.__name__
             if own and (is_dataclass(item) or issubclass(item, Enum)):
@@ -97,8 +98,8 @@ def known_names() -> Mapping[str, Any]:
     """What the annotations of these types speak of, also where a module imports it for a type
     checker alone."""
     found: dict[str, Any] = {}
-    for name in MODULES:
-        found |= vars(importlib.import_module(f"inductor_lab.{name}"))
+    for path in MODULES.values():
+        found |= vars(importlib.import_module(f"inductor_lab.{path}"))
     return {name: value for name, value in found.items() if not name.startswith("_")}
 
 

@@ -176,7 +176,8 @@ def _triton(group: Group, buffers: Mapping[str, Buffer]) -> str:
 
 def _modules_with(constant: str) -> list[Any]:
     """The modules of the code generator that hold it: one that has been renamed is an error."""
-    modules = [m for name, m in sys.modules.items() if name.startswith("inductor_lab.compiler.codegen")]
+    package = "inductor_lab.compiler.codegen"
+    modules = [module for name, module in sys.modules.items() if name.startswith(package)]
     found = [module for module in modules if constant in vars(module)]
     if not found:
         raise AttributeError(f"no module of the code generator has {constant}")

@@ -169,20 +169,21 @@ def stumble(*given: object, **more: object) -> None:
 @pytest.mark.parametrize(
     "broken, phase, op, line",
     [
-        ("compiler.rewrite.passes._first_match", "forward.rewrite", "aten.sin.default", "y = x.sin()"),
-        ("compiler.lower.graph.fallback", "forward.lower", "aten.erf.default", "torch.erf(x)"),
-        ("compiler.schedule.fusion.walk.Walk.place", "forward.schedule", "aten.mul.Tensor", "torch.erf(x)"),
-        ("compiler.codegen.generate.cpp_kernel", "forward.codegen", "aten.sin.default", "y = x.sin()"),
-        ("compiler.pipeline.host_program", "forward.host", "", ""),
-        ("compiler.pipeline.build_executable", "forward.load", "", ""),
-        ("compiler.pipeline.partition", "partition", "", ""),
+        ("rewrite.passes._first_match", "forward.rewrite", "aten.sin.default", "y = x.sin()"),
+        ("lower.graph.fallback", "forward.lower", "aten.erf.default", "torch.erf(x)"),
+        ("schedule.fusion.walk.Walk.place", "forward.schedule", "aten.mul.Tensor",
+         "torch.erf(x)"),
+        ("codegen.generate.cpp_kernel", "forward.codegen", "aten.sin.default", "y = x.sin()"),
+        ("pipeline.host_program", "forward.host", "", ""),
+        ("pipeline.build_executable", "forward.load", "", ""),
+        ("pipeline.partition", "partition", "", ""),
     ],
 )
 def test_a_defect_names_phase_op_and_line(
     broken: str, phase: str, op: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(LOWERINGS, torch.ops.aten.erf.default)
-    monkeypatch.setattr(f"inductor_lab.{broken}", stumble)
+    monkeypatch.setattr(f"inductor_lab.compiler.{broken}", stumble)
     x = torch.ones(3, requires_grad=phase == "partition")
     with pytest.raises(CompilerDefect, match="KeyError: 'on purpose'") as caught:
         lab.inspect(two_lines, x)

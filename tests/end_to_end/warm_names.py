@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-import inductor_lab.compiler.torch_door.torch_names
+from inductor_lab.compiler.torch_door import torch_names
 
-NAMES = sorted({name for f in inductor_lab.compiler.torch_door.torch_names.OPTIONAL.values() for name in f.names})
+NAMES = sorted({name for f in torch_names.OPTIONAL.values() for name in f.names})
 torch.compile(lambda x: x.sin() + 1, backend="aot_eager")(torch.ones(3))

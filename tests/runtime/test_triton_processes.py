@@ -20,7 +20,11 @@ triton = pytest.importorskip("triton")
 
 from triton.backends.compiler import GPUTarget  # noqa: E402
 
-from inductor_lab.compiler.codegen.triton.kernel_module import compile_options, jit_function, source
+from inductor_lab.compiler.codegen.triton.kernel_module import (  # noqa: E402
+    compile_options,
+    jit_function,
+    source,
+)
 from inductor_lab.compiler.runtime.triton import triton_worker, worker_processes  # noqa: E402
 from inductor_lab.compiler.runtime.triton.worker_processes import Processes, asked_for  # noqa: E402
 from tests.codegen.triton_programs import kernels_of  # noqa: E402

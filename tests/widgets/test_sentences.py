@@ -17,8 +17,8 @@ from inductor_lab.notebook.language import table, translate
 from inductor_lab.widgets.words import _said_by
 
 PACKAGE = Path(__file__).parents[2] / "inductor_lab"
-DECIDE = ("schedule/fusion/legality.py", "schedule/fusion/profit.py", "schedule/fusion/profit_gpu.py",
-          "schedule/fusion/combo.py",
+DECIDE = ("schedule/fusion/legality.py", "schedule/fusion/profit.py",
+          "schedule/fusion/profit_gpu.py", "schedule/fusion/combo.py",
           "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
           "autograd/user_partition.py")  # fmt: skip
 """Files whose sentences are reasons."""

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.span import outside_torch, shown_file
 
-_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_OURS = str(Path(__file__).parents[2]) + os.sep
 
 
 @dataclass(frozen=True)

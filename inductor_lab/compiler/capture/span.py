@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -16,7 +17,7 @@ from inductor_lab.compiler.capture.fx_graph import Span
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _CARETS = re.compile(r"^\s*[~^]+\s*$")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
-_CALLER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "backend.py")
+_CALLER = str(Path(__file__).parents[2].joinpath("api", "backend.py"))
 """Where `lab.inspect` calls the user's function."""
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](?!torch[/\\])")

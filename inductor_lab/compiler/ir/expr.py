@@ -195,7 +195,8 @@ class Masked(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Temp(_Tree):
-    """A value that was computed before and has a name; only in loop trees (`codegen/tree/loop_tree.py`)."""
+    """A value that was computed before and has a name.  Only loop trees have it
+    (`codegen/tree/loop_tree.py`)."""
 
     name: str
     dtype: torch.dtype

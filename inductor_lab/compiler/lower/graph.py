@@ -87,8 +87,8 @@ from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 FAMILIES = (
-    pointwise, bits, division, activations, reduce, variance, scan, searchsorted, pool, pool_backward, view,
-    index, scatter, create, random, matmul,
+    pointwise, bits, division, activations, reduce, variance, scan, searchsorted, pool,
+    pool_backward, view, index, scatter, create, random, matmul,
 )  # fmt: skip
 """The modules whose import fills the registry."""
 

@@ -210,7 +210,7 @@ class _Attempt:
     def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The host program with this function for the kernel."""
         names: Any = self.executable.call.__globals__
-        program = names["_program"]  # `call` itself asks for a profiler (runtime/profiler_events.py)
+        program = names["_program"]  # `call` looks for a profiler (runtime/profiler_events.py)
         return FunctionType(program.__code__, {**names, self.kernel: function})
 
     def run(self, _: Tell) -> tuple[tuple[Judged, ...], dict[str, tuple[float, ...]]]:

@@ -49,7 +49,7 @@ class Entry:
 @cache
 def entries() -> tuple[Entry, ...]:
     """The headers as entries, in order; the first one is the preamble, which is always taken."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parent / "headers"
     texts = [(folder / name).read_text(encoding="utf-8").split("//@") for name in HEADERS]
     found = [Entry(frozenset(), False, frozenset(), _trimmed(texts[0][0]))]
     for part in (part for parts in texts for part in parts[1:]):

@@ -62,7 +62,7 @@ def undecorated(function: object) -> FunctionType:
 
 
 def device_copy(name: str) -> ModuleType:
-    """A fresh copy of `triton_device`; its functions see one another, so they can be replaced."""
+    """A fresh copy of `device_functions`, whose functions can be replaced."""
     path = device_functions.__file__
     spec = importlib.util.spec_from_file_location(f"{device_functions.__name__}_{name}", path)
     assert spec is not None and spec.loader is not None, f"cannot read {path}"
@@ -73,7 +73,7 @@ def device_copy(name: str) -> ModuleType:
 
 @cache
 def compiled_device() -> ModuleType:
-    """`triton_device` for Triton's compiler; TRITON_INTERPRET does not matter."""
+    """`device_functions` for Triton's compiler; TRITON_INTERPRET does not matter."""
     module = device_copy("compiled")
     for name, value in list(vars(module).items()):
         if hasattr(value, "fn"):

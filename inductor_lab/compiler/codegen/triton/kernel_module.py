@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from {device_functions.__name__.rpartition(".")[0]} import triton_device as lab
+from {device_functions.__name__.rpartition(".")[0]} import device_functions as lab
 
 
 """

@@ -117,7 +117,7 @@ def _repaired() -> Iterator[None]:
 
 @cache
 def _interpreted_device() -> ModuleType:
-    """`triton_device` as plain functions."""
+    """`device_functions` as plain functions."""
     module = device_copy("interpreted")
     for name, value in list(vars(module).items()):
         if hasattr(value, "fn"):

@@ -29,7 +29,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
 from triton.runtime.cache import triton_key
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[3]
 SECONDS_IDLE = 120.0
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 READY = b"ready\n"
@@ -65,7 +65,8 @@ class Running:
 def serve(at_once: int, target: GPUTarget) -> None:
     """Until the input ends, or nothing comes; first for kernels for that GPU."""
     import_by_folder("inductor_lab", PACKAGE)
-    import_by_folder("inductor_lab.compiler.codegen", PACKAGE / "codegen")
+    for part in ("compiler", "compiler.codegen", "compiler.codegen.triton"):
+        import_by_folder(f"inductor_lab.{part}", PACKAGE.joinpath(*part.split(".")))
     answers = os.dup(OUTPUT)
     os.dup2(ERRORS, OUTPUT)
     triton_key()  # reads all of Triton, once for all processes
