@@ -182,7 +182,7 @@ def hardtanh(x: Term, low: Any = -1, high: Any = 1) -> Term:
 
 @formula(aten.hardtanh_backward.default)
 def hardtanh_backward(grad: Term, x: Term, low: Any, high: Any) -> Term:
-    return where((x <= low) | (x >= high), 0, grad)
+    return where(x > low, where(x < high, grad, 0), 0)  # NaN has no gradient, as in eager
 
 
 @formula(aten.leaky_relu.default)
@@ -219,7 +219,7 @@ def hardsigmoid(x: Term) -> Term:
 
 @formula(aten.hardsigmoid_backward.default)
 def hardsigmoid_backward(grad: Term, x: Term) -> Term:
-    return where((x <= -3) | (x >= 3), 0, grad * (1 / 6))
+    return where(x > -3, where(x < 3, grad * (1 / 6), 0), 0)
 
 
 @formula(aten.hardswish.default)
@@ -229,7 +229,7 @@ def hardswish(x: Term) -> Term:
 
 @formula(aten.hardswish_backward.default)
 def hardswish_backward(grad: Term, x: Term) -> Term:
-    return where(x <= -3, 0, where(x < 3, grad * (x / 3 + 0.5), grad))
+    return where(x <= -3, 0, where(x >= 3, grad, grad * (x / 3 + 0.5)))
 
 
 @formula(aten.softplus.default)

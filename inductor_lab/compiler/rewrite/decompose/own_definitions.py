@@ -189,6 +189,20 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
     return reduced.to(x.dtype)
 
 
+@defines(aten.smooth_l1_loss_backward.default)
+def smooth_l1_loss_backward(
+    grad: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float
+) -> Tensor:
+    """NaN where the distance is NaN, as in eager; torch's definition gives 0."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.float32 if dtype.itemsize == 2 else dtype
+    distance = x.to(wide) - target.to(wide)
+    scaled = grad.to(wide) * (1 / x.numel() if reduction == 1 else 1.0)
+    outside = torch.where(distance <= -beta, -scaled, scaled)
+    inside = (distance < beta) & (distance > -beta) | distance.isnan()
+    return torch.where(inside, scaled * distance / beta, outside).to(dtype)
+
+
 KEPT_DTYPES = {
     aten.binary_cross_entropy_with_logits.default: 1,
     aten.soft_margin_loss.default: 0,
