@@ -36,6 +36,7 @@ import pytest
 import torch
 from _pytest.runner import runtestprotocol
 
+from tests.runner.changes import imported_files
 from tests.runner.parts import ROOT, left_out
 from tests.runner.record import Record
 
@@ -191,6 +192,7 @@ class Trial:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """The tests are collected once, for all processes."""
+        imported_files()
         workers = []
         for number in range(self.given.jobs):
             workers.append(os.fork())
@@ -250,9 +252,15 @@ def known_seconds(records: Iterable[Path]) -> dict[str, float]:
 def nearness(
     mutation: Mutation, item: pytest.Item, seconds: dict[str, float]
 ) -> tuple[int, float]:
-    place = next(place for place, path in enumerate(TESTS) if item.nodeid.startswith(f"{path}/"))
-    own = item.nodeid.startswith(f"{mutation.tests}/")
-    return -1 if own else place // 4, seconds.get(item.nodeid, 1.0)
+    """Files that import the mutated one come first, then its own folder of tests."""
+    file = item.nodeid.partition("::")[0]
+    if f"{mutation.module.replace('.', '/')}.py" in imported_files()[file]:
+        rank = -2
+    elif file.startswith(f"{mutation.tests}/"):
+        rank = -1
+    else:
+        rank = next(n for n, path in enumerate(TESTS) if file.startswith(f"{path}/")) // 4
+    return rank, seconds.get(item.nodeid, 1.0)
 
 
 def in_a_fork(

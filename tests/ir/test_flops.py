@@ -44,9 +44,10 @@ def _library_flops(compiled: lab.Compilation) -> int:
 def test_attention_counts_its_products() -> None:
     shape = (2, 4, 64, 16)
     name = "aten._scaled_dot_product_flash_attention_for_cpu"
-    forward = call_flops(f"{name}.default", [shape] * 3, shape)
+    forward = call_flops(f"{name}.default", [shape] * 3 + [0.0, True], shape)
     assert forward == 2 * 2 * 4 * 64 * 64 * (16 + 16)
-    assert call_flops(f"{name}_backward.default", [shape] * 4, shape) == forward * 5 // 2
+    backward = call_flops(f"{name}_backward.default", [shape] * 5 + [(2, 4, 64), 0.0], shape)
+    assert backward == forward * 5 // 2
 
 
 def test_an_unknown_call_counts_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,64 @@ def test_the_last_line_sums_up_and_a_failure_gives_a_status(
 def test_a_part_without_further_tests_has_passed() -> None:
     assert run.without_tests(outcome(5), "rest").passed
     assert run.without_tests(outcome(5), "all").failed, "a path that is not there"
+
+
+class Simulated:
+    """Runs that take their expected time on a clock of their own."""
+
+    def __init__(self, minutes: float) -> None:
+        self.minutes, self.now, self.ran = minutes, 0.0, list[str]()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def run_tests(
+        self, name: str, take: str, paths: Sequence[str], jobs: int, limit: float | None = None
+    ) -> run.Outcome:
+        took = 60 * self.minutes
+        self.now += took
+        self.ran.append(name)
+        assert limit is None or took <= limit, "it was known to take longer"
+        return run.Outcome(name, 0, took, took, Record({"passed": 1}))
+
+
+@pytest.fixture
+def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulated:
+    made = Simulated(8.0)
+    monkeypatch.setenv("INDUCTOR_LAB_TEST_MEMORY", str(tmp_path))
+    monkeypatch.setattr(run, "time", made)
+    monkeypatch.setattr(run, "run_tests", made.run_tests)
+    monkeypatch.setattr(run, "start_lint", list)
+    monkeypatch.setattr(run, "BUILD", tmp_path)
+    return made
+
+
+def ci(simulated: Simulated, minutes: str = "50") -> list[str]:
+    simulated.now, simulated.ran = 0.0, []
+    given = run.parser().parse_args(["ci", "--minutes", minutes, "--since", "HEAD"])
+    assert given.run(given) == 0
+    return simulated.ran
+
+
+def test_ci_ends_in_time_and_every_part_runs_every_few_times(
+    simulated: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in PARTS:
+        Memory.open().add(part.name, Done(True, 480.0, 480.0))
+    rounds = [ci(simulated) for _ in range(6)]
+    assert {len(ran) for ran in rounds} == {5}, "40 minutes: 8 for the quick ones, then 4 parts"
+    assert {ran[0] for ran in rounds} == {"test"}
+    assert {name for ran in rounds for name in ran} == {"test", *(part.name for part in PARTS)}
+    assert "Parts of `make check` that ran: " in capsys.readouterr().out
+    assert ci(simulated, minutes="10") == ["test"]
+
+
+def test_check_goes_on_where_it_stopped(simulated: Simulated) -> None:
+    check = run.parser().parse_args(["check", "gpu", "faults"])
+    assert check.run(check) == 0 and simulated.ran == ["faults", "gpu"]
+    every = run.parser().parse_args(["check"])
+    assert every.run(every) == 0
+    parts = [part.name for part in PARTS if part.name not in ("gpu", "faults")]
+    assert simulated.ran == ["faults", "gpu", "test", *parts]
+    again = run.parser().parse_args(["check", "gpu", "--again"])
+    assert again.run(again) == 0 and simulated.ran[-1] == "gpu"
