@@ -81,8 +81,11 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
     """
 
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        from inductor_lab.stock.settings import with_settings
+
         kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
-        compiler = kind(options, TellsTorch(observer or Observer()), keep=kind is DumpingCompiler)
+        settled, told = with_settings(options), TellsTorch(observer or Observer())
+        compiler = kind(settled, told, keep=kind is DumpingCompiler)
         return compiler.compile(module, inputs, "graph")
 
     _before_captures()
@@ -123,6 +126,8 @@ def inspect(
     if compiler != "inductor_lab":
         return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)
     compiled_functions_go_first()
+    from inductor_lab.stock.settings import with_settings
+
     watch = Stopwatch(also=observer)
     compilers: list[GraphCompiler] = []
 
@@ -130,7 +135,8 @@ def inspect(
         # torch may give up an attempt before it reaches our compiler, and capture again
         compilers[:] = [compiler for compiler in compilers if compiler.parts]
         watching = Stopwatch(also=watch)
-        compilers.append(GraphCompiler(chosen, watching, keep=True, number=len(compilers)))
+        settled = with_settings(chosen)
+        compilers.append(GraphCompiler(settled, watching, keep=True, number=len(compilers)))
         with watch.phase("graph"):
             return compilers[-1].compile(module, inputs, f"graph{len(compilers) - 1}")
 

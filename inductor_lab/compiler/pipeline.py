@@ -118,10 +118,16 @@ class GraphCompiler:
             fw_compiler=lambda m, i: self.compile_part(m, "forward"),
             bw_compiler=lambda m, i: self.compile_part(m, "backward"),
             partition_fn=self.partition,
-            decompositions=Repeats(definitions()).definitions,
+            decompositions=Repeats(self._definitions()).definitions,
             keep_input_writes=may_write_inputs(inputs), overlapping=any(map(may_overlap, results)),
             around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
         ))  # fmt: skip
+
+    def _definitions(self) -> dict[Any, Any]:
+        """What operators are made of; those that draw eager's random numbers stay whole."""
+        eagers = self.options.fallback_random
+        known = definitions().items()
+        return {op: made for op, made in known if not (eagers and torch_api.is_random(op))}
 
     def _key(self) -> str:
         """What a graph on disk must have been compiled with; "" if it shall not be kept."""

@@ -129,3 +129,25 @@ def test_what_a_dtype_cannot_hold_is_refused(function, given: torch.Tensor) -> N
 ])  # fmt: skip
 def test_what_eager_takes_has_an_answer(function, given: torch.Tensor) -> None:
     assert_same(lab.compile(function)(given), function(given))
+
+
+HALF, WIDE = wave(6).half(), torch.arange(6).to(torch.uint32)
+
+
+@pytest.mark.parametrize("function, given", [
+    (lambda x: torch.hypot(x, x), INTS),
+    (lambda x: F.gelu(x), INTS),
+    (lambda x: x & x, HALF),
+    (lambda x: torch.cdist(x, x), wave(6).bfloat16().view(2, 3)),
+    (lambda x: x << x, BOOLS),
+    (lambda x: x + x, WIDE),
+    (lambda x: F.avg_pool2d(x, 2), IMAGE.int()),
+    (lambda x: torch.searchsorted(x, x), BOOLS),
+    (lambda x: torch.add(x, x, alpha=1.5), INTS),
+])  # fmt: skip
+def test_eager_is_asked(function, given: torch.Tensor) -> None:
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        function(given)
+    with pytest.raises((RuntimeError, NotImplementedError)) as ours:
+        lab.compile(function)(given)
+    assert "Cache" not in type(ours.value).__name__

@@ -31,7 +31,6 @@ OURS: Mapping[str, str] = {
     "freezing": 'ours is {"pack_weights": True}, which is the default and follows later writes',
     "cpp.weight_prepack": 'ours is {"pack_weights": True}, which is the default',
     "shape_padding": "libraries pad for themselves here: leave it out",
-    "fallback_random": "ours draws its own numbers from torch's generator: leave it out",
     "force_disable_caches": _CACHE,
     "fx_graph_cache": _CACHE,
     "inplace_buffers": _ALWAYS,

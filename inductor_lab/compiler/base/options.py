@@ -74,6 +74,8 @@ class Options:
     fusion          `FusionOptions`, or a dict of its fields
     emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
                     False keeps float32 inside of a kernel and rounds what it stores
+    fallback_random  random numbers are those of eager mode, drawn by ATen's operators in the same
+                    order; torch's own setting of this name asks for it too
     cache           use what was compiled or measured before and is on disk: libraries, whole graphs
     matmul          "measured": each large matrix product goes to the library that is faster on this
                     machine, ATen's own or oneDNN, on a GPU with mode="max-autotune" to a kernel of
@@ -101,6 +103,7 @@ class Options:
     accelerators_off: tuple[str, ...] = ()
     fusion: FusionOptions = field(default_factory=FusionOptions)
     emulate_precision_casts: bool = True
+    fallback_random: bool = False
     cache: bool = True
     matmul: Literal["measured", "aten", "triton"] = "measured"
     pack_weights: bool = True

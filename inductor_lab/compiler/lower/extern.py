@@ -74,6 +74,9 @@ def argument(build: Builder, given: Any) -> ExternArg:
     return given
 
 
+EAGERS_RANDOM = "eager's random numbers"
+"""Why an operator is called under `fallback_random`: each call moves the generator."""
+
 ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
 """They return nothing, and raise if their argument is false."""
 

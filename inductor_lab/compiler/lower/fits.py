@@ -14,6 +14,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.fx.node import map_arg
 
 from inductor_lab.compiler.base.errors import LabError, LeftToATen
 from inductor_lab.compiler.capture.operands import by_name, items_of, operand
@@ -21,7 +22,6 @@ from inductor_lab.compiler.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.compiler.ir.program import ExternArg, Layout
 from inductor_lab.compiler.ir.slice_ops import OPERATORS
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta, size_of, source_line
-from inductor_lab.compiler.lower.promote import given_operands
 from inductor_lab.compiler.lower.tensor import TensorValue, same_strides
 from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import fits, is_refused, range_of
 from inductor_lab.compiler.torch_door.torch_api import share_elements
@@ -98,6 +98,7 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
 """Numbers that an operator of eager converts to the dtype of its result; what is beyond that it
 refuses."""
 BEYOND = "a number beyond the dtype"
+REFUSED = "a dtype that eager refuses"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
 """These add `-alpha` times."""
 
@@ -105,8 +106,9 @@ SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Sca
 def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any]) -> None:
     """Those among the arguments of a call must fit in the dtype of its result."""
     target: Any = build.node.target
-    if is_refused(target, given_operands(build, len(args))):
-        raise LeftToATen("a dtype that eager refuses")
+    fakes = map_arg((build.node.args, build.node.kwargs), lambda node: node.meta["val"])
+    if is_refused(target, *fakes):
+        raise LeftToATen(REFUSED)
     if target in SUBTRACTING:
         must_fit(build, [-by_name(target, args, more)["alpha"]], build.result.dtype)
     elif target in CONVERTED:

@@ -50,6 +50,7 @@ from inductor_lab.compiler.lower.builder import (
     symbols_in,
 )
 from inductor_lab.compiler.lower.extern import (
+    EAGERS_RANDOM,
     always_called,
     argument,
     call,
@@ -217,12 +218,13 @@ class _Walk:
             raise self._refused(node, f"{node.target}, which is not an ATen operator")
         if node.target._schema.is_mutable:
             raise self._refused(node, f"{node.target}, which writes to its arguments")
-        own = torch_api.is_own(node.target) or node.target in self.registry
+        random = self.build.options.fallback_random and torch_api.is_random(node.target)
+        own = not random and (torch_api.is_own(node.target) or node.target in self.registry)
         value = self.values.__getitem__ if own else self._as_in_eager
         args, kwargs = map_arg((node.args, node.kwargs), value)
         if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
             return None
-        if reason := always_called(node.target):
+        if reason := EAGERS_RANDOM if random else always_called(node.target):
             return fallback(self.build, node.target, args, kwargs, reason)
         lowering = self.registry.get(node.target)
         binds = node.meta.get("unbacked_bindings") and node.target not in view.AT_NUMBERS

@@ -436,6 +436,11 @@ def is_own(operator: Any) -> bool:
 OWN_NAMESPACES = ("aten", "prims", "inductor_lab")
 
 
+def is_random(operator: Any) -> bool:
+    """Does an operator draw random numbers?"""
+    return torch.Tag.nondeterministic_seeded in getattr(operator, "tags", ())
+
+
 def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
     """Every definition of an ATen operator in terms of others that torch has, by overload."""
     return _decomposition_table

@@ -21,6 +21,7 @@ from inductor_lab.compiler.base.errors import LeftToATen
 from inductor_lab.compiler.ir.expr import Expr, Op
 from inductor_lab.compiler.ir.index import ZERO, add_sizes, product
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.fits import BEYOND
 from inductor_lab.compiler.lower.registry import lowers
 from inductor_lab.compiler.lower.tensor import TensorValue, flatten, identity
 
@@ -75,6 +76,8 @@ lowers(aten.randn.default, aten.randn_like.default)(partial(_random, "philox_nor
 @lowers(aten.bernoulli.p)
 def bernoulli(build: Builder, x: TensorValue, p: float = 0.5, generator: Any = None) -> TensorValue:
     """1 with probability p."""
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        raise LeftToATen(BEYOND)
     number = draw(build, "philox_uniform", generator)
     return build.pointwise(build.op("lt", number, build.const(p, number.dtype)))
 

@@ -46,8 +46,8 @@ from inductor_lab.compiler.ir.program import (
 )
 from inductor_lab.compiler.ir.slice_ops import OPERATORS
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta
-from inductor_lab.compiler.lower.extern import argument
-from inductor_lab.compiler.lower.fits import BEYOND
+from inductor_lab.compiler.lower.extern import EAGERS_RANDOM, argument
+from inductor_lab.compiler.lower.fits import BEYOND, REFUSED
 from inductor_lab.compiler.lower.tensor import identity, is_dense
 
 
@@ -72,7 +72,9 @@ def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 def _has_effects(step: Step) -> bool:
     """An assertion may raise, and an operator that refuses what it is given; drawing a seed moves
     the generator, some ops print or check, and other ranks take part in collectives."""
-    effects = ("random seed", "effect", "collective", "wait", "of nothing", BEYOND)
+    effects = (
+        "random seed", EAGERS_RANDOM, "effect", "collective", "wait", "of nothing", BEYOND, REFUSED,
+    )  # fmt: skip
     return isinstance(step, ExternCall) and (step.reason in effects or step.outputs == (None,))
 
 

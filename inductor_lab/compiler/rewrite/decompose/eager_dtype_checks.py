@@ -1,100 +1,119 @@
 """Dtypes and numbers that eager's kernels refuse: ATen is called, and says so as in eager mode.
 
-    frac(x: i64)   →   called as it is; PrimTorch has x - trunc(x) for it, which has an answer
+    frac(x: i64)   →   an extern call; PrimTorch has x - trunc(x) for it, which has an answer
 
-What ATen can do after all, on another device say, it does.
+Eager itself is asked about elementwise operators (`capture/one_element.py`).  For others there is a
+table, which a command has made by asking eager.  What ATen can do after all, on another device or
+in another release of torch, it does.
 
 Inductor has no counterpart: it answers.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
-FLOATS = frozenset(
+from inductor_lab.compiler.capture.one_element import is_refused_by_eager
+from inductor_lab.compiler.capture.operands import by_name
+from inductor_lab.compiler.torch_door.torch_api import pytree
+
+TABLE_FILE = Path(__file__).with_name("accepted.toml")
+CODES: Mapping[str, torch.dtype] = {
+    "b": torch.bool, "B": torch.uint8, "S": torch.uint16, "I": torch.uint32, "L": torch.uint64,
+    "c": torch.int8, "s": torch.int16, "i": torch.int32, "l": torch.int64,
+    "h": torch.float16, "y": torch.bfloat16, "f": torch.float32, "d": torch.float64,
+}  # fmt: skip
+"""One letter for each dtype in the table."""
+LETTERS = {dtype: letter for letter, dtype in CODES.items()}
+BY_DEVICE = "hy"
+"""Dtypes that one device may refuse and another one take; the table is of a CPU."""
+
+
+FILLED = frozenset({"aten.masked_fill.Tensor", "aten.index_fill.int_Tensor"})
+"""Operators that put the number in their last tensor into another, whose dtype it must fit."""
+
+
+class Row(NamedTuple):
+    """What eager refuses of an operator.
+
+    first   the name of its first argument of floats (or of all)
+    alone   letters of the dtypes that it must not have
+    pairs   for another argument and a letter of the first: letters that it must not have with it
     """
-    frac logaddexp2 round.decimals _softmax _log_softmax silu mish glu elu celu hardswish
-    hardsigmoid softplus log_sigmoid_forward _prelu_kernel huber_loss smooth_l1_loss mse_loss
-    soft_margin_loss binary_cross_entropy nll_loss_forward nll_loss2d_forward native_batch_norm
-    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_group_norm
-    max_unpool2d max_unpool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d
-    adaptive_max_pool3d max_pool2d_with_indices_backward bernoulli.default normal
-    """.split()
-)
-"""Operators whose first tensor must be of floating point numbers."""
 
-INEXACT = frozenset("lerp logaddexp logcumsumexp addcdiv var std im2col".split())
-"""The same, or of complex numbers."""
-
-NUMBERS = frozenset(
-    """
-    abs ceil floor trunc round relu threshold div.Tensor_mode addcmul dot vdot mv bmm trace argmax
-    argmin bucketize searchsorted reflection_pad1d reflection_pad2d reflection_pad3d avg_pool2d
-    avg_pool3d max_pool2d_with_indices max_pool3d_with_indices
-    """.split()
-)
-"""Operators whose tensors must not all be of bools."""
-
-OPERANDS = frozenset({"clamp", "fmod", "remainder", "pow"})
-"""The same, but with a number beside them the result is one: `mask ** 2`."""
-
-NO_HALVES = frozenset({"_cdist_forward", "avg_pool3d", "special_log_ndtr"})
-"""Operators that take no float16 on a CPU."""
-
-ALIKE = frozenset(
-    """
-    linalg_cross heaviside mv bmm dot vdot _cdist_forward binary_cross_entropy index_put
-    binary_cross_entropy_with_logits
-    """.split()
-)
-"""Operators whose tensors must be of one dtype."""
-
-INDEXED = frozenset(
-    "index_add index_copy index_reduce put nll_loss_forward nll_loss2d_forward".split()
-)
-"""The same, but for the second one, which holds indices."""
-
-NORMS = frozenset({"native_layer_norm", *(name for name in FLOATS if "_norm" in name)})
-"""The same, but float16 and bfloat16 may have parameters of float32."""
+    first: str
+    alone: str
+    pairs: Mapping[tuple[str, str], str]
 
 
-FILLED = frozenset({"masked_fill", "index_fill.int_Tensor"})
-"""Operators that put the number in a tensor into another, whose dtype it must fit."""
+@cache
+def table() -> Mapping[str, Row]:
+    """Operator → what eager refuses of it."""
+    read = tomllib.loads(TABLE_FILE.read_text(encoding="utf-8"))
+    return {name: Row(first, alone, dict(_pairs(pairs)))
+            for name, (first, alone, pairs) in read.items()}  # fmt: skip
 
 
-def is_refused(operator: Any, given: Sequence[Any]) -> bool:
-    """Does eager's kernel, on some device at least, refuse the dtypes of these arguments?"""
-    name = operator._schema.name.removeprefix("aten::")
-    names = {name, f"{name}.{operator._overloadname}"}
-    dtypes = [item.dtype for item in given if isinstance(item, torch.Tensor)]
-    if names & {"sub", "rsub"}:
-        return torch.bool in dtypes or bool in map(type, given[:2])
-    if not dtypes:
+def _pairs(pairs: Mapping[str, str]) -> Any:
+    """`{"weight": "fd:hb i:fd"}` by argument and letter."""
+    for argument, groups in pairs.items():
+        for group in groups.split():
+            letters, _, refused = group.partition(":")
+            yield from (((argument, letter), refused) for letter in letters)
+
+
+def is_elementwise(operator: Any) -> bool:
+    """Does each element of the result depend on those at its own place alone?"""
+    random = torch.Tag.nondeterministic_seeded in operator.tags
+    return torch.Tag.pointwise in operator.tags and not random
+
+
+def is_refused(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Does eager's kernel refuse the dtypes of these arguments?"""
+    if getattr(operator, "namespace", "") != "aten":
         return False
-    first, others = dtypes[0], {*dtypes[2 if names & INDEXED else 1 :]}
-    numbers = not {int, float, complex}.isdisjoint(map(type, given))
-    floats = names & FLOATS or (names & INEXACT and not first.is_complex)
-    no_bools = names & NUMBERS or (names & OPERANDS and not numbers)
-    one_dtype = names & (ALIKE | INDEXED) or (names & NORMS and first.itemsize > 2)
-    return bool(
-        (floats and not first.is_floating_point)
-        or (no_bools and {first, *others} == {torch.bool})
-        or (names & NO_HALVES and first is torch.float16)
-        or (one_dtype and others - {first})
-        or (names & FILLED and torch.promote_types(first, dtypes[-1]) is not first)
+    if str(operator) in FILLED and _may_not_fit(args):
+        return True
+    if is_elementwise(operator):
+        return is_refused_by_eager(operator, args, kwargs)
+    row = table().get(str(operator))
+    if row is None:
+        return False
+    given = {name: _letters(value) for name, value in by_name(operator, args, kwargs).items()}
+    first = given.get(row.first, "")
+    if not first or "?" in first:
+        return False
+    return any(letter in row.alone for letter in first) or any(
+        letter in row.pairs.get((name, first[0]), "") for name in given for letter in given[name]
     )
+
+
+def _may_not_fit(args: Sequence[Any]) -> bool:
+    first, last = args[0].dtype, args[-1].dtype
+    return torch.promote_types(first, last) is not first
+
+
+def _letters(given: Any) -> str:
+    """The dtypes of an argument, a tensor or a list; "?" for one that is not in the table."""
+    tensors = [one for one in pytree.tree_leaves(given) if isinstance(one, torch.Tensor)]
+    found = (LETTERS.get(one.dtype, "?") for one in tensors)
+    if any(one.device.type != "cpu" for one in tensors):
+        return "".join("?" if letter in BY_DEVICE else letter for letter in found)
+    return "".join(found)
 
 
 def left_whole_if_refused(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Any]:
     """Definitions that leave an operator in the graph where eager refuses its arguments."""
 
     def definition(operator: Any, made: Callable[..., Any], *given: Any, **more: Any) -> Any:
-        return NotImplemented if is_refused(operator, given) else made(*given, **more)
+        return NotImplemented if is_refused(operator, given, more) else made(*given, **more)
 
     return {operator: partial(definition, operator, made) for operator, made in table.items()}
 

@@ -258,6 +258,49 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
     return known_decompositions()[aten.masked_fill.Scalar](x, mask, value)
 
 
+# ---- values that eager's kernels check -----------------------------------------------------------
+
+
+def _need(test: Tensor, said: str) -> None:
+    """Raise RuntimeError when the graph runs, unless the test holds everywhere."""
+    aten._assert_async.msg(test.all(), said)
+
+
+@defines(aten.binary_cross_entropy.default)
+def binary_cross_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1
+) -> Tensor:
+    """torch's definition, of probabilities alone: NaN is none."""
+    _need((x >= 0) & (x <= 1), "all elements of input should be between 0 and 1")
+    _need((target >= 0) & (target <= 1), "all elements of target should be between 0 and 1")
+    known = known_decompositions()[aten.binary_cross_entropy.default]
+    result: Tensor = known(x, target, weight, reduction)
+    return result
+
+
+@defines(aten.bernoulli.default)
+def bernoulli(x: Tensor, *, generator: torch.Generator | None = None) -> Any:
+    """torch's definition, of probabilities alone."""
+    if generator is not None:
+        return NotImplemented
+    _need((x >= 0) & (x <= 1), "bernoulli expects all elements of p to be in [0, 1]")
+    return known_decompositions()[aten.bernoulli.default](x)
+
+
+def _of_a_deviation(operator: Any, position: int) -> None:
+    """torch's definition, or ours, of standard deviations that are not negative."""
+    known = DEFINITIONS.get(operator) or known_decompositions()[operator]
+
+    @defines(operator)
+    def normal(*given: Any, **more: Any) -> Any:
+        _need(given[position] >= 0, "normal expects all elements of std >= 0.0")
+        return known(*given, **more)
+
+
+_of_a_deviation(aten.normal.float_Tensor, 1)
+_of_a_deviation(aten.normal.Tensor_Tensor, 1)
+
+
 # ---- neighbours ------------------------------------------------------------------------------
 
 
