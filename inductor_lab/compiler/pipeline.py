@@ -174,8 +174,9 @@ class GraphCompiler:
             "rewrite", lambda: rewrite(module, name, options, record=self.keep, parameters=kept)
         )
         work = rewrites.module
-        lower = partial(lower_graph, work, name, options, writes=writes, trained=self.trained)
         fusion = options.fusion.within(f"g{self.number}.{name}")
+        options = replace(options, fusion=fusion)
+        lower = partial(lower_graph, work, name, options, writes=writes, trained=self.trained)
         mine = PHASES_GIVEN.get("schedule")
         made_by = partial(scheduled_by, mine) if mine else schedule_program
         scheduler = partial(made_by, options=fusion)

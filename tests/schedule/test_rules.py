@@ -132,6 +132,13 @@ def rows_added(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return x.abs().index_add(0, rows.bool().long()[:, 0], rows.sin())
 
 
+def old_and_new(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """A sum of two that needs the old value after the new one is written to its storage."""
+    y = x @ x
+    old = y + 1
+    return old * y.index_copy(0, rows.bool().long()[:, 0], rows)
+
+
 @cache
 def cached_schedule(
     function: Callable[..., object], sizes: tuple[tuple[int, ...], ...]
@@ -196,9 +203,13 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
         Example(two_homes, SQUARE, "buf0", "buf1"),
         Example(two_homes, SQUARE, "buf0", "buf2"),
     ),
+    "not_overwritten": (
+        Example(chain, SQUARE, "buf0", "buf1"),
+        Example(old_and_new, SQUARE * 2, "buf1", "buf6"),
+    ),
     "scatter_alone": (
         Example(rows_added, SQUARE * 2, "buf3", "buf5"),
-        Example(rows_added, SQUARE * 2, "buf4", "buf5"),
+        Example(rows_added, SQUARE * 2, "buf0", "buf5"),
     ),
     "same_iteration_space": (
         Example(rows, SQUARE, "buf0", "buf1"),

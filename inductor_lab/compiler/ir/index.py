@@ -216,6 +216,18 @@ def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
     return Index(tuple(collected.items()), constant)
 
 
+def never_meet(one: Sequence[Index], other: Sequence[Index]) -> bool:
+    """Are two places different for all values of their axes?  False if it is not clear."""
+    for here, there in zip(one, other, strict=True):
+        own, others = here.bounds(), there.bounds()
+        if own and others:
+            gaps = (add_sizes(low, mul_sizes(high, -1)) for (low, _), (_, high) in
+                    ((own, others), (others, own)))  # fmt: skip
+            if any(is_nonnegative(add_sizes(gap, -1)) for gap in gaps):
+                return True
+    return False
+
+
 def dot(place: Sequence[Index], strides: Sequence[Size], offset: Size) -> Index:
     """`offset + sum(place[d] * strides[d])`."""
     parts = [index * stride for index, stride in zip(place, strides, strict=True)]

@@ -344,7 +344,12 @@ class Run:
         return self.devices.get(planned) or torch.device(planned)
 
     def call(self, call: ExternCall) -> None:
+        """Run a call; it writes to copies of what it continues the storage of."""
         operator = find_operator(call.op)
+        given = {base: self.env[base] for _, base in call.bases}
+        for base, tensor in given.items():
+            self.env[base] = stored(tensor, self.program.buffers[base], self.symbols)
+        continued = tuple(self.env[base] for _, base in call.bases)
         args = tuple(self.argument(a) for a in call.args)
         kwargs = {name: self.argument(value) for name, value in call.kwargs}
         if call.op.startswith(PREFIX):
@@ -352,6 +357,10 @@ class Run:
         else:
             results = operator(*args, **kwargs)
         results = results if isinstance(results, tuple | list) else (results,)
+        if continued:
+            returned = len(call.outputs) - len(continued)
+            results = (*results[:returned], *continued)
+        self.env.update(given)
         numbers = call.numbers or (None,) * len(results)
         for name, number, result in zip(call.outputs, numbers, results, strict=True):
             if number is not None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import sympy
 import torch
@@ -25,10 +25,13 @@ from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, 
 from inductor_lab.compiler.ir.index import (
     Axis,
     Index,
+    Quotient,
+    Remainder,
     Size,
     add_sizes,
     dot,
     mul_sizes,
+    never_meet,
     product,
     sizes_in,
 )
@@ -172,8 +175,9 @@ class Scatter(_OverAxes):
 
     `index` has an entry for each dimension of the buffer; what is written at computed places has
     gathered values in it.  Kinds are `ir.ops.SCATTERS`; of several stores to one place the last
-    one stays.  `base` is a computed buffer of the same layout that nobody else reads: its storage
-    is continued, nothing is copied.
+    one stays.  `base` is a buffer of the same layout: the scatter writes in its storage, nothing is
+    copied, so no later step reads `base`.  An input is a base if the graph writes to it.
+    `distinct` says that no two points have the same place.
     """
 
     buffer: str
@@ -183,6 +187,7 @@ class Scatter(_OverAxes):
     kind: str
     body: Expr
     origins: Origins = field(default=NO_ORIGINS, compare=False)
+    distinct: bool = False
 
     @property
     def roots(self) -> tuple[Expr, ...]:
@@ -191,9 +196,20 @@ class Scatter(_OverAxes):
 
     @property
     def apart(self) -> tuple[Axis, ...]:
-        """Axes along which no two points meet: each is alone in some dimension of the buffer."""
+        """Axes along which no two points meet: all if the points are distinct; else those that are
+        alone in some dimension of the buffer, or in two as quotient and remainder."""
+        if self.distinct:
+            return self.axes
         alone = {index.terms[0][0] for index in self.index if len(index.terms) == 1}
-        return tuple(axis for axis in self.axes if axis in alone)
+        whole = {atom.dividend.as_axis() for atom in alone if isinstance(atom, Quotient)
+                 and Remainder(atom.dividend, atom.divisor) in alone}  # fmt: skip
+        return tuple(axis for axis in self.axes if axis in alone or axis in whole)
+
+    def may_read(self, places: Iterable[Sequence[Index]]) -> bool:
+        """May the body read what is written to at these places?  Only where nothing is written, or
+        at the very place that is written next, once."""
+        other = (at for at in places if not (self.distinct and tuple(at) == self.index))
+        return all(never_meet(at, self.index) for at in other)
 
     def rewritten(self, value: Callable[[Expr], Expr]) -> Scatter:
         """The scatter with its body, and the values that say where it goes, mapped by `value`."""
@@ -229,6 +245,10 @@ class ExternCall:
     why no code of ours was generated: `"library"` (matmul, convolution, attention: on purpose) or
     `"no lowering"` or another short phrase that `c.coverage` shows.  `numbers` has, where results
     are numbers that only the call tells, a symbol for each of these and None for the others.
+
+    `bases` has a pair for each argument that the call writes to: a buffer that the call makes, and
+    the one whose storage it continues, as a scatter does.  Such buffers come after the results in
+    `outputs`.
     """
 
     outputs: tuple[str | None, ...]
@@ -238,6 +258,7 @@ class ExternCall:
     reason: str = "library"
     origins: Origins = field(default=NO_ORIGINS, compare=False)
     numbers: tuple[sympy.Symbol | None, ...] = ()
+    bases: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[ExternArg, ...]:
@@ -273,6 +294,34 @@ Output: TypeAlias = BufferView | Callee | int | float | bool | sympy.Expr | None
 """One result of the graph."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one rule has against a write in place; None if nothing."""
+
+    rule: str
+    kind: Literal["legality", "profit"]
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartialWrite(Value):
+    """Does a write to part of `base` go to its storage?  `buffer` is what becomes of it.
+
+    It does if no rule (`lower/passes/in_place.py`, `lower/ops/regions.py`) has a reason against it
+    and the options do not forbid it.
+    """
+
+    buffer: str
+    base: str
+    answers: tuple[Answer, ...]
+    choice: Literal["rules", "forbidden"] = "rules"
+
+    @property
+    def in_place(self) -> bool:
+        """Does the write go to the storage of `base`?"""
+        return self.choice == "rules" and all(answer.reason is None for answer in self.answers)
+
+
 @dataclass(frozen=True, eq=False)
 class LoopProgram(Shown):
     """Steps in an order that respects data flow (each buffer is made before it is loaded).
@@ -284,6 +333,8 @@ class LoopProgram(Shown):
 
     With `related_results`, results in one memory are views of one tensor, as in eager, so that a
     graph that continues with them may write to one.  Without, they are tensors of their own.
+
+    `partial_writes` are the decisions on writes to parts of tensors.
     """
 
     name: str
@@ -295,6 +346,7 @@ class LoopProgram(Shown):
     callees: Mapping[str, Callable[..., Any]] = field(default_factory=dict, metadata={"live": True})
     writes: tuple[Write, ...] = ()
     related_results: bool = False
+    partial_writes: tuple[PartialWrite, ...] = ()
 
     def __repr__(self) -> str:
         nests = counted(len(self.nests), "loop nest")
@@ -353,6 +405,19 @@ def read_by(step: Step) -> frozenset[str]:
 def _loaded(expr: Expr) -> frozenset[str]:
     """Names of the buffers that a body loads; most are asked for again and again."""
     return frozenset([load.buffer for load in expr.loads()])
+
+
+def continued_by(step: Step) -> dict[str, str]:
+    """The buffers that a step makes in the storage of others, and these."""
+    if isinstance(step, ExternCall):
+        return dict(step.bases)
+    return {step.buffer: step.base} if isinstance(step, Scatter) else {}
+
+
+def overwritten(steps: Iterable[Step]) -> dict[str, Step]:
+    """The buffers whose storage a later step continues, and that step: who reads one has to run
+    before it."""
+    return {base: step for step in steps for base in continued_by(step).values()}
 
 
 def written_by(step: Step) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from inductor_lab.compiler.ir import verify_body
 from inductor_lab.compiler.ir.expr import Expr, Load, Masked
 from inductor_lab.compiler.ir.ops import POSITIONS, REDUCTIONS, SCANS, SCATTERS
 from inductor_lab.compiler.ir.program import (
+    Buffer,
     BufferKind,
     BufferView,
     ExternCall,
@@ -28,6 +29,7 @@ from inductor_lab.compiler.ir.program import (
     Scatter,
     Step,
     bound_by,
+    continued_by,
     read_by,
     written_by,
 )
@@ -219,20 +221,41 @@ def scatter_known(step: Step, context: Context) -> str | None:
 
 @step_rule
 def base_continued(step: Step, context: Context) -> str | None:
-    """A scatter starts from a computed buffer like its own that has no other reader."""
+    """What a step writes to the storage of is like what it makes, and is not needed afterwards."""
     program = context.program
-    if not isinstance(step, Scatter) or step.base not in program.buffers:
-        return None
-    base, own = program.buffers[step.base], program.buffers.get(step.buffer)
-    if base.kind is not BufferKind.COMPUTED:
-        return f"starts from {base.name}, which is {base.kind.name}"
-    if own is not None and (base.layout, base.dtype) != (own.layout, own.dtype):
-        return f"starts from {base.name}, which is stored in another way"
-    readers = sum(base.name in read_by(other) for other in program.steps)
-    outputs = [o.buffer for o in program.outputs if isinstance(o, BufferView)]
-    inside = any(load.buffer == base.name for root in step.roots for load in root.loads())
-    others = readers > 1 or inside or base.name in outputs
-    return f"overwrites {base.name}, which is needed as it was" if others else None
+    place = next(n for n, other in enumerate(program.steps) if other is step)
+    for new, name in continued_by(step).items():
+        base, own = program.buffers.get(name), program.buffers.get(new)
+        if base is None or own is None:
+            continue
+        if reason := _kept(base, program):
+            return reason
+        if (base.layout, base.dtype) != (own.layout, own.dtype):
+            return f"starts from {base.name}, which is stored in another way"
+        later = any(name in read_by(other) for other in program.steps[place + 1 :])
+        outputs = [o.buffer for o in program.outputs if isinstance(o, BufferView)]
+        if later or name in outputs or (isinstance(step, Scatter) and _reads_elsewhere(step)):
+            return f"overwrites {base.name}, which is needed as it was"
+    return None
+
+
+def _kept(base: Buffer, program: LoopProgram) -> str | None:
+    """Why a buffer must not be written to, if so."""
+    written = [write.input for write in program.writes if write.method == "copy_"]
+    if base.kind is BufferKind.CONSTANT or (
+        base.kind is BufferKind.INPUT and base.name not in written
+    ):
+        return f"writes to {base.name}, which keeps its value"
+    return None
+
+
+def _reads_elsewhere(scatter: Scatter) -> bool:
+    """Does a scatter read what it writes to at other places than the one that it writes to?"""
+    body, *places = scatter.roots
+    inside = {load.index for load in body.loads() if load.buffer == scatter.base}
+    if any(load.buffer == scatter.base for root in places for load in root.loads()):
+        return True
+    return not scatter.may_read(inside)
 
 
 @step_rule

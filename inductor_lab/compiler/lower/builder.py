@@ -45,12 +45,14 @@ from inductor_lab.compiler.ir.program import (
     ExternArg,
     ExternCall,
     Layout,
+    PartialWrite,
     Pointwise,
     Reduction,
     Scan,
     Scatter,
     Step,
 )
+from inductor_lab.compiler.lower.chains import Chains, Part
 from inductor_lab.compiler.lower.number import Test, number
 from inductor_lab.compiler.lower.passes.group_axis import Groups
 from inductor_lab.compiler.lower.tensor import (
@@ -177,6 +179,10 @@ class Builder:
         """Those that no input binds, but a step of the program."""
         self.numbers: dict[sympy.Symbol, TensorValue] = {}
         """Numbers that are read from tensors, and the tensor of each."""
+        self.chains = Chains(frozenset(), {})
+        self.parts: dict[str, Part] = {}
+        """Buffers that began as a copy of another one."""
+        self.partial_writes: list[PartialWrite] = []
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
         """Device → its seed, and how many numbers were drawn with it so far."""
         self._computed = 0
@@ -336,20 +342,25 @@ class Builder:
 
     def scatter(
         self, base: TensorValue, shape: tuple[Size, ...], index: tuple[Index, ...], kind: str,
-        body: Expr,
+        body: Expr, distinct: bool = False,
     ) -> TensorValue:  # fmt: skip
-        """`base` with `body` put at `index` for all points of `shape`.
+        """`base` with `body` put at `index` for all points of `shape`, which have places of their
+        own if they are `distinct`.
 
-        `base` must have been computed for this alone, whole: its storage is continued.
+        `base` must be a view of a buffer that was computed for this alone, and is continued.
         """
         if any(is_int(size, 0) for size in shape):
             return base
         old = self.buffers[base.buffer]
         meta = TensorMeta(old.layout.size, old.layout.stride, old.dtype, old.device)
-        buffer = self._new(meta, BufferKind.COMPUTED)
+        buffer = self._new(meta, BufferKind.COMPUTED, exact=True)
         axes, body = axes_of(shape), self._in_range(base, index, self.convert(body, old.dtype))
         at = load(base, index).index
-        self.steps.append(Scatter(buffer.name, old.name, axes, at, kind, body, self.origins))
+        step = Scatter(buffer.name, old.name, axes, at, kind, body, self.origins, distinct)
+        alone = all(is_int(axis.size, 1) or axis in step.apart for axis in axes)
+        self.steps.append(replace(step, distinct=distinct or alone))
+        if (part := self.parts.get(old.name)) is not None:
+            self.parts[buffer.name] = Part(old.name, {*part.views})
         return replace(base, buffer=buffer.name)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
@@ -370,6 +381,15 @@ class Builder:
             return self._copied_by_library(value, meta)
         return self.pointwise(self.load(value, identity(meta.shape)), meta, exact)
 
+    def whole_copy(self, value: TensorValue) -> TensorValue:
+        """The same view of a copy of its buffer, which a write may continue."""
+        whole = TensorValue.of(self.buffers[value.buffer])
+        layout = self.buffers[value.buffer].layout
+        meta = TensorMeta(layout.size, layout.stride, whole.dtype, whole.device)
+        made = self.copy(whole, meta, exact=True)
+        self.parts[made.buffer] = Part(value.buffer, {value.index}, copy=True)
+        return replace(value, buffer=made.buffer)
+
     def _copied_by_library(self, value: TensorValue, meta: TensorMeta) -> TensorValue:
         """A copy of what nests cannot hold."""
         layout = layout_of(value, self.buffers[value.buffer])
@@ -384,8 +404,10 @@ class Builder:
     def extern(
         self, op: str, args: Sequence[ExternArg], kwargs: dict[str, ExternArg] | None = None,
         outputs: Sequence[TensorMeta | Any] | None = None, reason: str = "library",
+        copies: Sequence[TensorValue] = (),
     ) -> tuple[TensorValue | Any, ...]:  # fmt: skip
-        """A call of a library; one value for each output (None where the op returns none).
+        """A call of a library; one value for each output (None where the op returns none), and one
+        for each of the `copies` that it writes to.
 
         An output that is an unbound symbol is a number that the call returns, and is bound by it.
         """
@@ -395,9 +417,17 @@ class Builder:
         unbound = {f for f in results if isinstance(f, sympy.Symbol)} - self.symbols
         numbers = tuple(f if f in unbound else None for f in results) if unbound else ()
         self._bind(unbound)
-        names, named = tuple(b.name if b else None for b in made), tuple((kwargs or {}).items())
-        self.steps.append(ExternCall(names, op, tuple(args), named, reason, self.origins, numbers))
-        return tuple(TensorValue.of(b) if b else f for b, f in zip(made, results, strict=True))
+        olds = [self.buffers[copy.buffer] for copy in copies]
+        news = [self._new(TensorMeta(o.layout.size, o.layout.stride, o.dtype, o.device), kind, True)
+                for o in olds]  # fmt: skip
+        bases = tuple((new.name, old.name) for new, old in zip(news, olds, strict=True))
+        names = tuple(b.name if b else None for b in (*made, *news))
+        named = tuple((kwargs or {}).items())
+        call = ExternCall(names, op, tuple(args), named, reason, self.origins, numbers, bases)
+        self.steps.append(call)
+        found = (TensorValue.of(b) if b else f for b, f in zip(made, results, strict=True))
+        continued = (replace(c, buffer=b.name) for c, b in zip(copies, news, strict=True))
+        return (*found, *continued)
 
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None

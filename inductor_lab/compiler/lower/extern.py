@@ -98,6 +98,13 @@ def _without_aliases(op: Operator, args: Sequence[Any]) -> Operator:
     return getattr(packet, op._overloadname, op) if packet is not None else op
 
 
+def is_token(placeholder: torch.fx.Node) -> bool:
+    """Does an input stand for what has happened before, to operators with effects alone?"""
+    effects = torch.ops.higher_order.with_effects
+    users = placeholder.users
+    return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
+
+
 # ---- what never gets code of ours ----
 
 _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})

@@ -28,7 +28,6 @@ from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.operands import operand, results_of
 from inductor_lab.compiler.ir.higher_order import PREFIX
 from inductor_lab.compiler.ir.index import at_most_one, is_int
-from inductor_lab.compiler.ir.ops import ELEMENTS
 from inductor_lab.compiler.ir.program import (
     BufferKind,
     BufferView,
@@ -49,12 +48,14 @@ from inductor_lab.compiler.lower.builder import (
     source_line,
     symbols_in,
 )
+from inductor_lab.compiler.lower.chains import chains_of, writes_to_arguments
 from inductor_lab.compiler.lower.extern import (
     EAGERS_RANDOM,
     always_called,
     argument,
     call,
     fallback,
+    is_token,
     leading_to_storage,
     needs_extern,
     to_device,
@@ -71,14 +72,18 @@ from inductor_lab.compiler.lower.ops import (
     pool_backward,
     random,
     reduce,
+    regions,
     scan,
     scatter,
     searchsorted,
     variance,
     view,
 )
+from inductor_lab.compiler.lower.ops.empty import is_only_empty
+from inductor_lab.compiler.lower.ops.mutating import call_mutating
 from inductor_lab.compiler.lower.ops.user_triton_kernels import call_by_name
-from inductor_lab.compiler.lower.passes.dead_steps import with_checks, without_copies
+from inductor_lab.compiler.lower.passes.dead_steps import with_checks
+from inductor_lab.compiler.lower.passes.in_place import in_place
 from inductor_lab.compiler.lower.passes.split_reductions import split_reductions
 from inductor_lab.compiler.lower.passes.split_softmax import softmax_from_parts
 from inductor_lab.compiler.lower.registry import LOWERINGS, Lowering, Operator
@@ -89,7 +94,7 @@ from inductor_lab.compiler.torch_door import torch_api
 aten = torch.ops.aten
 FAMILIES = (
     pointwise, bits, division, activations, reduce, variance, scan, searchsorted, pool,
-    pool_backward, view, index, scatter, create, random, matmul,
+    pool_backward, view, index, scatter, regions, create, random, matmul,
 )  # fmt: skip
 """The modules whose import fills the registry."""
 
@@ -127,7 +132,8 @@ def lower_graph(
     for what cannot be lowered at all (operators that write to their arguments).
     """
     program = _Walk(module, Builder(name, options, own_products), registry, writes, trained).run()
-    return split_reductions(softmax_from_parts(program, options), options)
+    program = split_reductions(softmax_from_parts(program, options), options)
+    return in_place(program, options)
 
 
 class _Walk:
@@ -143,6 +149,7 @@ class _Walk:
     ) -> None:
         self.module, self.build, self.registry, self.writes = module, build, registry, writes
         self.trained, self.values = trained, build.values
+        build.chains = chains_of(module.graph, writes)
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
         self.callees: dict[str, Any] = {}
@@ -159,7 +166,6 @@ class _Walk:
             fits.check_unbacked(self.build, self.assumed)
         build = self.build
         steps = with_checks(build, self.outputs)
-        steps = without_copies(steps, build.buffers, self.outputs)
         made = {name for step in steps for name in written_by(step)}
         kept = (BufferKind.INPUT, BufferKind.CONSTANT)
         return LoopProgram(
@@ -172,6 +178,7 @@ class _Walk:
             self.callees,
             self.writes,
             self._relates_results(),
+            tuple(build.partial_writes),
         )
 
     # ---- one method for each kind of FX node ----
@@ -183,7 +190,7 @@ class _Walk:
             value = self.build.given(node.name, BufferKind.INPUT, fake)
             if fake.is_neg():
                 return fallback(self.build, aten.clone.default, (value,), {}, "negated in memory")
-            return None if _is_token(node) else value
+            return None if is_token(node) else value
         if isinstance(fake, torch_api.BackwardState | torch_api.FakeScriptObject):
             self.inputs.append(sympy.Symbol(node.name))
             return Callee(node.name)
@@ -243,7 +250,7 @@ class _Walk:
         try:
             fits.numbers_must_fit(self.build, args, kwargs)
             if isinstance(result := node.meta.get("val"), torch.Tensor):
-                if _is_only_empty(node) and node not in self.to_storage:
+                if is_only_empty(node) and node not in self.to_storage:
                     return self.build.pointwise(self.build.const(0, result.dtype))
                 args, kwargs = to_device(self.build, node.target, (args, kwargs))
             return lowering(self.build, *args, **kwargs)
@@ -265,6 +272,9 @@ class _Walk:
 
     def _higher_order(self, node: torch.fx.Node) -> Any:
         """A call with sub-graphs or operators among its arguments (`torch.cond`), or by name."""
+        if writes_to_arguments(node):
+            if (made := call_mutating(self.build, node, self._as_in_eager)) is not None:
+                return made
         if isinstance(node.meta.get("val"), dict):
             return call_by_name(self.build, node, self._callee, self._as_in_eager)
 
@@ -426,6 +436,9 @@ class _Walk:
         given = self.build.buffers[value.buffer].kind in (BufferKind.INPUT, BufferKind.CONSTANT)
         if given and write.method != "set_":
             value = self.build.copy(value, meta)
+        layout = self.build.buffers[write.input].layout
+        if write.method == "copy_" and layout_of(value, self.build.buffers[value.buffer]) == layout:
+            return BufferView(value.buffer, layout)  # whatever strides a functional graph has
         return self._strided_output(value, meta)
 
     def _strided_output(self, value: TensorValue, meta: TensorMeta) -> BufferView:
@@ -481,20 +494,3 @@ class _Walk:
             source_line(node),
             "keep it out of the compiled function, for instance with torch.compiler.disable",
         )
-
-
-def _is_token(placeholder: torch.fx.Node) -> bool:
-    effects = torch.ops.higher_order.with_effects
-    users = placeholder.users
-    return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
-
-
-CHECKED = {*scatter.CHECKED, *index.CHECKED, aten.select.int, aten.constant_pad_nd.default}
-
-
-def _is_only_empty(node: torch.fx.Node) -> bool:
-    """Is it sure that there are no elements, so that nothing is read, and is that all there is to
-    say?  Not where an argument may be out of range, or where a length becomes known here."""
-    fake, binds = node.meta["val"], node.meta.get("unbacked_bindings")
-    empty = any(isinstance(size, int) and size == 0 for size in fake.shape)
-    return empty and not binds and node.target not in CHECKED and fake.dtype in ELEMENTS

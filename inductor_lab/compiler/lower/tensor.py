@@ -25,6 +25,7 @@ from inductor_lab.compiler.ir.index import (
     Index,
     Size,
     add_sizes,
+    hint,
     is_int,
     is_nonnegative,
     mul_sizes,
@@ -100,6 +101,11 @@ def viewed(value: TensorValue, shape: Sequence[Size], at: Sequence[Index]) -> Te
     """A view of `shape` whose element at its own axes is element `at` of `value`."""
     index = compose(value.index, value.shape, at)
     return replace(value, shape=tuple(shape), index=index)
+
+
+def replaced(value: TensorValue, buffer: str) -> TensorValue:
+    """The same view of another buffer, of the same layout."""
+    return replace(value, buffer=buffer)
 
 
 # ---- the views -------------------------------------------------------------------------------
@@ -298,6 +304,19 @@ def stays_in(target: Layout, storage: Layout) -> bool:
 def is_dense(layout: Layout) -> bool:
     """Does every element of the storage belong to exactly one index, in any order?"""
     return len(by_stride(layout)) == sum(not is_int(size, 1) for size in layout.size)
+
+
+def overlaps(layout: Layout) -> bool:
+    """May two elements share memory?  Not if a stride steps over all that shorter ones reach."""
+    if is_dense(layout) or any(is_int(size, 0) for size in layout.size):
+        return False
+    pairs = [p for p in zip(layout.stride, layout.size, strict=True) if not is_int(p[1], 1)]
+    reach = 1
+    for stride, size in sorted(pairs, key=lambda pair: hint(pair[0])):
+        if not (isinstance(stride, int) and isinstance(size, int)) or stride < reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def by_stride(layout: Layout) -> list[int]:

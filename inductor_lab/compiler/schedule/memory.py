@@ -3,8 +3,9 @@
 A buffer is alive from the step that makes it to the last step that reads it.  A kernel's result
 may take the storage of one that is dead by then; or of one that dies in this very kernel, if the
 kernel reads the old element and writes the new one at the same place (in place).  The new value of
-an input is made in the input's storage on the same terms.  Other inputs, constants and outputs of
-the graph are never taken over.
+an input is made in the input's storage on the same terms.  What writes to part of a buffer takes
+its storage (`lower/passes/in_place.py`).  Other inputs, constants and outputs of the graph are
+never taken over.
 
 Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLine.plan`) and
 `scheduler.py` (`SchedulerNode.decide_inplace_update`).
@@ -20,6 +21,7 @@ from inductor_lab.compiler.ir.expr import Masked
 from inductor_lab.compiler.ir.index import Index, hint, is_int
 from inductor_lab.compiler.ir.program import (
     Buffer,
+    BufferKind,
     BufferView,
     ExternCall,
     LoopProgram,
@@ -29,12 +31,14 @@ from inductor_lab.compiler.ir.program import (
     Scan,
     Scatter,
     Step,
+    continued_by,
     read_by,
     views_in,
     written_by,
 )
 from inductor_lab.compiler.schedule.demand import Demand, demand
 from inductor_lab.compiler.schedule.facts import real_axes
+from inductor_lab.compiler.schedule.order.step_order import made_for_inputs, storages_continued
 from inductor_lab.compiler.schedule.schedule import Group, Lifetime, MemoryPlan, ScheduleStep
 
 
@@ -55,13 +59,15 @@ def plan_memory(
     for position, step in enumerate(steps):
         if isinstance(step, Group):
             plan.reuse_in(position, step)
+        else:
+            plan.continue_in(position, continued_by(step))
     freed: dict[int, list[str]] = {}
     taken = set(plan.reuse.values())
     for life in lifetimes:
         if life.last < len(steps) and life.buffer not in taken:
             freed.setdefault(life.last, []).append(life.buffer)
     alone = buffer_lifetimes(program, unfused, last_uses(program, unfused))
-    continued = {step.buffer: step.base for step in unfused if isinstance(step, Scatter)}
+    continued = storages_continued(unfused)
     return MemoryPlan(
         lifetimes=lifetimes,
         reuse=plan.reuse,
@@ -136,8 +142,10 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dic
 
 def new_values(program: LoopProgram) -> dict[str, str]:
     """Buffers that could be made in an input's storage, and the input: nobody else returns them,
-    and they lie as the input does."""
+    and they lie as the input does.  Where such a value is written to part by part, it is the buffer
+    that this begins with."""
     outputs = [view.buffer for view in views_in(program.outputs)]
+    first = {given: value for value, given in made_for_inputs(program).items()}
     found = {}
     for write, value in program.written_inputs:
         assert isinstance(value, BufferView), "an input becomes a tensor"
@@ -147,7 +155,7 @@ def new_values(program: LoopProgram) -> dict[str, str]:
         times = 1 + len(write.returned)
         alone = outputs.count(value.buffer) == times and write.input not in outputs
         if write.method == "copy_" and alike and alone:
-            found[value.buffer] = write.input
+            found[first[write.input]] = write.input
     return found
 
 
@@ -193,7 +201,6 @@ class _Plan:
         last: Mapping[str, int],
     ) -> None:
         self.buffers = program.buffers
-        self.count = len(steps)
         self.lives = {life.buffer: life for life in lifetimes}
         self.live = live_bytes(lifetimes, len(steps), {})
         self.peak = max(self.live, default=0)
@@ -203,6 +210,8 @@ class _Plan:
         self.in_place: set[str] = set()
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
         aliased |= _left_out(steps, last)
+        self.holder: dict[str, str] = {}
+        """Inputs whose storage has another value by now, and the buffer that this is."""
         self.available: dict[object, list[str]] = {}
         for life in lifetimes:
             if life.last < len(steps) and life.nbytes and life.buffer not in aliased:
@@ -213,7 +222,7 @@ class _Plan:
         """Find a storage for each result of a group; a scatter's is that of its base."""
         (nest, *_) = group.nests
         if isinstance(nest, Scatter):
-            self.continued(position, nest)
+            self.continue_in(position, continued_by(nest))
             return
         readers = Readers(group)
         for name in made_by(group):
@@ -237,28 +246,50 @@ class _Plan:
             self.reuse[name] = old
             candidates.remove(old)
 
-    def continued(self, position: int, scatter: Scatter) -> None:
-        old = scatter.base
-        self.reuse[scatter.buffer] = old
-        self.in_place.add(scatter.buffer)
-        self.live[position] -= self.lives[old].nbytes
-        candidates = self.available.get(_kind_of_storage(self.buffers[old]), [])
-        if old in candidates:
-            candidates.remove(old)
+    def continue_in(self, position: int, continued: Mapping[str, str]) -> None:
+        """Let buffers have the storages that they are written to."""
+        for new, old in continued.items():
+            self.reuse[new] = old
+            self.in_place.add(new)
+            candidates = self.available.get(_kind_of_storage(self.buffers[old]), [])
+            if old in candidates:
+                candidates.remove(old)
+            given = self.input_of(old)
+            if given is None:
+                self.live[position] -= self.lives[old].nbytes
+                continue
+            self.in_storage_of(given, new, position)
+
+    def input_of(self, name: str) -> str | None:
+        """The input in whose storage a buffer is, if it is in that of one."""
+        while name in self.reuse:
+            name = self.reuse[name]
+        return name if self.buffers[name].kind is BufferKind.INPUT else None
+
+    def in_storage_of(self, given: str, new: str, position: int) -> None:
+        """The storage of an input has a new value, which takes no memory of its own."""
+        self.holder[given] = new
+        for later in range(position, min(self.lives[new].last + 1, len(self.live))):
+            self.live[later] -= self.lives[new].nbytes
+        candidates = self.available.get(_kind_of_storage(self.buffers[new]), [])
+        if new in candidates:
+            candidates.remove(new)
 
     def made_in_input(self, position: int, group: Group, name: str, readers: Readers) -> bool:
         """Make the new value of an input in the input's storage, if nobody reads the old value any
         more."""
         given = self.inputs.get(name)
-        if given is None or self.last.get(given, -1) > position:
+        if given is None:
             return False
-        in_use = self.last.get(given) == position
-        if in_use and not runs_in_place(group, given, name, self.buffers, readers):
+        old = self.holder.get(given, given)
+        if max(self.last.get(given, -1), self.last.get(old, -1)) > position:
             return False
-        self.reuse[name] = given
+        in_use = self.last.get(old) == position
+        if in_use and not runs_in_place(group, old, name, self.buffers, readers):
+            return False
+        self.reuse[name] = old
         self.in_place.add(name)
-        for later in range(position, self.count):
-            self.live[later] -= self.lives[name].nbytes
+        self.in_storage_of(given, name, position)
         return True
 
     def affordable(self, dead: Sequence[str], position: int) -> str | None:

@@ -41,14 +41,15 @@ class Decision(Value):
     """Were two nests put into one group, and what did every rule say?
 
     A producer and its consumer are fused vertically, two that read the same data horizontally, and
-    two that have nothing in common become one kernel as a combo.
+    two that have nothing in common become one kernel as a combo.  A write to part of a buffer (the
+    producer) is "in place" if it goes to the buffer's own storage: `fused` says that it does.
     `choice` is "rules", or "forced", "forbidden", "disabled" where `Options.fusion` decided.
     """
 
     producer: str
     consumer: str
     fused: bool
-    relation: Literal["vertical", "horizontal", "combo"]
+    relation: Literal["vertical", "horizontal", "combo", "in place"]
     choice: Choice
     verdicts: tuple[Verdict, ...]
     bytes_saved: int = 0
@@ -56,7 +57,7 @@ class Decision(Value):
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """All decisions, in the order they were taken."""
+    """All decisions: those about fusion in the order they were taken, then those about writes."""
 
     all: tuple[Decision, ...]
 
@@ -67,19 +68,23 @@ class Decisions:
         return len(self.all)
 
     def about(self, producer: str, consumer: str) -> Decision:
-        """The decision for a pair of buffers; raises UnknownName if the pair was never
-        considered."""
-        for decision in self.all:
-            if (decision.producer, decision.consumer) == (producer, consumer):
-                return decision
+        """The decision for a pair of buffers, the first if there are several; raises UnknownName if
+        the pair was never considered."""
+        return self._about(producer, consumer)[0]
+
+    def _about(self, producer: str, consumer: str) -> list[Decision]:
+        pair = (producer, consumer)
+        if found := [d for d in self.all if (d.producer, d.consumer) == pair]:
+            return found
         raise UnknownName(
             f"the pair {producer}, {consumer} was never considered for fusion",
             todo="pairs are (producer, consumer), or two nests that read the same buffer",
         )
 
     def explain(self, producer: str, consumer: str) -> str:
-        """Every rule with its verdict and reason, as text."""
-        return str(perform("decision_text", self.about(producer, consumer)))
+        """Every rule with its verdict and reason, as text; a write in place has one of its own."""
+        found = self._about(producer, consumer)
+        return "\n\n".join(str(perform("decision_text", decision)) for decision in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,7 @@ class MemoryPlan:
     reuse     buffer → the dead buffer whose storage it takes (same device, dtype and byte size),
               or the input that it is the new value of
     in_place  the subset of `reuse` where one kernel reads the old and writes the new element by
-              element at the same places
+              element at the same places, or writes to a part of what is there
     freed     step position → buffers that are dead after it, less those whose storage somebody
               takes over later: that storage ends with the buffer that took it
     peak_before, peak_after   bytes of live intermediates and outputs without and with the plan
@@ -196,6 +201,12 @@ class MemoryPlan:
     peak_before: int
     peak_after: int
     peak_unfused: int = 0
+
+    def storage(self, name: str) -> str:
+        """The buffer or input that first had the storage of this one."""
+        while name in self.reuse:
+            name = self.reuse[name]
+        return name
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,7 +109,8 @@ def cost_text(cost: Cost) -> str:
 def decision_text(decision: Decision) -> str:
     """One decision, with a line for each rule: its kind, its name, and ok or the reason against."""
     head = f"{decision.producer} -> {decision.consumer}: "
-    head += "fused" if decision.fused else "not fused"
+    done = "in place" if decision.relation == "in place" else "fused"
+    head += done if decision.fused else f"not {done}"
     head += f" ({decision.relation}; {_CHOICES[decision.choice]})"
     lines = [head, f"  saves {bytes_text(decision.bytes_saved)} of memory traffic"]
     width = max((len(verdict.rule) for verdict in decision.verdicts), default=0)

@@ -17,6 +17,7 @@ from inductor_lab.compiler.schedule.memory import (
     new_values,
     runs_in_place,
 )
+from inductor_lab.compiler.schedule.order.step_order import storages_continued
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 
@@ -108,10 +109,16 @@ def _verify_memory(schedule: Schedule) -> None:
     lives = {life.buffer: life for life in plan.lifetimes}
     outputs = schedule.program.leaving
     assert len(set(plan.reuse.values())) == len(plan.reuse), "a storage is taken over twice"
+    continued = storages_continued(schedule.program.steps)
     for new, old in plan.reuse.items():
         assert old not in outputs, f"{new} takes the storage of the output {old}"
-        if old not in lives:
-            _verify_new_value(schedule, old, new, lives[new].first)
+        if new in continued:
+            assert old == continued[new], f"{new} writes to {continued[new]}, not to {old}"
+            _verify_overwritten(schedule, old, lives[new].first)
+            continue
+        given = plan.storage(old)
+        if given in schedule.program.inputs:
+            _verify_new_value(schedule, given, old, new, lives[new].first)
             continue
         here, there = lives[old], lives[new]
         if new in plan.in_place:
@@ -123,11 +130,19 @@ def _verify_memory(schedule: Schedule) -> None:
             assert here.last < there.first, f"{new} takes {old} while it is alive"
 
 
-def _verify_new_value(schedule: Schedule, given: str, new: str, made: int) -> None:
-    """`new` is made in the storage of the input `given` by step `made`."""
+def _verify_overwritten(schedule: Schedule, old: str, place: int) -> None:
+    """Step `place` writes to the storage of `old`: nobody reads that afterwards."""
+    for step in schedule.steps[place + 1 :]:
+        assert old not in needed_by(step), f"{step!r} reads {old}, which has been written to"
+
+
+def _verify_new_value(schedule: Schedule, given: str, old: str, new: str, made: int) -> None:
+    """`new` is made in the storage of the input `given`, which has the value `old`, by step `made`.
+    """
     program, step = schedule.program, schedule.steps[made]
     assert new_values(program).get(new) == given, f"{new} is not the new value of {given}"
-    last = last_uses(program, schedule.steps).get(given, -1)
+    uses = last_uses(program, schedule.steps)
+    last = max(uses.get(given, -1), uses.get(old, -1))
     assert isinstance(step, Group) and last <= made, f"{given} is read after {new} is made in it"
-    safe = last < made or runs_in_place(step, given, new, program.buffers, Readers(step))
+    safe = uses.get(old, -1) < made or runs_in_place(step, old, new, program.buffers, Readers(step))
     assert safe, f"{new} must not overwrite {given}"

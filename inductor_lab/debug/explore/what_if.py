@@ -12,7 +12,7 @@ import torch
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.base.errors import BadOption, NotRunnable, rather
 from inductor_lab.compiler.base.options import FusionOptions, Options, names, within
-from inductor_lab.compiler.ir.program import BufferKind
+from inductor_lab.compiler.ir.program import BufferKind, LoopProgram
 from inductor_lab.compiler.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
 from inductor_lab.compiler.torch_door.torch_api import pytree
 
@@ -47,11 +47,17 @@ def made_anew(compilation: AnyRecord, options: Options | None = None) -> AnyReco
     return made
 
 
+def _decided(program: LoopProgram) -> set[str]:
+    """The buffers that decisions are about: what steps make, and inputs that are written to."""
+    given = (BufferKind.INPUT, BufferKind.CONSTANT)
+    made = {name for name, buffer in program.buffers.items() if buffer.kind not in given}
+    return made | {write.base for write in program.partial_writes}
+
+
 def refuse_unknown(fusion: FusionOptions, graphs: Sequence[CompiledGraph]) -> None:
     """Raise BadOption for a pair to force or forbid that no part of the graphs has."""
-    given = (BufferKind.INPUT, BufferKind.CONSTANT)
     made = {
-        f"g{number}.{part.name}": {n for n, b in part.loops.buffers.items() if b.kind not in given}
+        f"g{number}.{part.name}": _decided(part.loops)
         for number, graph in enumerate(graphs)
         for part in graph.parts
     }

@@ -40,6 +40,7 @@ from inductor_lab.compiler.ir.program import (
     ExternCall,
     Layout,
     LoopProgram,
+    Write,
     read_by,
     views_in,
 )
@@ -110,6 +111,18 @@ class _Writer:
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         found = {name for call in calls for name in read_by(call)}
         return self.read_by_kernels | found | {v.buffer for v in views_in(self.program.outputs)}
+
+    @cached_property
+    def copied_to(self) -> frozenset[str]:
+        """The inputs that get their new values at the end."""
+        return frozenset(write.input for write, _ in self.left_to_write())
+
+    def left_to_write(self) -> Iterator[tuple[Write, BufferView]]:
+        """The new values of inputs that are not made in the input's storage."""
+        for write, value in self.program.written_inputs:
+            assert isinstance(value, BufferView), "an input becomes a tensor"
+            if self.schedule.memory.storage(value.buffer) != write.input:
+                yield write, value
 
     @property
     def program(self) -> LoopProgram:
@@ -206,7 +219,8 @@ class _Writer:
         return f"torch.empty_strided({geometry}, dtype={buffer.dtype}, {where})"
 
     def extern(self, call: ExternCall) -> None:
-        buffers = [self.program.buffers[name] if name else None for name in call.outputs]
+        returned = call.outputs[: len(call.outputs) - len(call.bases)]
+        buffers = [self.program.buffers[name] if name else None for name in returned]
         made = [buffer for buffer in buffers if buffer is not None]
         text = self.call_text(call)
         if not made and not any(call.numbers):
@@ -215,7 +229,7 @@ class _Writer:
             text = f"{made[0].name} = {self.laid_out(text, made[0], call)}"
             self.emit(text, call.origins, statement=True)
         else:
-            results = zip_longest(call.outputs, call.numbers)
+            results = zip_longest(returned, call.numbers)
             names = [str(name or number or "_") for name, number in results]
             targets = names[0] if returns_one(call.op) else _targets(names)
             self.emit(f"{targets} = {text}", call.origins, statement=True)
@@ -227,6 +241,10 @@ class _Writer:
         for buffer in made:
             self.bound.add(buffer.name)
             self.bind_symbols(buffer)
+        for new, old in call.bases:
+            self.bound.add(new)
+            self.emit(f"{new} = {old}  # in place", call.origins)
+            self.taken_over.append(old)
 
     def laid_out(self, result: str, buffer: Buffer, call: ExternCall) -> str:
         """The result with the layout that the program assumes.  An unused result may have any, and
@@ -258,7 +276,7 @@ class _Writer:
     def free(self, position: int) -> None:
         """Let go of what is dead after a step, and of the old names of memory taken over in it."""
         dead = [*self.schedule.memory.freed.get(position, ()), *self.taken_over]
-        names = [name for name in dict.fromkeys(dead) if name in self.bound]
+        names = [n for n in dict.fromkeys(dead) if n in self.bound and n not in self.copied_to]
         self.taken_over.clear()
         if names:
             self.emit(f"del {_targets(names).removesuffix(',')}")
@@ -266,12 +284,10 @@ class _Writer:
 
     def finish(self) -> None:
         """Give inputs their new values, where they are not there yet, and return the results."""
-        program, memory = self.program, self.schedule.memory
-        for write, value in program.written_inputs:
-            assert isinstance(value, BufferView), "an input becomes a tensor"
-            if memory.reuse.get(value.buffer) != write.input:
-                text = f"{write.input}.{write.method}({self.value(value)})"
-                self.emit(text, program.buffers[value.buffer].origins, statement=True)
+        program = self.program
+        for write, value in self.left_to_write():
+            text = f"{write.input}.{write.method}({self.value(value)})"
+            self.emit(text, program.buffers[value.buffer].origins, statement=True)
         values = list(self.results())
         origins = [program.buffers[view.buffer].origins for view in views_in(program.returned)]
         comma = "," if len(values) == 1 else ""

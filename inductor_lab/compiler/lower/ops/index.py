@@ -14,19 +14,10 @@ import torch
 
 from inductor_lab.compiler.base.errors import LeftToATen
 from inductor_lab.compiler.ir.expr import Expr
-from inductor_lab.compiler.ir.index import Index, add_sizes, is_int, mul_sizes
+from inductor_lab.compiler.ir.index import Index, add_sizes, is_int
 from inductor_lab.compiler.lower.builder import Builder, size_of
-from inductor_lab.compiler.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
 from inductor_lab.compiler.lower.index_table import Piece, pieces_along_last
-from inductor_lab.compiler.lower.places import (
-    along,
-    compare,
-    indexed,
-    inside,
-    is_mask,
-    masked,
-    slices,
-)
+from inductor_lab.compiler.lower.places import along, indexed, inside, is_mask, masked, slices
 from inductor_lab.compiler.lower.registry import lowers
 from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
@@ -92,67 +83,6 @@ def repeat(build: Builder, x: TensorValue, repeats: Sequence[Any]) -> TensorValu
     """Tiles: position modulo the size."""
     at = identity(build.result.shape)[len(repeats) - x.ndim :]
     return build.pointwise(build.load(x, [i % s for i, s in zip(at, x.shape, strict=True)]))
-
-
-@lowers(aten.slice_scatter.default)
-def slice_scatter(
-    build: Builder,
-    x: TensorValue,
-    source: TensorValue,
-    dim: int = 0,
-    start: Any = None,
-    end: Any = None,
-    step: int = 1,
-) -> TensorValue:
-    """`source` at the positions of a slice, x elsewhere."""
-    dim %= x.ndim
-    at = identity(build.result.shape)
-    first = begin_of_slice(build, x.shape[dim], start)
-    length = length_of_slice(build, x.shape[dim], start, end, step)
-    need_shape(build, source, (*x.shape[:dim], length, *x.shape[dim + 1 :]))
-    moved = at[dim] - first
-    tests = inside(build, moved, mul_sizes(source.shape[dim], step))
-    if step != 1:
-        tests.append(compare(build, "eq", moved % step, 0))
-    value = build.load(source, (*at[:dim], moved // step, *at[dim + 1 :]))
-    return build.pointwise(masked(build, tests, value, build.load(x, at)))
-
-
-@lowers(aten.select_scatter.default)
-def select_scatter(
-    build: Builder, x: TensorValue, source: TensorValue, dim: int, index: Any
-) -> TensorValue:
-    """`source` at one position of a dimension, x elsewhere."""
-    dim %= x.ndim
-    at = identity(build.result.shape)
-    place = place_of(build, x.shape[dim], index)
-    need_shape(build, source, (*x.shape[:dim], *x.shape[dim + 1 :]))
-    value = build.load(source, (*at[:dim], *at[dim + 1 :]))
-    test = compare(build, "eq", at[dim], place)
-    return build.pointwise(build.op("where", test, value, build.load(x, at)))
-
-
-@lowers(aten.diagonal_scatter.default)
-def diagonal_scatter(
-    build: Builder,
-    x: TensorValue,
-    source: TensorValue,
-    offset: int = 0,
-    dim1: int = 0,
-    dim2: int = 1,
-) -> TensorValue:
-    """`source` on a diagonal of two dimensions, x elsewhere."""
-    dim1, dim2 = dim1 % x.ndim, dim2 % x.ndim
-    ends = x.shape[dim1] + min(offset, 0), x.shape[dim2] - max(offset, 0)
-    others = [d for d in range(x.ndim) if d not in (dim1, dim2)]
-    length = sympy.Max(0, sympy.Min(*ends))
-    need_shape(build, source, (*(x.shape[d] for d in others), length))
-    at = identity(build.result.shape)
-    test = compare(build, "eq", at[dim2] - at[dim1], offset)
-    rest = [at[d] for d in others]
-    along = at[dim1] - max(-offset, 0)
-    value = build.load(source, (*rest, along))
-    return build.pointwise(masked(build, [test], value, build.load(x, at)))
 
 
 # ---- loaded indices --------------------------------------------------------------------------

@@ -21,23 +21,27 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import LeftToATen
-from inductor_lab.compiler.capture.operands import operand as fx_operand
 from inductor_lab.compiler.ir.expr import Expr
 from inductor_lab.compiler.ir.index import ZERO, Index, Size, is_int, product
 from inductor_lab.compiler.ir.ops import ATOMICS, neutral
-from inductor_lab.compiler.ir.program import Layout
 from inductor_lab.compiler.lower.builder import Builder, size_of
 from inductor_lab.compiler.lower.fits import need_shape
 from inductor_lab.compiler.lower.ops.reduce import accumulator
 from inductor_lab.compiler.lower.places import Target, along, indexed, is_mask, slices, wrapped
 from inductor_lab.compiler.lower.registry import LOWERINGS, lowers
-from inductor_lab.compiler.lower.tensor import TensorValue, identity, reshape, stays_in, unflatten
+from inductor_lab.compiler.lower.tensor import TensorValue, identity, reshape, unflatten
 
 aten = torch.ops.aten
 
 
 def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
-    """A copy of `x` (zeros for None), of the result's shape, that a scatter may continue."""
+    """A copy of `x` (zeros for None), of the result's shape, that a scatter may continue.
+
+    Where the new value of an input comes of it, x is seen as a view of a copy of its whole buffer,
+    so that the copy can be left out (`lower/passes/in_place.py`).
+    """
+    if x is not None and x.dtype == dtype and build.node in build.chains.home:
+        return build.whole_copy(x)
     meta = build.result.having(dtype)
     zero = build.const(0, dtype)
     body = zero if x is None else build.load(x, identity(meta.shape))
@@ -279,7 +283,7 @@ def _combines(node: torch.fx.Node) -> str | None:
     return "add" if name in added_up else None
 
 
-# ---- gradients and views -------------------------------------------------------------------------
+# ---- gradients -----------------------------------------------------------------------------------
 
 
 @lowers(aten.embedding_dense_backward.default)
@@ -316,29 +320,6 @@ def _frequency(
     one = build.const(1, torch.int64)
     counts = build.scatter(counts, indices.shape, (place,), "add", one)
     return build.convert(build.load(counts, (row,)), dtype)
-
-
-@lowers(aten.as_strided_scatter.default)
-def as_strided_scatter(
-    build: Builder,
-    x: TensorValue,
-    source: TensorValue,
-    size: Sequence[Any],
-    stride: Sequence[Any],
-    offset: Any = None,
-) -> TensorValue:
-    """`source` at the places of a strided view of x, which is contiguous."""
-    fake = fx_operand(build.node).meta["val"]
-    if not fake.is_contiguous() or fake.storage_offset():
-        raise LeftToATen
-    layout = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), size_of(offset or 0))
-    if layout.size != source.shape or not stays_in(layout, Layout.contiguous(x.shape)):
-        raise LeftToATen("perhaps outside of the storage")
-    flat = Index.constant_of(layout.offset)
-    for index, step in zip(identity(source.shape), stride, strict=True):
-        flat = flat + index * size_of(step)
-    target = Target(source.shape, tuple(unflatten(flat, x.shape)))
-    return stored(build, x, target, build.load(source, target.at))
 
 
 CHECKED = frozenset(op for op, made in LOWERINGS.items() if made.__module__ == __name__)

@@ -113,6 +113,9 @@ def slice_dim(
     return came_by(build, tensor.slice_dim(x, dim, first, step, length))
 
 
+CHECKED = frozenset({aten.select.int, aten.constant_pad_nd.default})
+"""Operators that refuse a place, or a length, that there is not."""
+
 AT_NUMBERS = frozenset({aten.select.int, aten.slice.Tensor})
 """Views whose place may be a number that is read from a tensor."""
 

@@ -1,22 +1,17 @@
-"""Dead steps, and copies that a scatter need not make, are removed once a graph is lowered.  But
-checks are effects: an operator refuses what it refuses even if little of its result is used.
+"""Dead steps are removed once a graph is lowered.  But checks are effects: an operator refuses what
+it refuses even if little of its result is used.
 
     buf0[i0] = x[rows[i0]]           buf0[0] alone would be computed, and rows[0] alone checked
     buf1[] = buf0[0] + 1          →  buf2[i0] = rows[i0] as an index of x, and a call that uses it
-
-    buf0 = x.clone();  buf1 = buf0 with 1 stored at i        two assignments, a copy for each
-    buf2 = buf1.clone();  buf3 = buf2 with 2 stored at j     →  buf3 continues buf1
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from inductor_lab.compiler.ir.expr import Expr, IndexValue, Load, Masked, Op, integer_divisors
+from inductor_lab.compiler.ir.expr import Expr, IndexValue, Masked, Op, integer_divisors
 from inductor_lab.compiler.ir.index import (
     Axis,
     Index,
@@ -29,7 +24,6 @@ from inductor_lab.compiler.ir.index import (
 )
 from inductor_lab.compiler.ir.ops import DIVIDING
 from inductor_lab.compiler.ir.program import (
-    Buffer,
     BufferKind,
     ExternCall,
     Layout,
@@ -170,31 +164,3 @@ def _evaluate(build: Builder, nest: Nest, value: Expr, shape: tuple[Size, ...]) 
     stride, device = Layout.contiguous(shape).stride, build.buffers[nest.buffer].device
     made = build.pointwise(value, TensorMeta(shape, stride, value.dtype, device))
     build.extern(str(OPERATORS.evaluated.default), (argument(build, made),), None, [None], "check")
-
-
-def without_copies(
-    steps: Sequence[Step], buffers: Mapping[str, Buffer], outputs: Sequence[Output]
-) -> list[Step]:
-    """A scatter continues the storage of another nest whose only reader is the scatter's copy.
-
-    So a row of assignments to one tensor copies it once, and not each time.
-    """
-    makers = {step.buffer: step for step in steps if not isinstance(step, ExternCall)}
-    readers = Counter(name for step in steps for name in read_by(step))
-    kept = {view.buffer for view in views_in(tuple(outputs))}
-    continued: dict[str, str] = {}
-    for step in steps:
-        copy = makers.get(step.base) if isinstance(step, Scatter) else None
-        match copy:
-            case Pointwise(name, axes, Load(source, index)) if index == tuple(map(Index.of, axes)):
-                alike = buffers[source].layout == buffers[name].layout
-                own = not isinstance(makers.get(source), Pointwise | None)
-                if own and alike and readers[source] == 1 and source not in kept:
-                    continued[name] = source
-    return [
-        replace(step, base=continued.get(step.base, step.base))
-        if isinstance(step, Scatter)
-        else step
-        for step in steps
-        if isinstance(step, ExternCall) or step.buffer not in continued
-    ]

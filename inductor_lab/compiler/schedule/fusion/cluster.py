@@ -288,6 +288,23 @@ def _expanded(
     return loads
 
 
+def reads_as_it_writes(cluster: Cluster, base: str) -> bool:
+    """Does a scatter read what it writes to only where `Scatter.may_read` allows it?"""
+    scatter = cluster.scatter
+    if scatter is None or scatter.base != base:
+        return False
+    if scatter.may_read(cluster.loads[base]):
+        return True
+    return cluster.loads[base].keys() == {scatter.index} and _only_continues(cluster, base)
+
+
+def _only_continues(cluster: Cluster, base: str) -> bool:
+    """Is the base read by nothing but the scatter's own combination of old and new?"""
+    bodies = [root for facts in cluster.inlined.values() for root in facts.nest.roots]
+    bodies += [root for member in cluster.members for root in member.facts.nest.roots]
+    return all(load.buffer != base for body in bodies for load in body.loads())
+
+
 def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
     """The cluster without stores of what is not read outside.
 

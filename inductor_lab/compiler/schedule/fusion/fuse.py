@@ -19,14 +19,28 @@ from functools import partial
 
 from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.compiler.base.options import FusionOptions
-from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Step, read_by, written_by
+from inductor_lab.compiler.ir.program import (
+    ExternCall,
+    LoopProgram,
+    PartialWrite,
+    Step,
+    read_by,
+    written_by,
+)
 from inductor_lab.compiler.schedule.cost import cluster_cost, extern_cost
 from inductor_lab.compiler.schedule.fusion import combo
 from inductor_lab.compiler.schedule.fusion.groups import make_steps
 from inductor_lab.compiler.schedule.fusion.rules import PROFIT
 from inductor_lab.compiler.schedule.fusion.walk import Walk
 from inductor_lab.compiler.schedule.order.low_memory import low_enough
-from inductor_lab.compiler.schedule.schedule import Cost, Decisions, Group, Schedule
+from inductor_lab.compiler.schedule.schedule import (
+    Cost,
+    Decision,
+    Decisions,
+    Group,
+    Schedule,
+    Verdict,
+)
 
 
 def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
@@ -47,11 +61,18 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     return Schedule(
         program=program,
         steps=scheduled,
-        decisions=Decisions((*walk.decisions, *combos)),
+        decisions=Decisions((*walk.decisions, *combos, *map(_decision, program.partial_writes))),
         memory=memory,
         before=sum(nests, externs),
         after=sum(groups, externs),
     )
+
+
+def _decision(write: PartialWrite) -> Decision:
+    """What was decided on a write while the program was made."""
+    verdicts = tuple(Verdict(a.rule, a.kind, a.reason) for a in write.answers)
+    fused, names = write.in_place, (write.base, write.buffer)
+    return Decision(*names, fused, "in place", choice=write.choice, verdicts=verdicts)
 
 
 def live_steps(program: LoopProgram) -> tuple[Step, ...]:

@@ -38,6 +38,12 @@ def no_step_between(pair: Pair) -> str | None:
 
 
 @legality
+def not_overwritten(pair: Pair) -> str | None:
+    """A write in place ends the life of what was there: who reads that has to run before it."""
+    return pair.lost
+
+
+@legality
 def scatter_alone(pair: Pair) -> str | None:
     """What is written at computed places is complete only when its kernel is over, and no other
     nest visits the same points.  Producers may be evaluated in it, apart from its base."""

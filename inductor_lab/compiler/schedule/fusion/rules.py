@@ -37,6 +37,7 @@ class Pair:
     home       the buffer whose group stores the producer already, if there is one
     saved      bytes of memory traffic that the fusion saves
     operations  of the producer, and of those that it alone needs, for one element
+    lost       why what the fusion reads would be overwritten before, if so
     """
 
     producer: str
@@ -50,6 +51,7 @@ class Pair:
     home: str | None
     saved: int
     operations: int = 0
+    lost: str | None = None
 
     @property
     def buffers(self) -> Mapping[str, Buffer]:

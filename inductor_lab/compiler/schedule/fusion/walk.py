@@ -17,6 +17,7 @@ from inductor_lab.compiler.ir.program import (
     LoopProgram,
     Scatter,
     Step,
+    continued_by,
     read_by,
     symbols_of,
     written_by,
@@ -29,6 +30,7 @@ from inductor_lab.compiler.schedule.fusion.cluster import (
     demote,
     expand_loads,
     inline,
+    reads_as_it_writes,
     single,
 )
 from inductor_lab.compiler.schedule.fusion.mixed_order_reduction import crossed
@@ -66,6 +68,7 @@ class Walk:
     clusters   by number; a producer gets the number of its cluster, or of the one that it joins
     where      buffer → numbers of the clusters that compute it (several if it is copied)
     readers    buffer → nests that load it, in program order
+    overwriting  buffer → the step that writes to its storage: who reads it runs before that step
     kept       buffers that extern calls and outputs need
     """
 
@@ -76,6 +79,8 @@ class Walk:
         self.kept = set(program.leaving)
         sources: list[set[int]] = []
         maker: dict[str, int] = {}
+        loading: dict[str, set[int]] = {}
+        self.overwriting: dict[str, int] = {}
         binders = binders_of(dict(enumerate(steps)), program)
         for position, step in enumerate(steps):
             if isinstance(step, ExternCall):
@@ -89,7 +94,13 @@ class Walk:
                 for name in names:
                     self.readers.setdefault(name, []).append(step.buffer)
             known = {binders[s] for s in symbols_of(step) if s in binders} if binders else set()
-            sources.append({maker[name] for name in names if name in maker} | known - {position})
+            before = {maker[name] for name in names if name in maker} | known - {position}
+            for base in continued_by(step).values():
+                self.overwriting[base] = position
+                before |= loading.get(base, set())  # these read the old value
+            for name in names:
+                loading.setdefault(name, set()).add(position)
+            sources.append(before)
             maker.update(dict.fromkeys(written_by(step), position))
         self.reach = Reachability(sources)
         self.alone = {name: single(facts, self.buffers) for name, facts in self.facts.items()}
@@ -220,6 +231,7 @@ class Walk:
             self.where[name] = list(dict.fromkeys(places))
         del self.clusters[other]
         self.clusters[number] = merged
+        self.runs_before(merged)
 
     def join_forced(self) -> None:
         """Pairs that a user forces although neither reads the other and they share nothing."""
@@ -243,7 +255,7 @@ class Walk:
         saved = second.bytes - merged.bytes + own_bytes
         work = operations_for(member.buffer, self.facts, self.readers, self.kept)
         pair = Pair(*names, placement, alone, second, {}, merged, None, None, saved, work)
-        return self.judge(pair)
+        return self.judge(replace(pair, lost=self.lost(merged)))
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Judge computing a producer in the same kernel as a cluster that reads it."""
@@ -272,7 +284,28 @@ class Walk:
         escaping = frozenset(b for b in merged.made if self.escapes(b, inside))
         merged = demote(merged, escaping, self.expand)
         saved = first.bytes + second.bytes - merged.bytes
-        return replace(pair, merged=merged, saved=saved)
+        return replace(pair, merged=merged, saved=saved, lost=self.lost(merged))
+
+    def lost(self, merged: Cluster) -> str | None:
+        """What a kernel would read after another step has written to its storage, and that step."""
+        for name in merged.reads:
+            place = self.overwriting.get(name)
+            if place is None:
+                continue
+            writer = self.describe(place)
+            if writer in merged.made:
+                if not reads_as_it_writes(merged, name):
+                    return f"{writer} writes to {name} at other places than it is read"
+            elif self.reach.leads(place, _steps_of(merged)):
+                return f"{writer} has written to {name} before"
+        return None
+
+    def runs_before(self, merged: Cluster) -> None:
+        """Note that a kernel runs before those that write to what it reads."""
+        for name in merged.reads:
+            place = self.overwriting.get(name)
+            if place is not None and self.describe(place) not in merged.made:
+                self.reach.order(_steps_of(merged), place)
 
     def with_copies(self, cluster: Cluster, other: Cluster) -> Cluster:
         """The cluster with what it reads and the other one has inlined evaluated on demand, too."""
@@ -330,6 +363,7 @@ class Walk:
         if not pair.evaluated_on_demand:
             self.reach.join(_steps_of(pair.first), _steps_of(self.clusters[number]))
         self.clusters[number] = pair.merged
+        self.runs_before(pair.merged)
         self.where.setdefault(pair.producer, []).append(number)
 
 

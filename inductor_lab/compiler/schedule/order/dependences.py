@@ -41,6 +41,18 @@ class Reachability:
         back = _any(self.after, other) & _any(self.before, one)
         return (forth | back) & ~(first | second)
 
+    def leads(self, step: int, to: int) -> bool:
+        """Must a step run before one of a set, or is it one of them?"""
+        return bool(self.after[step] & to)
+
+    def order(self, first: int, second: int) -> None:
+        """From now on a step, `second`, runs after all of a set."""
+        above = _any(self.before, positions(first))
+        for position in positions(above):
+            self.after[position] |= self.after[second]
+        for position in positions(self.after[second]):
+            self.before[position] |= above
+
     def join(self, first: int, second: int) -> None:
         """From now on the two sets run as one step."""
         both = list(positions(first | second))

@@ -1,8 +1,9 @@
 """The order in which kernels and library calls run.
 
 Each runs after all that it needs: what it reads, and what tells the sizes that it runs over.  One
-that writes a new value into an input runs, if it can, after all others that read the input: then
-the value may be made in the input's own storage.  Collectives begin in program order, on all ranks.
+that writes to the storage of another buffer runs after all others that read that buffer.  One that
+makes the new value of an input runs, if it can, after all others that read the input: then the
+value may be made in the input's own storage.  Collectives begin in program order, on all ranks.
 
 Inductor: `scheduler.py`, `topological_sort_schedule` and the WeakDeps of mutations.
 """
@@ -21,6 +22,7 @@ from inductor_lab.compiler.ir.program import (
     LoopProgram,
     Step,
     bound_by,
+    continued_by,
     read_by,
     symbols_of,
     written_by,
@@ -48,10 +50,12 @@ class Order:
         for at, unit in units.items():
             for name in _reads(unit):
                 readers.setdefault(name, set()).add(at)
-        for write, value in program.written_inputs:
-            if isinstance(value, BufferView) and value.buffer in maker:
-                writer = maker[value.buffer]
-                self.waits[writer] |= readers.get(write.input, set()) - {writer}
+        for new, base in storages_continued(program.steps).items():
+            if new in maker:
+                self.needs[maker[new]] |= readers.get(base, set()) - {maker[new]}
+        for value, given in made_for_inputs(program).items():
+            if value in maker:
+                self.waits[maker[value]] |= readers.get(given, set()) - {maker[value]}
         calls = {at: unit for at, unit in sorted(units.items()) if isinstance(unit, ExternCall)}
         collectives = [at for at, call in calls.items() if call.reason == "collective"]
         for earlier, later in pairwise(collectives):
@@ -81,6 +85,24 @@ class Order:
                 self.waits[user].discard(at)
                 if user in self.left and not self.needs[user] and not self.waits[user]:
                     self.ready.add(user)
+
+
+def storages_continued(steps: Iterable[Step]) -> dict[str, str]:
+    """Buffers that are made by writing to the storage of others, and these."""
+    return {new: base for step in steps for new, base in continued_by(step).items()}
+
+
+def made_for_inputs(program: LoopProgram) -> dict[str, str]:
+    """The buffer from which on an input's new value is in one storage, and the input."""
+    continued = storages_continued(program.steps)
+    found = {}
+    for write, value in program.written_inputs:
+        if isinstance(value, BufferView):
+            first = value.buffer
+            while first in continued and continued[first] not in program.inputs:
+                first = continued[first]
+            found[first] = write.input
+    return found
 
 
 def binders_of(

@@ -1,0 +1,310 @@
+"""Operators that put a tensor in a region of another: a slice, one position, a diagonal, a view.
+
+    c.select_scatter(x * 2, 0, 3)     with c[8, 4] and x[4]
+
+    buf0[i0] = mul(x[i0], 2.0)                                  one nest, which fuses with others
+    buf1[i0, i1] = where(eq(i0, 3), buf0[i1], c[i0, i1])        and visits all elements
+
+    buf1[i0, i1] = c[i0, i1]                                    or a scatter, which visits the
+    buf2[3, i0] : i0<4  = buf1 with store of buf0[i0]           region alone if nothing is copied
+
+The second form is chosen where the write is in place (`lower/passes/in_place.py`).
+
+Inductor: `lowering.py`, `select_scatter`, `slice_scatter`; `fx_passes/reinplace.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sympy
+import torch
+
+from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.capture.operands import operand as fx_operand
+from inductor_lab.compiler.ir.expr import Expr, Load
+from inductor_lab.compiler.ir.index import gathered_in, hint, mul_sizes, product
+from inductor_lab.compiler.ir.program import (
+    Answer,
+    BufferKind,
+    ExternCall,
+    Layout,
+    PartialWrite,
+    Pointwise,
+    written_by,
+)
+from inductor_lab.compiler.ir.rules import rule_of
+from inductor_lab.compiler.lower import tensor
+from inductor_lab.compiler.lower.builder import Builder, size_of
+from inductor_lab.compiler.lower.chains import PLACES, REGIONS, SAME_ELEMENTS, Part
+from inductor_lab.compiler.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
+from inductor_lab.compiler.lower.places import compare, inside, masked
+from inductor_lab.compiler.lower.registry import lowers
+from inductor_lab.compiler.lower.tensor import TensorValue, identity, overlaps, stays_in, unflatten
+
+aten = torch.ops.aten
+
+SMALL = {"cpu": 16 << 10, "cuda": 1 << 20}
+"""Bytes of a tensor below which a kernel of its own costs more than visiting all elements in the
+kernel of their neighbours (chosen, not measured)."""
+
+MANY = 8
+"""Writes in a row from which on each is a scatter: each `where` repeats those before it."""
+
+# ---- the choice ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RegionWrite:
+    """A write of `source` to `region`, which is a view of x."""
+
+    build: Builder
+    x: TensorValue
+    region: TensorValue
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer that x is in."""
+        whole = self.build.buffers[self.x.buffer].layout.size
+        return hint(product(whole)) * self.x.dtype.itemsize
+
+    @property
+    def whole(self) -> bool:
+        """Is x all of a buffer that a step has put in memory, and is no other operator left that
+        reads it?"""
+        buffer = self.build.buffers[self.x.buffer]
+        if self.x.index != identity(buffer.layout.size) or buffer.kind is BufferKind.INPUT:
+            return False
+        maker = next((s for s in self.build.steps[::-1] if buffer.name in written_by(s)), None)
+        in_memory = maker is not None and not isinstance(maker, Pointwise)
+        library = not isinstance(maker, ExternCall) or maker.reason == "library"
+        return in_memory and library and len(fx_operand(self.build.node).users) == 1
+
+
+Rule = Callable[[RegionWrite], "str | None"]
+RULES: dict[str, Rule] = {}
+rule = rule_of(RULES)
+
+
+@rule
+def stays_in_memory(write: RegionWrite) -> str | None:
+    """What is written to is an input that keeps the new value, or a result that is in memory."""
+    build = write.build
+    if build.node in build.chains.home or write.whole or _is_long(write):
+        return None
+    return "all elements of the new value are computed in this kernel"
+
+
+@rule
+def large_enough(write: RegionWrite) -> str | None:
+    """A small tensor is visited faster than a kernel is called."""
+    limit = SMALL.get(write.x.device.split(":")[0], SMALL["cuda"])
+    if write.build.options.target is not None:
+        limit = SMALL["cuda"]
+    if write.nbytes >= limit or _is_long(write):
+        return None
+    return f"the tensor has {bytes_text(write.nbytes)}, less than {bytes_text(limit)}"
+
+
+@rule
+def part_of_what_is_read(write: RegionWrite) -> str | None:
+    """Who reads all elements afterwards gets them from the kernel that visits all."""
+    covered = hint(product(write.region.shape)) * 2 >= hint(product(write.x.shape))
+    if covered and _is_read(write.build.node) and not _is_long(write):
+        return "it covers at least half of a tensor that is read afterwards"
+    return None
+
+
+def _is_long(write: RegionWrite) -> bool:
+    return write.build.chains.length.get(write.build.node, 0) >= MANY
+
+
+def _is_read(node: torch.fx.Node) -> bool:
+    """Is the result read by anybody but writes to it, and the graph's results?"""
+    for user in node.users:
+        if user.target in SAME_ELEMENTS:
+            if _is_read(user):
+                return True
+        elif user.op != "output" and not _goes_on(user, node):
+            return True
+    return False
+
+
+def _goes_on(user: torch.fx.Node, node: torch.fx.Node) -> bool:
+    """Is the result only what is written to next, or the part of which a view is taken?"""
+    if user.target in REGIONS or user.target in PLACES:
+        return user.args[0] is node or user.target in REGIONS
+    return user.target in REGIONS.values() and not _is_read(user)
+
+
+def put(
+    build: Builder, x: TensorValue, region: TensorValue, source: TensorValue,
+    everywhere: Callable[[], Expr] | None,
+) -> TensorValue:  # fmt: skip
+    """x with `source` in `region`, a view of x; `everywhere` gives the value of each element.
+
+    Where the region was taken from x, written to, and is put back, nothing is left to do.
+    """
+    if (written := _put_back(build, x, region, _origin(build, source))) is not None:
+        return written
+    write = RegionWrite(build, x, region)
+    answers = tuple(Answer(name, "profit", ask(write)) for name, ask in RULES.items())
+    if everywhere is not None and any(answer.reason for answer in answers):
+        made = build.pointwise(everywhere())
+        build.partial_writes.append(PartialWrite(made.buffer, x.buffer, answers))
+        return made
+    return scattered(build, x, region, source)
+
+
+def scattered(
+    build: Builder, x: TensorValue, region: TensorValue, source: TensorValue
+) -> TensorValue:
+    """x with `source` in `region`, as a write to a copy of its buffer."""
+    base, value = build.whole_copy(x), build.load(source, identity(region.shape))
+    whole = TensorValue.of(build.buffers[base.buffer])
+    made = build.scatter(whole, region.shape, region.index, "store", value, distinct=True)
+    build.parts[made.buffer].views.add(region.index)
+    return tensor.replaced(base, made.buffer)
+
+
+def _origin(build: Builder, value: TensorValue) -> TensorValue:
+    """What a value is a copy of."""
+    for step in reversed(build.steps):
+        if not isinstance(step, Pointwise) or step.buffer != value.buffer:
+            continue
+        body = step.body
+        if isinstance(body, Load) and not any(map(list, map(gathered_in, body.index))):
+            at = (index.substitute(dict(zip(step.axes, value.index, strict=True)))
+                  for index in body.index)  # fmt: skip
+            value = replace(value, buffer=body.buffer, index=tuple(at))
+    return value
+
+
+def _put_back(
+    build: Builder, x: TensorValue, region: TensorValue, source: TensorValue
+) -> TensorValue | None:
+    """The buffer that has the region as it was taken from x and written to, seen as x."""
+    if (source.index, source.shape, source.dtype) != (region.index, region.shape, x.dtype):
+        return None
+    between: list[Part] = []
+    name = source.buffer
+    while name != x.buffer:
+        part = build.parts.get(name)
+        if part is None or not part.has(region.index):
+            return None
+        between.append(part)
+        name = part.base
+    for part in between:
+        part.views.add(x.index)
+    return tensor.replaced(x, source.buffer)
+
+
+# ---- the operators -------------------------------------------------------------------------------
+
+
+@lowers(aten.slice_scatter.default)
+def slice_scatter(
+    build: Builder,
+    x: TensorValue,
+    source: TensorValue,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: int = 1,
+) -> TensorValue:
+    """`source` at the positions of a slice, x elsewhere."""
+    dim %= x.ndim
+    first = begin_of_slice(build, x.shape[dim], start)
+    length = length_of_slice(build, x.shape[dim], start, end, step)
+    need_shape(build, source, (*x.shape[:dim], length, *x.shape[dim + 1 :]))
+
+    def everywhere() -> Expr:
+        at = identity(build.result.shape)
+        moved = at[dim] - first
+        tests = inside(build, moved, mul_sizes(source.shape[dim], step))
+        if step != 1:
+            tests.append(compare(build, "eq", moved % step, 0))
+        value = build.load(source, (*at[:dim], moved // step, *at[dim + 1 :]))
+        return masked(build, tests, value, build.load(x, at))
+
+    region = tensor.slice_dim(x, dim, first, step, source.shape[dim])
+    return put(build, x, region, source, everywhere)
+
+
+@lowers(aten.select_scatter.default)
+def select_scatter(
+    build: Builder, x: TensorValue, source: TensorValue, dim: int, index: Any
+) -> TensorValue:
+    """`source` at one position of a dimension, x elsewhere."""
+    dim %= x.ndim
+    place = place_of(build, x.shape[dim], index)
+    need_shape(build, source, (*x.shape[:dim], *x.shape[dim + 1 :]))
+
+    def everywhere() -> Expr:
+        at = identity(build.result.shape)
+        value = build.load(source, (*at[:dim], *at[dim + 1 :]))
+        test = compare(build, "eq", at[dim], place)
+        return build.op("where", test, value, build.load(x, at))
+
+    return put(build, x, tensor.select(x, dim, place), source, everywhere)
+
+
+@lowers(aten.diagonal_scatter.default)
+def diagonal_scatter(
+    build: Builder,
+    x: TensorValue,
+    source: TensorValue,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+) -> TensorValue:
+    """`source` on a diagonal of two dimensions, x elsewhere."""
+    dim1, dim2 = dim1 % x.ndim, dim2 % x.ndim
+    ends = x.shape[dim1] + min(offset, 0), x.shape[dim2] - max(offset, 0)
+    others = [d for d in range(x.ndim) if d not in (dim1, dim2)]
+    length = sympy.Max(0, sympy.Min(*ends))
+    need_shape(build, source, (*(x.shape[d] for d in others), length))
+
+    def everywhere() -> Expr:
+        at = identity(build.result.shape)
+        test = compare(build, "eq", at[dim2] - at[dim1], offset)
+        rest = [at[d] for d in others]
+        along = at[dim1] - max(-offset, 0)
+        value = build.load(source, (*rest, along))
+        return masked(build, [test], value, build.load(x, at))
+
+    region = tensor.diagonal(x, offset, dim1, dim2, source.shape[-1])
+    return put(build, x, region, source, everywhere)
+
+
+@lowers(aten.as_strided_scatter.default)
+def as_strided_scatter(
+    build: Builder,
+    x: TensorValue,
+    source: TensorValue,
+    size: Sequence[Any],
+    stride: Sequence[Any],
+    offset: Any = None,
+) -> TensorValue:
+    """`source` at the places of a strided view of x, which is contiguous."""
+    fake = fx_operand(build.node).meta["val"]
+    if not fake.is_contiguous() or fake.storage_offset():
+        raise LeftToATen
+    layout = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), size_of(offset or 0))
+    if layout.size != source.shape or not stays_in(layout, Layout.contiguous(x.shape)):
+        raise LeftToATen("perhaps outside of the storage")
+    flat = layout.element(identity(source.shape))
+    region = tensor.viewed(x, source.shape, tuple(unflatten(flat, x.shape)))
+    if overlaps(layout):
+        base, value = build.whole_copy(x), build.load(source, identity(source.shape))
+        whole = TensorValue.of(build.buffers[base.buffer])
+        made = build.scatter(whole, region.shape, region.index, "store", value)
+        return tensor.replaced(base, made.buffer)
+    return put(build, x, region, source, None)
+
+
+CHECKED = frozenset({aten.as_strided_scatter.default})
+"""Operators that refuse a place in a tensor that has none."""

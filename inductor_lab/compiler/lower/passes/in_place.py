@@ -1,0 +1,298 @@
+"""Writes to parts of tensors go to the storage of what they write to, if nobody needs that later.
+
+    buf0[i0, i1] = c[i0, i1]                     a copy that is made for the write
+    buf1[3, i0] = buf0 with store of x[i0]       c is not read after this
+    write  c.copy_(buf1)
+
+    buf1[3, i0] = c with store of x[i0]          the write is in place
+    write  c.copy_(buf1)
+
+It holds for every write that continues the storage of another buffer, a scatter or a call of an
+operator that writes to its arguments, and for every buffer: inputs that the graph writes to,
+results of libraries and of other nests.  The answers of all rules are kept (`PartialWrite`); they
+are among the decisions of the schedule.
+
+Inductor: `fx_passes/reinplace.py`, `can_inplace`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.ir.expr import Expr, Load, Op
+from inductor_lab.compiler.ir.higher_order import PREFIX
+from inductor_lab.compiler.ir.index import Index
+from inductor_lab.compiler.ir.interpret import find_operator
+from inductor_lab.compiler.ir.program import (
+    Answer,
+    Buffer,
+    BufferKind,
+    BufferView,
+    ExternArg,
+    ExternCall,
+    Layout,
+    LoopProgram,
+    PartialWrite,
+    Pointwise,
+    Scatter,
+    Step,
+    continued_by,
+    read_by,
+    views_in,
+    written_by,
+)
+from inductor_lab.compiler.ir.rules import rule_of
+from inductor_lab.compiler.ir.text import dtype_text
+from inductor_lab.compiler.lower.tensor import overlaps
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """May a step write to the storage of `source`, of which a copy was made for it?
+
+    place    the position of the step
+    new      what it makes
+    readers  the positions of steps that read each buffer
+    taken    buffers whose storage an earlier step writes to, and what it makes of them
+    """
+
+    program: LoopProgram
+    steps: Sequence[Step]
+    place: int
+    new: str
+    source: str
+    readers: dict[str, list[int]]
+    taken: dict[str, str]
+
+    @property
+    def step(self) -> Step:
+        return self.steps[self.place]
+
+    @property
+    def old(self) -> Buffer:
+        return self.program.buffers[self.source]
+
+    def later_readers(self, name: str) -> list[str]:
+        """What steps after this one make that read a buffer."""
+        after = (self.steps[at] for at in self.readers.get(name, ()) if at > self.place)
+        return [" ".join(written_by(step)) or getattr(step, "op", "") for step in after]
+
+
+Rule = Callable[[Candidate], "str | None"]
+RULES: dict[str, Rule] = {}
+rule = rule_of(RULES)
+
+
+@rule
+def may_be_written(candidate: Candidate) -> str | None:
+    """An input is written to only if the program writes to it; a constant never is."""
+    kind, name = candidate.old.kind, candidate.source
+    if kind is BufferKind.CONSTANT:
+        return f"{name} is a constant"
+    written = {w.input for w in candidate.program.writes if w.method == "copy_"}
+    if kind is BufferKind.INPUT and name not in written:
+        return f"{name} is an argument that keeps its value"
+    return None
+
+
+@rule
+def stored_alike(candidate: Candidate) -> str | None:
+    """What is written is of the same dtype and layout as what it is written to."""
+    new, old = candidate.program.buffers[candidate.new], candidate.old
+    if new.dtype != old.dtype:
+        return f"{candidate.source} is {dtype_text(old.dtype)}, and {dtype_text(new.dtype)} is kept"
+    if new.layout != old.layout:
+        return f"{candidate.source} is stored in another order"
+    return None
+
+
+@rule
+def elements_apart(candidate: Candidate) -> str | None:
+    """No two elements share memory: one that is written to would change another."""
+    if overlaps(candidate.old.layout):
+        return f"elements of {candidate.source} may share memory"
+    return None
+
+
+@rule
+def not_needed_later(candidate: Candidate) -> str | None:
+    """No later step, and no result, has the old value."""
+    later = candidate.later_readers(candidate.source)
+    if later:
+        return f"{later[0]} reads {candidate.source} later"
+    if candidate.source in candidate.program.leaving:
+        return f"{candidate.source} is a result"
+    if found := candidate.taken.get(candidate.source):
+        return f"{found} is written to the storage of {candidate.source} before"
+    return None
+
+
+@rule
+def not_seen_by_library(candidate: Candidate) -> str | None:
+    """What a library has returned, or was given, may share memory with a result of its."""
+    name = candidate.source
+    for step in candidate.steps[: candidate.place]:
+        if not isinstance(step, ExternCall) or step.reason in ("library", "collective"):
+            continue
+        results = [made for made in written_by(step) if made not in continued_by(step)]
+        touched = name in results or (name in read_by(step) and results)
+        if touched and may_return_views(step):
+            return f"{step.op} may return a view of what it is given"
+    return None
+
+
+def may_return_views(call: ExternCall) -> bool:
+    """Custom operators must not return what shares memory with an argument unless their schema says
+    so, and higher-order operators get such results copied."""
+    if call.op.startswith(PREFIX):
+        return False
+    schema: Any = getattr(find_operator(call.op), "_schema", None)
+    if schema is None or call.op.startswith(("aten.", "prims.")):
+        return True
+    return any(result.alias_info for result in schema.returns)
+
+
+@rule
+def not_a_result_too(candidate: Candidate) -> str | None:
+    """An input's new value that is also a result of its own needs memory of its own."""
+    program = candidate.program
+    start, taken = candidate.source, {new: old for old, new in candidate.taken.items()}
+    while start in taken:
+        start = taken[start]
+    if program.buffers[start].kind is not BufferKind.INPUT:
+        return None
+    held = Counter(view.buffer for view in views_in(program.returned))
+    for write, value in program.written_inputs:
+        if isinstance(value, BufferView) and value.buffer == candidate.new:
+            if write.input != start:
+                return f"{candidate.new} becomes the value of {write.input} too"
+            held[candidate.new] -= len(write.returned)
+    return f"{candidate.new} is a result, too" if held[candidate.new] > 0 else None
+
+
+@rule
+def places_known_before(candidate: Candidate) -> str | None:
+    """What says where a scatter writes is not overwritten by it, and an operator that writes to an
+    argument is not given its old value as another one."""
+    step, name = candidate.step, candidate.source
+    if isinstance(step, ExternCall):
+        inside = name in read_by(step)
+    else:
+        inside = any(load.buffer == name for root in step.roots[1:] for load in root.loads())
+    return f"it reads {name} as well" if inside else None
+
+
+def in_place(program: LoopProgram, options: Options) -> LoopProgram:
+    """The program without copies that writes need not make, and a decision on each."""
+    if not any(map(continued_by, program.steps)):
+        return program
+    work = _Work(program, options)
+    for place in range(len(work.steps)):
+        for new, base in continued_by(program.steps[place]).items():
+            work.consider(place, new, base)
+    steps = work.result
+    made = {name for step in steps for name in written_by(step)}
+    kept = (BufferKind.INPUT, BufferKind.CONSTANT)
+    buffers = {n: b for n, b in work.buffers.items() if b.kind in kept or n in made}
+    decisions = (*program.partial_writes, *work.decisions)
+    return replace(program, steps=steps, buffers=buffers, partial_writes=decisions)
+
+
+class _Work:
+    """The steps so far; a copy that is left out becomes None."""
+
+    def __init__(self, program: LoopProgram, options: Options) -> None:
+        self.program, self.buffers = program, dict(program.buffers)
+        self.steps: list[Step | None] = list(program.steps)
+        self.before: dict[int, Pointwise] = {}
+        self.forbidden = {frozenset(pair) for pair in options.fusion.forbid}
+        self.decisions: list[PartialWrite] = []
+        self.taken: dict[str, str] = {}
+        self.readers: dict[str, list[int]] = {}
+        self.makers: dict[str, int] = {}
+        for place, step in enumerate(program.steps):
+            self.makers.update(dict.fromkeys(written_by(step), place))
+            for name in read_by(step):
+                self.readers.setdefault(name, []).append(place)
+
+    @property
+    def result(self) -> tuple[Step, ...]:
+        """All steps that are left, in order."""
+        found: list[Step] = []
+        for place, step in enumerate(self.steps):
+            found.extend(filter(None, (self.before.get(place), step)))
+        return tuple(found)
+
+    def consider(self, place: int, new: str, base: str) -> None:
+        """Decide on one write, and leave its copy out if it is in place."""
+        made = self.steps[self.makers[base]] if base in self.makers else None
+        copied = _copied(made) if isinstance(made, Pointwise) else None
+        if copied is None or not isinstance(made, Pointwise) or self.readers[base] != [place]:
+            self.taken[base] = new
+            return
+        source, exact = copied
+        step = self.steps[place]
+        candidate = Candidate(
+            self.program, self.program.steps, place, new, source, self.readers, self.taken
+        )
+        answers = tuple(Answer(name, "legality", ask(candidate)) for name, ask in RULES.items())
+        forbidden = frozenset((source, new)) in self.forbidden
+        decision = PartialWrite(new, source, answers, "forbidden" if forbidden else "rules")
+        self.decisions.append(decision)
+        if not (decision.in_place and exact) or step is None:
+            self.taken[base] = new
+            return
+        self.steps[self.makers[base]] = None
+        self.readers.setdefault(source, []).append(place)
+        self.taken[source] = new
+        self.steps[place] = self._continued(place, step, base, source)
+
+    def _continued(self, place: int, step: Step, base: str, source: str) -> Step:
+        """The write without its copy.  What it stores is computed before, where that reads the
+        source at other places than the one that it writes to."""
+        if isinstance(step, ExternCall):
+            return _called_with(step, base, source)
+        assert isinstance(step, Scatter), "only scatters continue a storage"
+        reads = {load.index for load in step.body.loads() if load.buffer == source}
+        body = step.body
+        if not step.may_read(reads):
+            body = self._computed_before(place, step)
+        return replace(step, base=source, body=body)
+
+    def _computed_before(self, place: int, step: Scatter) -> Expr:
+        layout = Layout.contiguous(tuple(axis.size for axis in step.axes))
+        own = self.buffers[step.buffer]
+        name, kind = f"{step.buffer}_values", BufferKind.COMPUTED
+        self.buffers[name] = Buffer(name, kind, step.body.dtype, own.device, layout, step.origins)
+        self.before[place] = Pointwise(name, step.axes, step.body, step.origins)
+        return Load(name, tuple(map(Index.of, step.axes)), step.body.dtype, step.origins)
+
+
+def _copied(nest: Pointwise) -> tuple[str, bool] | None:
+    """The buffer that a nest copies, and does it keep its dtype?"""
+    match nest.body:
+        case Load(source, index) | Op("convert", (Load(source, index),)) if index == tuple(
+            map(Index.of, nest.axes)
+        ):
+            return source, isinstance(nest.body, Load)
+    return None
+
+
+def _called_with(call: ExternCall, base: str, source: str) -> ExternCall:
+    """The call with another buffer in the place of `base`."""
+
+    def moved(argument: ExternArg) -> ExternArg:
+        if isinstance(argument, BufferView) and argument.buffer == base:
+            return replace(argument, buffer=source)
+        return tuple(map(moved, argument)) if isinstance(argument, tuple) else argument
+
+    return replace(
+        call,
+        args=tuple(map(moved, call.args)),
+        kwargs=tuple((name, moved(value)) for name, value in call.kwargs),
+        bases=tuple((new, source if old == base else old) for new, old in call.bases),
+    )
