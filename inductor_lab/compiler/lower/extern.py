@@ -18,9 +18,10 @@ from inductor_lab.compiler.ir.collective import collective_kind
 from inductor_lab.compiler.ir.ops import ELEMENTS
 from inductor_lab.compiler.ir.program import BufferView, ExternArg
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta, size_of, source_line
+from inductor_lab.compiler.lower.chains import PLACES
 from inductor_lab.compiler.lower.number import made_of_numbers
 from inductor_lab.compiler.lower.registry import Operator
-from inductor_lab.compiler.lower.tensor import TensorValue
+from inductor_lab.compiler.lower.tensor import TensorValue, layout_of
 from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
@@ -36,7 +37,30 @@ def fallback(
     """Call `op` itself; under `options.strict` raise MissingLowering instead."""
     if build.options.strict and reason == "no lowering":
         raise MissingLowering(str(op), source_line(build.node))
+    if (written := _in_place(build, op, args, kwargs, reason)) is not None:
+        return written
     return call(build, _without_aliases(op, args), args, kwargs, reason)
+
+
+def _in_place(
+    build: Builder, op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], reason: str
+) -> TensorValue | None:
+    """The result of a write to part of an input that gets the new value, as a call of the operator
+    that writes to its argument; None for other calls."""
+    if op not in PLACES or build.node not in build.chains.home:
+        return None
+    x: TensorValue = args[0]
+    strides = layout_of(x, build.buffers[x.buffer])
+    if strides is None or x.dtype not in ELEMENTS:
+        return None
+    packet = getattr(aten, op._schema.name.removeprefix("aten::") + "_")
+    copy = build.whole_copy(x)
+    given = [argument(build, a) for a in (copy, *args[1:])]
+    named = {name: argument(build, a) for name, a in kwargs.items()}
+    name = str(getattr(packet, op._overloadname))
+    (written,) = build.extern(name, given, named, (), reason, [copy])
+    found: TensorValue = written
+    return found
 
 
 def call(

@@ -90,13 +90,18 @@ def _masked_put(
     values: TensorValue,
     accumulate: bool,
 ) -> TensorValue:
-    """One mask and values that are the same for all elements that it picks: a choice."""
+    """One mask and values that are the same for all elements that it picks: a choice.
+
+    A mask of whole rows of an input that gets the new value is left to ATen, which visits these
+    rows alone; not on a GPU, which would wait for their number.
+    """
     used = [d for d, one in enumerate(given) if one is not None]
     mask = given[used[0]]
     assert mask is not None
     first, after = used[0], x.ndim - used[0] - mask.ndim
     picked = values.shape[-1 - after] if values.ndim > after else 1
-    if len(used) > 1 or not is_int(picked, 1):
+    rows = mask.ndim < x.ndim and x.device == "cpu" and build.node in build.chains.home
+    if len(used) > 1 or not is_int(picked, 1) or (rows and build.options.target is None):
         raise LeftToATen("mask as index")
     at = identity(x.shape)
     value = build.load(values, (*at[:first], ZERO, *at[x.ndim - after :]))
