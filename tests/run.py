@@ -100,7 +100,7 @@ def run_tests(
 ) -> Outcome:
     record = BUILD / "records" / f"{name}.json"
     record.unlink(missing_ok=True)
-    options = ["-n", str(jobs), "--dist", "worksteal", "--take", take, "--record", str(record)]
+    options = ["-n", str(jobs), "--dist=worksteal", f"--take={take}", f"--record={record}"]
     print(f"\n== {name}: pytest {' '.join(options)} {' '.join(paths)}", flush=True)
     command = Command(name, [sys.executable, "-m", "pytest", *options, *paths])
     return without_tests(command.finish(record, limit), take)
